@@ -1,0 +1,7 @@
+//! The rules of `ftl`: what a protocol is, what it means, and what it decides next.
+//!
+//! This crate never looks at the world. It has no clock, no disk, no network, no randomness,
+//! no threads and no hash-map order; time and outcomes come in as arguments, and what is to be
+//! done comes out as data.
+
+pub mod draw;

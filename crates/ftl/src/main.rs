@@ -1,0 +1,2 @@
+//! The faces of `ftl`.
+fn main() {}
