@@ -4,4 +4,7 @@
 //! no threads and no hash-map order; time and outcomes come in as arguments, and what is to be
 //! done comes out as data.
 
+pub mod catalogue;
 pub mod draw;
+pub mod types;
+pub mod value;

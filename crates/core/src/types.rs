@@ -1,0 +1,309 @@
+//! Types: what the checker knows about a value before anything runs.
+//!
+//! Types are few and structural. Every value may also be `none`; that is a fact of a run, not of
+//! a type, and a step that needs a value and finds `none` fails there. Nothing here evaluates.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::value::{MAX_DEPTH, Name, Value};
+
+/// What kind of value something is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Nothing is known yet, or only `none` was seen: fits everywhere.
+    Unknown,
+    /// Anything at all; has no fields that the checker knows.
+    Any,
+    /// Yes or no.
+    Bool,
+    /// A number with at most three decimals.
+    Number,
+    /// A number of seconds.
+    Duration,
+    /// Text.
+    Text,
+    /// The digest of something that was seen: a tree, a patch, a plan.
+    Digest,
+    /// One word of a closed set.
+    Choice(Arc<Vec<Name>>),
+    /// Values of one type in order.
+    List(Arc<Type>),
+    /// Named fields.
+    Record(Arc<Record>),
+}
+
+/// The fields of a record type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What people call it, for messages.
+    pub name: Name,
+    /// The fields, in the order of their names.
+    pub fields: BTreeMap<Name, Field>,
+    /// Whether values may carry fields that the type does not know.
+    pub open: bool,
+}
+
+/// One field of a record type, or one parameter of an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The type of its value.
+    pub ty: Type,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What it means, for people.
+    pub about: &'static str,
+}
+
+impl Type {
+    /// A closed set of words.
+    pub fn choice<N: AsRef<str>>(words: impl IntoIterator<Item = N>) -> Type {
+        let mut words: Vec<Name> = words.into_iter().map(|word| Name::from(word.as_ref())).collect();
+        words.sort();
+        words.dedup();
+        Type::Choice(Arc::new(words))
+    }
+
+    /// A list of one type.
+    pub fn list(of: Type) -> Type {
+        Type::List(Arc::new(of))
+    }
+
+    /// A closed record, every field optional.
+    pub fn record<N: AsRef<str>>(name: &str, fields: impl IntoIterator<Item = (N, Type)>) -> Type {
+        let fields = fields
+            .into_iter()
+            .map(|(name, ty)| (Name::from(name.as_ref()), Field { ty, required: false, about: "" }))
+            .collect();
+        Type::Record(Arc::new(Record { name: Name::from(name), fields, open: false }))
+    }
+
+    /// The type of a field; `None` when a value of this type has no such field.
+    pub fn field(&self, name: &str) -> Option<Type> {
+        match self {
+            Type::Unknown => Some(Type::Unknown),
+            Type::Any => Some(Type::Any),
+            Type::Record(record) => match record.fields.get(name) {
+                Some(field) => Some(field.ty.clone()),
+                None if record.open => Some(Type::Any),
+                None => None,
+            },
+            Type::Bool | Type::Number | Type::Duration | Type::Text | Type::Digest => None,
+            Type::Choice(_) | Type::List(_) => None,
+        }
+    }
+
+    /// The names of the fields that the type knows.
+    pub fn field_names(&self) -> Vec<Name> {
+        match self {
+            Type::Record(record) => record.fields.keys().cloned().collect(),
+            Type::Unknown | Type::Any | Type::Bool | Type::Number | Type::Duration => Vec::new(),
+            Type::Text | Type::Digest | Type::Choice(_) | Type::List(_) => Vec::new(),
+        }
+    }
+
+    /// The smallest type that holds the values of both.
+    pub fn join(&self, other: &Type) -> Type {
+        match (self, other) {
+            (Type::Unknown, ty) | (ty, Type::Unknown) => ty.clone(),
+            (one, two) if one == two => one.clone(),
+            (Type::Choice(one), Type::Choice(two)) => Type::choice(one.iter().chain(two.iter())),
+            (Type::Choice(_), Type::Text) | (Type::Text, Type::Choice(_)) => Type::Text,
+            (Type::Digest, Type::Text) | (Type::Text, Type::Digest) => Type::Text,
+            (Type::List(one), Type::List(two)) => Type::list(one.join(two)),
+            (Type::Record(one), Type::Record(two)) => Type::Record(Arc::new(join_records(one, two))),
+            (Type::Number, Type::Duration) | (Type::Duration, Type::Number) => Type::Number,
+            _ => Type::Any,
+        }
+    }
+
+    /// Whether a value of this type may stand where `wanted` is asked for.
+    pub fn fits(&self, wanted: &Type) -> bool {
+        match (self, wanted) {
+            (Type::Unknown, _) | (_, Type::Any | Type::Unknown) => true,
+            (one, two) if one == two => true,
+            (Type::Choice(have), Type::Choice(want)) => have.iter().all(|word| want.contains(word)),
+            (Type::Choice(_), Type::Text) => true,
+            (Type::Number, Type::Duration) | (Type::Duration, Type::Number) => true,
+            (Type::List(have), Type::List(want)) => have.fits(want),
+            (Type::Record(have), Type::Record(want)) => record_fits(have, want),
+            _ => false,
+        }
+    }
+
+    /// Checks a value that came from outside; the error names the place and what is wrong.
+    pub fn accept(&self, value: &Value) -> Result<(), String> {
+        self.accept_at(value, "", 0)
+    }
+
+    fn accept_at(&self, value: &Value, path: &str, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("{}: nested more than {MAX_DEPTH} deep", spot(path)));
+        }
+        let wrong = |wanted: &str| Err(format!("{}: expected {wanted}, found {}", spot(path), brief(value)));
+        match (self, value) {
+            (_, Value::None) | (Type::Unknown | Type::Any, _) => Ok(()),
+            (Type::Bool, Value::Bool(_)) => Ok(()),
+            (Type::Number | Type::Duration, Value::Number(_)) => Ok(()),
+            (Type::Text | Type::Digest, Value::Text(_)) => Ok(()),
+            (Type::Choice(words), Value::Text(word)) if words.contains(word) => Ok(()),
+            (Type::List(of), Value::List(items)) => items
+                .iter()
+                .enumerate()
+                .try_for_each(|(index, item)| of.accept_at(item, &format!("{path}[{index}]"), depth + 1)),
+            (Type::Record(record), Value::Record(_)) => accept_record(record, value, path, depth),
+            (Type::Bool | Type::Number | Type::Duration | Type::Text | Type::Digest, _) => {
+                wrong(&self.to_string())
+            }
+            (Type::Choice(_) | Type::List(_) | Type::Record(_), _) => wrong(&self.to_string()),
+        }
+    }
+}
+
+fn accept_record(record: &Record, value: &Value, path: &str, depth: usize) -> Result<(), String> {
+    for (name, field) in &record.fields {
+        let place = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+        let found = value.field(name);
+        if field.required && found.is_none() {
+            return Err(format!("{place}: missing"));
+        }
+        field.ty.accept_at(found, &place, depth + 1)?;
+    }
+    Ok(())
+}
+
+fn spot(path: &str) -> &str {
+    if path.is_empty() { "the answer" } else { path }
+}
+
+fn brief(value: &Value) -> String {
+    let text = value.to_string();
+    let short: String = text.chars().take(40).collect();
+    if short.len() < text.len() { format!("`{short}…`") } else { format!("`{short}`") }
+}
+
+fn join_records(one: &Record, two: &Record) -> Record {
+    let mut fields = one.fields.clone();
+    for (name, field) in &two.fields {
+        let joined = match fields.get(name) {
+            Some(mine) => Field {
+                ty: mine.ty.join(&field.ty),
+                required: mine.required && field.required,
+                about: mine.about,
+            },
+            None => Field { required: false, ..field.clone() },
+        };
+        fields.insert(name.clone(), joined);
+    }
+    let name = if one.name == two.name {
+        one.name.clone()
+    } else {
+        Name::from(format!("{} or {}", one.name, two.name))
+    };
+    for (name, field) in fields.iter_mut() {
+        field.required &= one.fields.contains_key(name) && two.fields.contains_key(name);
+    }
+    Record { name, fields, open: one.open || two.open }
+}
+
+fn record_fits(have: &Record, want: &Record) -> bool {
+    want.fields.iter().all(|(name, field)| match have.fields.get(name) {
+        Some(mine) => mine.ty.fits(&field.ty),
+        None => have.open || !field.required,
+    })
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Unknown => out.write_str("nothing yet"),
+            Type::Any => out.write_str("anything"),
+            Type::Bool => out.write_str("yes or no"),
+            Type::Number => out.write_str("a number"),
+            Type::Duration => out.write_str("a duration"),
+            Type::Text => out.write_str("text"),
+            Type::Digest => out.write_str("a digest"),
+            Type::Choice(words) => write!(out, "one of {}", words.join("|")),
+            Type::List(of) => write!(out, "a list of {of}"),
+            Type::Record(record) => write!(out, "a record {}", record.name),
+        }
+    }
+}
+
+/// A Rust type that the language knows.
+pub trait Typed {
+    /// Its type in the language.
+    fn ty() -> Type;
+    /// Whether a field of this type must be there.
+    fn required() -> bool {
+        true
+    }
+}
+
+macro_rules! plain {
+    ($($rust:ty => $ty:expr),* $(,)?) => {
+        $(impl Typed for $rust { fn ty() -> Type { $ty } })*
+    };
+}
+
+plain! {
+    bool => Type::Bool,
+    u64 => Type::Number,
+    i64 => Type::Number,
+    f64 => Type::Number,
+    String => Type::Text,
+    Value => Type::Any,
+}
+
+impl<T: Typed> Typed for Option<T> {
+    fn ty() -> Type {
+        T::ty()
+    }
+    fn required() -> bool {
+        false
+    }
+}
+
+impl<T: Typed> Typed for Vec<T> {
+    fn ty() -> Type {
+        Type::list(T::ty())
+    }
+}
+
+impl<T: Typed> Typed for Box<T> {
+    fn ty() -> Type {
+        T::ty()
+    }
+    fn required() -> bool {
+        T::required()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn join_and_fit() {
+        let approve = Type::choice(["APPROVE"]);
+        let both = Type::choice(["APPROVE", "CHANGES"]);
+        assert_eq!(approve.join(&Type::choice(["CHANGES"])), both);
+        assert!(approve.fits(&both) && !both.fits(&approve));
+        assert!(both.fits(&Type::Text) && !Type::Text.fits(&both));
+        assert_eq!(Type::Text.join(&Type::list(Type::Text)), Type::Any);
+        assert!(!Type::Text.fits(&Type::Digest));
+        assert_eq!(Type::Unknown.join(&Type::Bool), Type::Bool);
+    }
+
+    #[test]
+    fn an_answer_that_does_not_fit_says_where() {
+        let ty = Type::record("Review", [("verdict", Type::choice(["APPROVE", "CHANGES"]))]);
+        let answer = Value::record([("verdict", Value::text("MAYBE"))]);
+        assert_eq!(
+            ty.accept(&answer).unwrap_err(),
+            "verdict: expected one of APPROVE|CHANGES, found `MAYBE`"
+        );
+        assert!(ty.accept(&Value::list([answer])).unwrap_err().contains("a record Review"));
+    }
+}
