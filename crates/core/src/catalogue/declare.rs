@@ -179,6 +179,7 @@ macro_rules! actions {
 }
 
 #[cfg(test)]
+#[allow(unreachable_pub)]
 mod tests {
     use super::*;
 
