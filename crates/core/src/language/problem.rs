@@ -1,0 +1,166 @@
+//! Problems: what is wrong with a document, where, and what to do about it.
+//!
+//! A problem is data. Rendering adds the file, the line and a caret; colours are the binary's
+//! business.
+
+use serde::Serialize;
+
+use super::source::{Source, Span};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The document does not load.
+    Error,
+    /// The document loads, and a person should look.
+    Warning,
+}
+
+/// Something wrong with a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A short stable name, such as `unknown-field`.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Where the text was pasted, if it stands in a pattern.
+    pub pasted: Option<Span>,
+}
+
+impl Problem {
+    /// An error.
+    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Problem {
+        Problem { severity: Severity::Error, code, message: message.into(), span, hint: None, pasted: None }
+    }
+
+    /// A warning.
+    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Problem {
+        Problem { severity: Severity::Warning, ..Problem::error(code, span, message) }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Problem {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with "did you mean", when a known name is near enough.
+    #[must_use]
+    pub fn near<N: AsRef<str>>(self, name: &str, known: impl IntoIterator<Item = N>) -> Problem {
+        match nearest(name, known) {
+            Some(found) => self.hint(format!("did you mean `{found}`?")),
+            None => self,
+        }
+    }
+
+    /// The problem as plain text with file, line and caret.
+    pub fn render(&self, sources: &[Source]) -> String {
+        let word = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let mut out = format!("{word}[{}]: {}\n", self.code, self.message);
+        out.push_str(&excerpt(self.span, sources));
+        if let Some(source) = self.pasted.and_then(|span| sources.get(span.file as usize)) {
+            let at = source.locate(self.pasted.unwrap_or_default().start);
+            out.push_str(&format!("  = pasted by USE at {}:{}\n", source.path, at.line));
+        }
+        if let Some(hint) = &self.hint {
+            out.push_str(&format!("  = hint: {hint}\n"));
+        }
+        out
+    }
+}
+
+/// File, line and the text with carets under the span.
+fn excerpt(span: Span, sources: &[Source]) -> String {
+    let Some(source) = sources.get(span.file as usize) else { return String::new() };
+    let at = source.locate(span.start);
+    let last = (span.end as usize).min(at.start + at.text.len());
+    let first = (span.start as usize).min(last);
+    let width = source.text.get(first..last).map_or(1, |text| text.chars().count()).max(1);
+    let gutter = at.line.to_string().len();
+    let lead: String =
+        at.text.chars().take(at.column - 1).map(|one| if one == '\t' { '\t' } else { ' ' }).collect();
+    format!(
+        "{:gutter$}--> {}:{}:{}\n{:gutter$} |\n{} | {}\n{:gutter$} | {lead}{}\n",
+        "",
+        source.path,
+        at.line,
+        at.column,
+        "",
+        at.line,
+        at.text,
+        "",
+        "^".repeat(width),
+    )
+}
+
+/// The known name nearest to a wrong one, if it is near enough to be a slip.
+pub fn nearest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Option<String> {
+    let budget = (name.chars().count() / 3).clamp(1, 3);
+    known
+        .into_iter()
+        .map(|one| (distance(&name.to_lowercase(), &one.as_ref().to_lowercase()), one.as_ref().to_owned()))
+        .filter(|(distance, one)| *distance <= budget && one != name)
+        .min()
+        .map(|(_, one)| one)
+}
+
+/// Edits between two words, a swap of neighbours counting one; long words are not compared.
+fn distance(one: &str, two: &str) -> usize {
+    const LONGEST: usize = 64;
+    let (one, two): (Vec<char>, Vec<char>) = (one.chars().collect(), two.chars().collect());
+    if one.len() > LONGEST || two.len() > LONGEST {
+        return usize::MAX;
+    }
+    let mut rows = vec![(0..=two.len()).collect::<Vec<_>>()];
+    for i in 1..=one.len() {
+        let mut row = vec![i];
+        for j in 1..=two.len() {
+            let change = usize::from(one[i - 1] != two[j - 1]);
+            let mut best = (rows[i - 1][j - 1] + change).min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && one[i - 1] == two[j - 2] && one[i - 2] == two[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[one.len()][two.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::language::source::Origin;
+
+    #[test]
+    fn a_slip_finds_its_word() {
+        let known = ["passed", "failed", "summary", "tree"];
+        assert_eq!(nearest("pased", known).as_deref(), Some("passed"));
+        assert_eq!(nearest("summery", known).as_deref(), Some("summary"));
+        assert_eq!(nearest("colour", known), None);
+        assert_eq!(nearest(&"x".repeat(5000), known), None);
+    }
+
+    #[test]
+    fn a_rendered_problem_points() {
+        let text = "a\n  GOTO: NOWHERE\n";
+        let sources = [Source::new("p.md", Origin::File, text)];
+        let span = Span { file: 0, start: 10, end: 17 };
+        let problem = Problem::error("unknown-state", span, "there is no state `NOWHERE`").hint("add it");
+        assert_eq!(
+            problem.render(&sources),
+            "error[unknown-state]: there is no state `NOWHERE`\n --> p.md:2:9\n  |\n2 |   GOTO: NOWHERE\n  |         ^^^^^^^\n  = hint: add it\n"
+        );
+    }
+}
