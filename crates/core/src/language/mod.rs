@@ -3,6 +3,7 @@
 //! `source` finds the program in the document, `tokens` and `parse` read it, `paste` puts
 //! patterns in place, `check` proves what the language page promises. Nothing here runs anything.
 
+pub mod check;
 pub mod parse;
 pub mod paste;
 pub mod problem;

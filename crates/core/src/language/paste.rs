@@ -32,7 +32,7 @@ pub fn paste(document: &Document, shelf: &Shelf<'_>) -> (Vec<State>, Vec<Problem
         .map(|state| {
             let scope = Scope { document, values: &nothing, pasted: None, depth: 0 };
             let mut body = paster.block(&state.body, &scope);
-            number(&mut body, &mut 0);
+            number(&mut body, &mut 0, false);
             State { body, ..state.clone() }
         })
         .collect();
@@ -329,21 +329,23 @@ impl Paster<'_> {
     }
 }
 
-/// Gives every statement its number, in reading order: itself, its block, its ELSE.
-fn number(block: &mut Block, next: &mut u32) {
+/// Gives every statement its number, in reading order: itself, its block, its ELSE. A move
+/// anywhere in an ELSE also tells its target why, so it is marked here.
+fn number(block: &mut Block, next: &mut u32, in_else: bool) {
     for statement in block {
         statement.place = *next;
         *next += 1;
         match &mut statement.what {
             What::Step { step, otherwise } => {
                 if let Step::ForEach { body, .. } = step {
-                    number(body, next);
+                    number(body, next, in_else);
                 }
                 if let Some(otherwise) = otherwise {
-                    number(otherwise, next);
+                    number(otherwise, next, true);
                 }
             }
-            What::If { body, .. } => number(body, next),
+            What::If { body, .. } => number(body, next, in_else),
+            What::Exit(Exit::Goto { by_else, .. }) => *by_else = in_else,
             What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {}
             What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => {}
         }

@@ -1,0 +1,69 @@
+//! What the checker has learnt about the types of a document so far.
+//!
+//! Parameters, tracked variables and the values of RETURN get their types from every place that
+//! gives them one. The walk is repeated until nothing changes; types only grow, so it ends.
+
+use std::collections::BTreeMap;
+
+use crate::language::syntax::{Document, State};
+use crate::types::Type;
+use crate::value::Name;
+
+/// The types learnt for one document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tables {
+    /// The type of each parameter of each state.
+    pub params: BTreeMap<(Name, Name), Type>,
+    /// The type of each tracked variable.
+    pub tracked: BTreeMap<Name, Type>,
+    /// The types of the values of RETURN.
+    pub returned: BTreeMap<Name, Type>,
+}
+
+impl Tables {
+    /// Learns one more type of a parameter.
+    pub fn param(&mut self, state: &Name, param: &Name, ty: &Type) {
+        let known = self.params.entry((state.clone(), param.clone())).or_insert(Type::Unknown);
+        *known = known.join(ty);
+    }
+
+    /// Learns one more type of a tracked variable.
+    pub fn track(&mut self, name: &Name, ty: &Type) {
+        let known = self.tracked.entry(name.clone()).or_insert(Type::Unknown);
+        *known = known.join(ty);
+    }
+
+    /// Learns one more type of a value of RETURN.
+    pub fn give(&mut self, name: &Name, ty: &Type) {
+        let known = self.returned.entry(name.clone()).or_insert(Type::Unknown);
+        *known = known.join(ty);
+    }
+}
+
+/// A document with its patterns in place.
+#[derive(Clone, Debug)]
+pub struct Pasted {
+    /// The document as it was read.
+    pub document: Document,
+    /// Its states, without any USE.
+    pub states: Vec<State>,
+}
+
+impl Pasted {
+    /// The state of that name.
+    pub fn state(&self, name: &str) -> Option<&State> {
+        self.states.iter().find(|state| &*state.name.name == name)
+    }
+
+    /// The protocol's name.
+    pub fn name(&self) -> Name {
+        self.document.name.as_ref().map_or_else(|| Name::from("?"), |name| name.name.clone())
+    }
+}
+
+/// What `Run(protocol)` answers: the verdict and the values of its RETURNs.
+pub fn run_answer(protocol: &Name, tables: &Tables) -> Type {
+    let verdicts = Type::choice(crate::language::check::VERDICTS);
+    let fields = tables.returned.iter().map(|(name, ty)| (name.clone(), ty.clone()));
+    Type::record(&format!("Run({protocol})"), fields.chain([(Name::from("verdict"), verdicts)]))
+}

@@ -1,0 +1,798 @@
+//! The walk: every path through a state, with what is known on it.
+//!
+//! One walk finds the types, the bindings, the ways out, the payments and the gates of a state.
+//! It visits each statement once, with all environments that can reach it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::env::{Env, Local, bounded};
+use super::tables::{Pasted, Tables};
+use super::{VERDICTS, World};
+use crate::language::problem::Problem;
+use crate::language::source::Span;
+use crate::language::syntax::{
+    Arg, Args, Block, Emit, Exit, Expr, ExprKind, Ident, Limit, Paying, State, Statement, Step, What,
+};
+use crate::types::Type;
+use crate::value::Name;
+
+/// A way out of a state, as one path takes it.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The statement that takes it.
+    pub place: u32,
+    /// Where it stands.
+    pub span: Span,
+    /// Where it leads.
+    pub to: Leads,
+    /// What is known there.
+    pub env: Env,
+}
+
+/// Where a way out leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leads {
+    /// A GOTO, or an ELSE that moves.
+    To(Name),
+    /// A payment that cannot be made, by its LIMIT.
+    ByLimit(Name, Name),
+    /// RETURN with a verdict.
+    Return(Name),
+    /// STAY.
+    Stay,
+    /// HOLD.
+    Hold,
+}
+
+/// A place where an instance can be held, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldPlace {
+    /// The statement.
+    pub place: u32,
+    /// Where it stands.
+    pub span: Span,
+    /// What would hold it there.
+    pub why: String,
+}
+
+/// A Task of a state.
+#[derive(Clone, Debug)]
+pub struct TaskPlace {
+    /// Where it stands.
+    pub span: Span,
+    /// Whom it asks.
+    pub role: Name,
+    /// Whether the agent may write.
+    pub writes: bool,
+    /// Whether it is told a parameter of the state or a CHECK of this visit.
+    pub told: bool,
+}
+
+/// All that the walk found out about a state.
+#[derive(Clone, Debug, Default)]
+pub struct StateFacts {
+    /// Its ways out, one for each path.
+    pub ways: Vec<Way>,
+    /// Where it can be held.
+    pub holds: Vec<HoldPlace>,
+    /// Where a person is waited for or asked.
+    pub people: Vec<(Span, String)>,
+    /// Its tasks.
+    pub tasks: Vec<TaskPlace>,
+    /// Whether a line of it could not be read.
+    pub broken: bool,
+}
+
+/// The walk through one state.
+pub struct Walk<'a> {
+    pub(super) world: &'a World<'a>,
+    pub(super) pasted: &'a Pasted,
+    pub(super) state: &'a State,
+    /// What is known from earlier rounds.
+    pub(super) known: &'a Tables,
+    /// What this round learns.
+    pub(super) learnt: Tables,
+    pub(super) problems: Vec<Problem>,
+    pub(super) facts: StateFacts,
+    pub(super) used: BTreeSet<Name>,
+    pasted_at: Option<Span>,
+    in_each: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// Walks a state.
+    pub fn run(world: &'a World<'a>, pasted: &'a Pasted, state: &'a State, known: &'a Tables) -> Walk<'a> {
+        let mut walk = Walk {
+            world,
+            pasted,
+            state,
+            known,
+            learnt: Tables::default(),
+            problems: Vec::new(),
+            facts: StateFacts::default(),
+            used: BTreeSet::new(),
+            pasted_at: None,
+            in_each: false,
+        };
+        walk.defaults();
+        let left = walk.block(&state.body, vec![Env::default()]);
+        walk.fell_through(&left);
+        walk.unused();
+        walk
+    }
+
+    pub(super) fn say(&mut self, problem: Problem) {
+        let problem = Problem { pasted: self.pasted_at.or(problem.pasted), ..problem };
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    fn defaults(&mut self) {
+        let mut names = BTreeSet::new();
+        for param in &self.state.params {
+            if !names.insert(&param.name.name) {
+                let message = format!("the parameter `{}` is declared twice", param.name.name);
+                self.say(Problem::error("double-name", param.name.span, message));
+            }
+            if let Some(default) = &param.default {
+                let ty = self.arg_type(default, &Env::default());
+                self.learnt.param(&self.state.name.name, &param.name.name, &ty);
+            }
+        }
+    }
+
+    /// A path that ends without an exit is an error that says when.
+    fn fell_through(&mut self, left: &[Env]) {
+        let Some(env) = left.first() else { return };
+        if self.facts.broken {
+            return;
+        }
+        let span = self.state.body.last().map_or(self.state.name.span, |last| last.span);
+        let when = when(env);
+        let message = format!("a path through `{}` ends here without an exit{when}", self.state.name.name);
+        self.pasted_at = self.state.body.last().and_then(|last| last.pasted);
+        self.say(Problem::error("fall-through", span, message).hint(
+            "end every path with GOTO, RETURN, STAY or HOLD, or let the IFs name every value of a closed set",
+        ));
+        self.pasted_at = None;
+    }
+
+    fn unused(&mut self) {
+        if self.facts.broken {
+            return;
+        }
+        for param in &self.state.params {
+            if !self.used.contains(&param.name.name) {
+                let message =
+                    format!("`{}` takes `{}` and never uses it", self.state.name.name, param.name.name);
+                self.say(Problem::error("unused-parameter", param.name.span, message));
+            }
+        }
+    }
+
+    fn block(&mut self, block: &Block, mut envs: Vec<Env>) -> Vec<Env> {
+        let mut said = false;
+        for statement in block {
+            self.pasted_at = statement.pasted;
+            if envs.is_empty() && !self.facts.broken && !said {
+                said = true;
+                self.say(
+                    Problem::error("unreachable", statement.span, "nothing can come here")
+                        .hint("every path above has already left; take this line away or move it up"),
+                );
+            }
+            let reached = if envs.is_empty() { vec![Env::default()] } else { envs };
+            let alive = !said;
+            let after = self.statement(statement, reached);
+            envs = if alive { bounded(after) } else { Vec::new() };
+        }
+        envs
+    }
+
+    fn statement(&mut self, statement: &Statement, envs: Vec<Env>) -> Vec<Env> {
+        match &statement.what {
+            What::Step { step, otherwise } => self.step(statement, step, otherwise.as_ref(), envs),
+            What::If { condition, body } => self.condition(statement, condition, body, envs),
+            What::Emit(emit) => self.emit(emit, envs),
+            What::Set(name, expr) => self.set(name, expr, envs),
+            What::Increment(name) => self.increment(name, envs),
+            What::Refill(meter, to) => self.refill(meter, to.as_ref(), envs),
+            What::Exit(exit) => self.exit(statement, exit, &envs),
+            What::Proceed => envs,
+            What::Use(_) | What::Broken => {
+                self.facts.broken = true;
+                envs
+            }
+        }
+    }
+
+    fn condition(
+        &mut self,
+        statement: &Statement,
+        condition: &Expr,
+        body: &Block,
+        envs: Vec<Env>,
+    ) -> Vec<Env> {
+        for env in &envs {
+            let ty = self.expr_type(condition, env);
+            if !matches!(ty, Type::Bool | Type::Unknown | Type::Any) {
+                let message = format!("a condition is yes or no, this is {ty}");
+                self.say(Problem::error("not-a-condition", condition.span, message));
+            }
+        }
+        let (mut inside, mut past) = (Vec::new(), Vec::new());
+        for env in &envs {
+            let typing = |expr: &Expr| self.quiet_type(expr, env);
+            inside.extend(env.assume(condition, true, &typing));
+            past.extend(env.assume(condition, false, &typing));
+        }
+        if inside.is_empty() && !self.facts.broken {
+            let message = format!("`{condition}` can never hold here");
+            self.pasted_at = statement.pasted;
+            self.say(
+                Problem::error("never-holds", condition.span, message)
+                    .hint("an exit above has already answered it"),
+            );
+            inside = envs;
+        }
+        past.extend(self.block(body, bounded(inside)));
+        past
+    }
+
+    fn emit(&mut self, emit: &Emit, envs: Vec<Env>) -> Vec<Env> {
+        for env in &envs {
+            match emit {
+                Emit::Text(template) => self.template(template, env),
+                Emit::Event(_, args) => self.args_types(args, env),
+            }
+        }
+        envs
+    }
+
+    pub(super) fn args_types(&mut self, args: &Args, env: &Env) {
+        for (_, arg) in args {
+            self.arg_type(arg, env);
+        }
+    }
+
+    fn set(&mut self, name: &Ident, expr: &Expr, mut envs: Vec<Env>) -> Vec<Env> {
+        self.tracked(name);
+        for env in &mut envs {
+            let ty = self.expr_type(expr, env);
+            self.learnt.track(&name.name, &ty);
+            env.forget(&name.name);
+        }
+        envs
+    }
+
+    fn increment(&mut self, name: &Ident, mut envs: Vec<Env>) -> Vec<Env> {
+        self.tracked(name);
+        let ty = self.known.tracked.get(&name.name).cloned().unwrap_or(Type::Unknown);
+        if !matches!(ty, Type::Unknown | Type::Number) {
+            let message = format!("only a number can be incremented, `{}` is {ty}", name.name);
+            self.say(Problem::error("type", name.span, message));
+        }
+        self.learnt.track(&name.name, &Type::Number);
+        for env in &mut envs {
+            env.forget(&name.name);
+        }
+        envs
+    }
+
+    fn tracked(&mut self, name: &Ident) {
+        let tracks = &self.pasted.document.tracks;
+        if !tracks.iter().any(|track| track.name.name == name.name) {
+            let known = tracks.iter().map(|track| &*track.name.name);
+            let problem =
+                Problem::error("unknown-variable", name.span, format!("`{}` is not tracked", name.name));
+            self.say(problem.hint(format!("declare it: `TRACK: {}`", name.name)).near(&name.name, known));
+        }
+        self.used.insert(name.name.clone());
+    }
+
+    fn refill(&mut self, meter: &Ident, to: Option<&Expr>, mut envs: Vec<Env>) -> Vec<Env> {
+        self.limit(meter);
+        for env in &mut envs {
+            if let Some(to) = to {
+                self.number(to, env, "a limit");
+            }
+            env.refilled.insert(meter.name.clone());
+            env.forget(&meter.name);
+        }
+        envs
+    }
+
+    /// The LIMIT of a meter; one that is not declared is said.
+    fn limit(&mut self, meter: &Ident) -> Option<&'a Limit> {
+        self.used.insert(meter.name.clone());
+        let limits = &self.pasted.document.limits;
+        let found = limits.iter().find(|limit| limit.meter.name == meter.name);
+        if found.is_none() {
+            let known = limits.iter().map(|limit| &*limit.meter.name);
+            let message = format!("there is no meter `{}`", meter.name);
+            let problem = Problem::error("unknown-meter", meter.span, message);
+            let hint = format!("declare it: `LIMIT: {} = 3 ELSE HOLD`", meter.name);
+            self.say(problem.hint(hint).near(&meter.name, known));
+        }
+        found
+    }
+
+    fn exit(&mut self, statement: &Statement, exit: &Exit, envs: &[Env]) -> Vec<Env> {
+        if self.in_each {
+            self.say(
+                Problem::error("exit-in-each", statement.span, "no exit may stand inside FOR EACH")
+                    .hint("let the block end, and decide after it"),
+            );
+        }
+        let to = match exit {
+            Exit::Goto { target, .. } => Leads::To(target.name.clone()),
+            Exit::Return { verdict, .. } => Leads::Return(verdict.name.clone()),
+            Exit::Stay(_) => Leads::Stay,
+            Exit::Hold(_) => Leads::Hold,
+        };
+        for env in envs {
+            match exit {
+                Exit::Goto { target, args, .. } => self.goto(target, args, env),
+                Exit::Return { verdict, args } => self.returned(verdict, args, env),
+                Exit::Stay(reason) => self.stay(statement, reason.as_ref(), env),
+                Exit::Hold(reason) => {
+                    self.arg_type(reason, env);
+                }
+            }
+            self.facts.ways.push(Way {
+                place: statement.place,
+                span: statement.span,
+                to: to.clone(),
+                env: env.clone(),
+            });
+        }
+        if matches!(exit, Exit::Hold(_)) {
+            self.hold(statement, "HOLD");
+        }
+        Vec::new()
+    }
+
+    fn stay(&mut self, statement: &Statement, reason: Option<&Arg>, env: &Env) {
+        if let Some(reason) = reason {
+            self.arg_type(reason, env);
+        }
+        if !env.waited {
+            self.say(
+                Problem::error(
+                    "stay-without-wait",
+                    statement.span,
+                    "STAY goes back to a WAIT, and there is none above",
+                )
+                .hint("STAY answers a person who said a word; use HOLD or GOTO elsewhere"),
+            );
+        }
+    }
+
+    fn goto(&mut self, target: &Ident, args: &Args, env: &Env) {
+        let Some(state) = self.pasted.state(&target.name) else {
+            let known = self.pasted.states.iter().map(|state| &*state.name.name);
+            let problem =
+                Problem::error("unknown-state", target.span, format!("there is no state `{}`", target.name));
+            self.say(problem.near(&target.name, known));
+            return self.args_types(args, env);
+        };
+        for (name, arg) in args {
+            let ty = self.arg_type(arg, env);
+            if state.params.iter().any(|param| param.name.name == name.name) {
+                self.learnt.param(&target.name, &name.name, &ty);
+            } else {
+                let known = state.params.iter().map(|param| &*param.name.name);
+                let message = format!("`{}` takes no `{}`", target.name, name.name);
+                self.say(Problem::error("unknown-parameter", name.span, message).near(&name.name, known));
+            }
+        }
+        self.all_given(target, state, args, env.failing);
+    }
+
+    /// Every parameter without a default is given; in an ELSE `reason` is passed by itself.
+    fn all_given(&mut self, target: &Ident, state: &State, args: &Args, by_failure: bool) {
+        for param in &state.params {
+            if args.iter().any(|(name, _)| name.name == param.name.name) {
+                continue;
+            }
+            if by_failure && &*param.name.name == "reason" {
+                self.learnt.param(&target.name, &param.name.name, &Type::Text);
+            } else if param.default.is_none() {
+                let message = format!("`{}` must be told `{}`", target.name, param.name.name);
+                let hint = format!(
+                    "write `{} with {}=…`, or give it a default in its STATE line",
+                    target.name, param.name.name
+                );
+                self.say(Problem::error("missing-parameter", target.span, message).hint(hint));
+            }
+        }
+    }
+
+    fn returned(&mut self, verdict: &Ident, args: &Args, env: &Env) {
+        if !VERDICTS.contains(&&*verdict.name) {
+            let message = format!("`{}` is no verdict", verdict.name);
+            let problem = Problem::error("unknown-verdict", verdict.span, message);
+            self.say(
+                problem
+                    .hint(format!("the verdicts are {}", VERDICTS.join(", ")))
+                    .near(&verdict.name, VERDICTS),
+            );
+        }
+        for (name, arg) in args {
+            let ty = self.arg_type(arg, env);
+            if &*name.name == "verdict" {
+                self.say(Problem::error("reserved", name.span, "`verdict` is given by RETURN itself"));
+            }
+            self.learnt.give(&name.name, &ty);
+        }
+    }
+
+    fn hold(&mut self, statement: &Statement, why: &str) {
+        let hold = HoldPlace { place: statement.place, span: statement.span, why: why.to_owned() };
+        if !self.facts.holds.contains(&hold) {
+            self.facts.holds.push(hold);
+        }
+    }
+
+    fn step(
+        &mut self,
+        statement: &Statement,
+        step: &Step,
+        otherwise: Option<&Block>,
+        envs: Vec<Env>,
+    ) -> Vec<Env> {
+        let mut after = Vec::new();
+        let mut failed = Vec::new();
+        for env in envs {
+            let mut done = env.clone();
+            self.step_types(statement, step, &mut done);
+            let mut fail = env;
+            fail.failing = true;
+            if let Step::Do { call, .. } = step {
+                if super::calls::writes(call) {
+                    fail.wrote();
+                }
+            }
+            after.push(done);
+            failed.push(fail);
+        }
+        match otherwise {
+            Some(block) => after.extend(self.otherwise(statement, step, block, failed)),
+            None => self.unanswered(statement, step, failed),
+        }
+        after
+    }
+
+    /// Walks the ELSE of a step; only PROCEED may lead out of it.
+    fn otherwise(&mut self, statement: &Statement, step: &Step, block: &Block, failed: Vec<Env>) -> Vec<Env> {
+        let failed = failed.into_iter().map(with_failure).collect();
+        let mut left = self.block(block, failed);
+        let says = matches!(block.last().map(|last| &last.what), Some(What::Proceed | What::Broken));
+        self.pasted_at = statement.pasted;
+        if !left.is_empty() && !says {
+            let span = block.last().map_or(statement.span, |last| last.span);
+            self.say(
+                Problem::error("else-goes-on", span, "this ELSE neither leaves nor says PROCEED")
+                    .hint("end it with an exit, or say PROCEED if the failure may be ignored"),
+            );
+        }
+        if !left.is_empty() && matches!(step, Step::Pay { .. }) {
+            self.say(
+                Problem::error(
+                    "pay-for-nothing",
+                    statement.span,
+                    "a PAY whose ELSE goes on pays for nothing",
+                )
+                .hint("its ELSE must leave: a loop would never end"),
+            );
+        }
+        for env in &mut left {
+            env.failing = false;
+            env.locals.remove("failure");
+        }
+        left
+    }
+
+    /// Without ELSE a PAY goes by its LIMIT, and any other step holds, or refuses a person's word.
+    fn unanswered(&mut self, statement: &Statement, step: &Step, failed: Vec<Env>) {
+        self.pasted_at = statement.pasted;
+        let meter = match step {
+            Step::Pay { meter, .. } => Some(meter),
+            Step::Do { paying: Some(Paying { meter, .. }), .. } => Some(meter),
+            _ => None,
+        };
+        if let Some(limit) = meter.and_then(|meter| self.limit(meter)) {
+            self.by_limit(statement, limit, &failed);
+        }
+        if matches!(step, Step::Pay { .. }) || self.in_each {
+            return;
+        }
+        let words = matches!(step, Step::WaitWords { .. } | Step::Ask { .. });
+        let refuses = failed.iter().all(|env| env.waited) && !failed.is_empty();
+        if !refuses {
+            let why = if words { "waits for a person" } else { "the step fails" };
+            self.hold(statement, why);
+        }
+    }
+
+    fn by_limit(&mut self, statement: &Statement, limit: &Limit, failed: &[Env]) {
+        let meter = &limit.meter.name;
+        if self.in_each {
+            let message = format!("`{meter}` may run out here, and no exit may stand inside FOR EACH");
+            let problem = Problem::error("exit-in-each", statement.span, message);
+            return self.say(problem.hint("give the payment an ELSE of its own"));
+        }
+        let Some(target) = &limit.target else {
+            return self.hold(statement, &format!("`{meter}` is spent"));
+        };
+        if let Some(state) = self.pasted.state(&target.name) {
+            self.all_given(target, state, &Args::new(), true);
+        }
+        let to = Leads::ByLimit(target.name.clone(), meter.clone());
+        for env in failed {
+            self.facts.ways.push(Way {
+                place: statement.place,
+                span: statement.span,
+                to: to.clone(),
+                env: env.clone(),
+            });
+        }
+    }
+
+    fn step_types(&mut self, statement: &Statement, step: &Step, env: &mut Env) {
+        match step {
+            Step::Do { bind, pipe, call, paying } => {
+                let answer = self.call(call, "DO", *pipe, env);
+                if let Some(paying) = paying {
+                    self.paying(paying, call, env);
+                }
+                self.bind(
+                    bind.as_ref(),
+                    Local { ty: answer.clone(), gate: None, seen: false, words: Vec::new() },
+                    env,
+                );
+                env.last = Some(answer);
+            }
+            Step::Parallel { bind, args, calls } => self.parallel(bind.as_ref(), args, calls, env),
+            Step::ForEach { bind, item, list, by, body, .. } => {
+                self.for_each(statement, bind.as_ref(), item, (list, by.as_ref()), body, env);
+            }
+            Step::Check { bind, pipe, call } => {
+                let answer = self.call(call, "CHECK", *pipe, env);
+                let gate = self.gate_name(call);
+                self.bind(Some(bind), Local { ty: answer.clone(), gate, seen: true, words: Vec::new() }, env);
+                env.last = Some(answer);
+            }
+            Step::WaitFor { bind, call } => {
+                let ty = self.call(call, "WAIT", false, env);
+                self.bind(bind.as_ref(), Local { ty, gate: None, seen: false, words: Vec::new() }, env);
+            }
+            Step::WaitWords { bind, words } => self.wait_words(statement, bind.as_ref(), words, env),
+            Step::Ask { bind, question, args } => self.ask(statement, bind, question, args, env),
+            Step::Pay { meter, per } => self.pay(statement, meter, per.as_ref(), env),
+        }
+    }
+
+    /// Gives a name to an answer: a local, or the tracked variable of that name.
+    pub(super) fn bind(&mut self, bind: Option<&Ident>, local: Local, env: &mut Env) {
+        let Some(bind) = bind else { return };
+        let name = &bind.name;
+        let document = &self.pasted.document;
+        let taken = document.inputs.iter().any(|input| input.name.name == *name)
+            || document.limits.iter().any(|limit| limit.meter.name == *name)
+            || self.state.params.iter().any(|param| param.name.name == *name);
+        if taken {
+            let message =
+                format!("`{name}` is already an input, a meter or a parameter, and cannot be changed");
+            self.say(
+                Problem::error("double-name", bind.span, message).hint("choose another name for the answer"),
+            );
+        }
+        if document.tracks.iter().any(|track| track.name.name == *name) {
+            self.used.insert(name.clone());
+            self.learnt.track(name, &local.ty);
+        }
+        env.bind(name, local);
+    }
+
+    fn for_each(
+        &mut self,
+        statement: &Statement,
+        bind: Option<&Ident>,
+        item: &Ident,
+        (list, by): (&Expr, Option<&Expr>),
+        body: &Block,
+        env: &mut Env,
+    ) {
+        let of = match self.expr_type(list, env) {
+            Type::List(of) => (*of).clone(),
+            Type::Unknown | Type::Any => Type::Any,
+            other => {
+                self.say(Problem::error(
+                    "type",
+                    list.span,
+                    format!("FOR EACH wants a list, this is {other}"),
+                ));
+                Type::Any
+            }
+        };
+        if self.in_each {
+            self.say(Problem::error("each-in-each", statement.span, "FOR EACH cannot stand inside FOR EACH"));
+        }
+        let mut inner = env.clone();
+        self.bind(Some(item), Local { ty: of, gate: None, seen: false, words: Vec::new() }, &mut inner);
+        if let Some(by) = by {
+            self.expr_type(by, &inner);
+        }
+        let outer = std::mem::replace(&mut self.in_each, true);
+        self.block(body, vec![inner]);
+        self.in_each = outer;
+        self.pasted_at = statement.pasted;
+        if block_writes(body) {
+            env.wrote();
+        }
+        let batch = Local { ty: super::calls::batch_type(), gate: None, seen: false, words: Vec::new() };
+        self.bind(bind, batch, env);
+        env.last = Some(super::calls::batch_type());
+    }
+
+    fn wait_words(&mut self, statement: &Statement, bind: Option<&Ident>, words: &[Ident], env: &mut Env) {
+        if self.in_each {
+            self.say(Problem::error(
+                "wait-in-each",
+                statement.span,
+                "no WAIT for words may stand inside FOR EACH",
+            ));
+        }
+        let mut fields: BTreeMap<Name, Type> =
+            [("by", Type::Text), ("reason", Type::Text)].map(|(name, ty)| (Name::from(name), ty)).into();
+        for word in words {
+            fields.insert(word.name.clone(), Type::Bool);
+            if let Some(known) = self.world.catalogue.word(&word.name) {
+                fields.extend(known.options.iter().map(|(name, field)| (name.clone(), field.ty.clone())));
+            }
+        }
+        let names: Vec<Name> = words.iter().map(|word| word.name.clone()).collect();
+        self.people(statement, format!("waits for a word: {}", names.join(", ")));
+        let ty = Type::record("word", fields);
+        self.bind(bind, Local { ty, gate: None, seen: false, words: names }, env);
+        env.waited = true;
+    }
+
+    fn ask(&mut self, statement: &Statement, bind: &Ident, question: &Arg, args: &Args, env: &mut Env) {
+        self.arg_type(question, env);
+        self.args_types(args, env);
+        let choices = args.iter().find(|(name, _)| &*name.name == "choices");
+        let ty = match choices.map(|(_, arg)| arg) {
+            Some(Arg::Words(words)) => Type::choice(words.iter().map(|word| &word.name)),
+            Some(_) | None => Type::Text,
+        };
+        self.people(statement, format!("asks a person: {question}"));
+        self.bind(Some(bind), Local { ty, gate: None, seen: true, words: Vec::new() }, env);
+    }
+
+    fn people(&mut self, statement: &Statement, what: String) {
+        if !self.facts.people.iter().any(|(span, _)| *span == statement.span) {
+            self.facts.people.push((statement.span, what));
+        }
+    }
+
+    fn pay(&mut self, statement: &Statement, meter: &Ident, per: Option<&(Ident, Expr)>, env: &mut Env) {
+        let limit = self.limit(meter);
+        if let Some((_, keys)) = per {
+            if !matches!(self.expr_type(keys, env), Type::List(_) | Type::Unknown | Type::Any) {
+                self.say(Problem::error("type", keys.span, "PER … IN wants a list of keys"));
+            }
+        }
+        match limit {
+            Some(limit) if limit.per.is_some() && per.is_none() => {
+                let message = format!("`{}` has one counter for each key", meter.name);
+                self.say(
+                    Problem::error("per", statement.span, message)
+                        .hint(format!("write `PAY: {} PER … IN …`", meter.name)),
+                );
+            }
+            Some(limit) if limit.per.is_none() && per.is_some() => {
+                let message = format!("`{}` has a single counter", meter.name);
+                self.say(Problem::error("per", statement.span, message).hint("declare its LIMIT with PER"));
+            }
+            Some(_) | None => {}
+        }
+        env.paid.insert(meter.name.clone());
+        env.forget(&meter.name);
+    }
+
+    fn paying(&mut self, paying: &Paying, call: &crate::language::syntax::Call, env: &mut Env) {
+        let limit = self.limit(&paying.meter);
+        if limit.is_some_and(|limit| limit.per.is_some()) {
+            let message =
+                format!("`{}` has one counter for each key and cannot pay for tool calls", paying.meter.name);
+            self.say(Problem::error("per", paying.meter.span, message));
+        }
+        if !matches!(call.target, crate::language::syntax::Target::Task(_)) {
+            self.say(Problem::error(
+                "paying",
+                paying.meter.span,
+                "PAYING counts the tool calls of an agent: only a Task has them",
+            ));
+        }
+        env.forget(&paying.meter.name);
+    }
+
+    pub(super) fn number(&mut self, expr: &Expr, env: &Env, what: &str) {
+        let ty = self.expr_type(expr, env);
+        if !matches!(ty, Type::Number | Type::Duration | Type::Unknown | Type::Any) {
+            self.say(Problem::error("type", expr.span, format!("{what} is a number, this is {ty}")));
+        }
+    }
+}
+
+/// Whether any Task of a block may write.
+fn block_writes(block: &Block) -> bool {
+    block.iter().any(|statement| match &statement.what {
+        What::Step { step, otherwise } => {
+            let inner = match step {
+                Step::Do { call, .. } => super::calls::writes(call),
+                Step::Parallel { calls, .. } => calls.iter().any(super::calls::writes),
+                Step::ForEach { body, .. } => block_writes(body),
+                Step::Check { .. } | Step::WaitFor { .. } | Step::WaitWords { .. } => false,
+                Step::Ask { .. } | Step::Pay { .. } => false,
+            };
+            inner || otherwise.as_ref().is_some_and(block_writes)
+        }
+        What::If { body, .. } => block_writes(body),
+        What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
+        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+    })
+}
+
+fn with_failure(mut env: Env) -> Env {
+    let kinds = Type::choice(["failed", "could_not_run", "timeout", "denied", "exhausted", "stale"]);
+    let ty = Type::record("failure", [("kind", kinds), ("message", Type::Text)]);
+    env.bind(&Name::from("failure"), Local { ty, gate: None, seen: true, words: Vec::new() });
+    env
+}
+
+/// What is known on a path, for the message about it.
+fn when(env: &Env) -> String {
+    let known: Vec<String> = env
+        .narrowed
+        .iter()
+        .map(|(key, words)| {
+            let words: Vec<&str> = words.iter().map(|word| &**word).collect();
+            match words.as_slice() {
+                ["true"] => key.clone(),
+                ["false"] => format!("not {key}"),
+                _ => format!("{} is {}", key.trim_end_matches(".#"), words.join(" or ")),
+            }
+        })
+        .collect();
+    if known.is_empty() { String::new() } else { format!(" (when {})", known.join(", ")) }
+}
+
+/// The names that an expression reads.
+pub(super) fn roots(expr: &Expr, into: &mut BTreeSet<Name>) {
+    match &*expr.kind {
+        ExprKind::Or(parts) | ExprKind::And(parts) | ExprKind::Function(_, parts) => {
+            parts.iter().for_each(|part| roots(part, into));
+        }
+        ExprKind::Not(inner) | ExprKind::Empty(inner, _) => roots(inner, into),
+        ExprKind::Compare(_, one, two) => {
+            roots(one, into);
+            roots(two, into);
+        }
+        ExprKind::Path(path) => into.extend(path.first().map(|first| first.name.clone())),
+        ExprKind::Text(template) => template_roots(template, into),
+        ExprKind::Number(_) | ExprKind::Duration(_) | ExprKind::Bool(_) | ExprKind::None => {}
+    }
+}
+
+/// The names that a template reads.
+pub(super) fn template_roots(template: &crate::language::syntax::Template, into: &mut BTreeSet<Name>) {
+    for part in &template.parts {
+        if let crate::language::syntax::Part::Hole(expr) = part {
+            roots(expr, into);
+        }
+    }
+}
