@@ -185,7 +185,7 @@ crate::records! {
 
     /// The causes behind the blocked tasks.
     RootCauses {
-        /// Whether tasks are blocked and one single cause, already learned, explains all of them.
+        /// Whether every task is blocked and one single failure explains all of them.
         single: bool,
         /// The causes, with the tasks that each explains.
         causes: Vec<RootCause>,
