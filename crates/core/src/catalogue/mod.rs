@@ -3,12 +3,29 @@
 //! The catalogue declares; it never performs. Engine and agents implement what stands here, and
 //! the checker refuses what does not.
 
+pub mod build;
+pub mod campaign;
+pub mod code;
 pub mod declare;
+pub mod flow;
+pub mod lifecycle;
+pub mod plan;
+pub mod roles;
+pub mod scalars;
+mod schema;
+pub mod shell;
+pub mod spec;
+mod spelled;
+#[cfg(test)]
+mod tests;
+pub mod words;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 pub use declare::{Action, Declaration, Kind};
+pub use scalars::{Depends, Digest, Seconds};
+pub use schema::schema;
 
 use crate::types::{Field, Type};
 use crate::value::Name;
@@ -69,7 +86,7 @@ impl Catalogue {
     /// The catalogue of this program.
     pub fn standard() -> &'static Catalogue {
         static STANDARD: OnceLock<Catalogue> = OnceLock::new();
-        STANDARD.get_or_init(|| Catalogue::new(Vec::new(), Vec::new(), Vec::new()))
+        STANDARD.get_or_init(|| Catalogue::new(standard_actions(), roles::roles(), words::words()))
     }
 
     /// The action of that name.
@@ -101,4 +118,16 @@ impl Catalogue {
     pub fn words(&self) -> impl Iterator<Item = &Word> {
         self.words.values()
     }
+}
+
+fn standard_actions() -> Vec<Declaration> {
+    let groups = [
+        flow::declarations(),
+        campaign::declarations(),
+        build::declarations(),
+        code::declarations(),
+        lifecycle::declarations(),
+        shell::declarations(),
+    ];
+    groups.into_iter().flatten().collect()
 }
