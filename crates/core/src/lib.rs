@@ -7,5 +7,8 @@
 pub mod catalogue;
 pub mod draw;
 pub mod language;
+pub mod library;
+pub mod program;
+pub mod run;
 pub mod types;
 pub mod value;

@@ -6,6 +6,7 @@
 pub mod check;
 pub mod parse;
 pub mod paste;
+pub mod print;
 pub mod problem;
 pub mod source;
 pub mod syntax;

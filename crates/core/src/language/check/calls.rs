@@ -203,46 +203,34 @@ impl Walk<'_> {
         form.answer.clone()
     }
 
-    /// The form in which a role is asked: by its selector's word, else by what it is given.
+    /// The form in which a role is asked; a word that picks none is said.
     fn form<'r>(&mut self, role: &Ident, declared: &'r Role, call: &Call) -> Option<&'r Form> {
-        let selected =
-            declared.selector.and_then(|selector| call.args.iter().find(|(name, _)| &*name.name == selector));
-        let forms: Vec<&Form> = match selected {
-            Some((name, Arg::Words(words))) if words.len() == 1 => {
-                let word = &words[0];
-                let found: Vec<&Form> =
-                    declared.forms.iter().filter(|form| form.word == Some(&*word.name)).collect();
-                if found.is_empty() {
-                    let known = declared.forms.iter().filter_map(|form| form.word);
-                    let message = format!("Task({}) knows no {}=`{}`", role.name, name.name, word.name);
-                    self.say(Problem::error("unknown-form", word.span, message).near(&word.name, known));
-                    return None;
-                }
-                found
-            }
-            Some((name, arg)) => {
-                let message = format!("`{}` picks how the role is asked, so it is one bare word", name.name);
+        let selector = declared.selector.unwrap_or("step");
+        let selected = call.args.iter().find(|(name, _)| declared.selector == Some(&*name.name));
+        let word = match selected {
+            None => None,
+            Some((_, Arg::Words(words))) if words.len() == 1 => Some(&words[0]),
+            Some((_, arg)) => {
+                let message = format!("`{selector}` picks how the role is asked, so it is one bare word");
                 self.say(Problem::error("unknown-form", arg.span(), message));
                 return None;
             }
-            None => declared.forms.iter().filter(|form| form.word.is_none()).collect(),
         };
-        let knows = |form: &&&Form| {
-            call.args.iter().all(|(name, _)| {
-                form.params.contains_key(&name.name) || declared.selector == Some(&*name.name)
-            })
-        };
-        let best = forms.iter().find(knows).or_else(|| forms.first()).copied();
-        if best.is_none() {
-            let selector = declared.selector.unwrap_or("step");
+        let given = call.args.iter().map(|(name, _)| &*name.name);
+        let form = declared.pick(word.map(|word| &*word.name), given);
+        if form.is_none() {
             let known: Vec<&str> = declared.forms.iter().filter_map(|form| form.word).collect();
-            let message = format!("Task({}) must be told which `{selector}`", role.name);
-            self.say(
-                Problem::error("unknown-form", role.span, message)
-                    .hint(format!("{selector}={}", known.join("|"))),
-            );
+            let (span, message) = match word {
+                Some(word) => (word.span, format!("Task({}) knows no {selector}=`{}`", role.name, word.name)),
+                None => (role.span, format!("Task({}) must be told which `{selector}`", role.name)),
+            };
+            let problem = Problem::error("unknown-form", span, message).hint(format!("{selector}={}", known.join("|")));
+            self.say(match word {
+                Some(word) => problem.near(&word.name, known),
+                None => problem,
+            });
         }
-        best
+        form
     }
 
     /// Remembers what the agent is told: a parameter of the state, or a CHECK of this visit.
@@ -438,7 +426,7 @@ impl Walk<'_> {
                     ));
                 }
                 other => {
-                    self.say(Problem::error("type", right.span, format!("IN wants a list, this is {other}")))
+                    self.say(Problem::error("type", right.span, format!("IN wants a list, this is {other}")));
                 }
             },
             Compare::Same | Compare::Different => self.same(left, right, (&one, &two)),
@@ -539,11 +527,10 @@ impl Walk<'_> {
 /// The name of a branch of PARALLEL: the word that picks its form, else whom it asks.
 pub fn branch_name(call: &Call, index: usize) -> Name {
     let selector = call.args.iter().find(|(name, _)| matches!(&*name.name, "mode" | "step" | "of"));
-    if let Some((_, Arg::Words(words))) = selector {
-        if let [word] = words.as_slice() {
+    if let Some((_, Arg::Words(words))) = selector
+        && let [word] = words.as_slice() {
             return word.name.clone();
         }
-    }
     match &call.target {
         Target::Action(name) | Target::Task(name) | Target::Run(name) => name.name.clone(),
         Target::Shell(_) => Name::from(format!("sh-{}", index + 1)),

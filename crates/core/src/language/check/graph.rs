@@ -70,14 +70,14 @@ pub fn edges(pasted: &Pasted, facts: &BTreeMap<Name, StateFacts>) -> Vec<Edge> {
                 }
                 Some(edge) if edge.label.is_empty() => edge.label = one.label,
                 Some(_) => {}
-                None => edges.push(edge(from, one, facts.get(from))),
+                None => edges.push(edge(from, &one, facts.get(from))),
             }
         }
     }
     edges
 }
 
-fn edge(from: &Name, found: Found, facts: Option<&StateFacts>) -> Edge {
+fn edge(from: &Name, found: &Found, facts: Option<&StateFacts>) -> Edge {
     let leads = |way: &&Way| match &way.to {
         Leads::To(to) | Leads::ByLimit(to, _) => *to == found.to,
         Leads::Return(_) | Leads::Stay | Leads::Hold => false,

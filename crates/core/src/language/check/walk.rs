@@ -449,17 +449,16 @@ impl<'a> Walk<'a> {
             self.step_types(statement, step, &mut done);
             let mut fail = env;
             fail.failing = true;
-            if let Step::Do { call, .. } = step {
-                if super::calls::writes(call) {
+            if let Step::Do { call, .. } = step
+                && super::calls::writes(call) {
                     fail.wrote();
                 }
-            }
             after.push(done);
             failed.push(fail);
         }
         match otherwise {
             Some(block) => after.extend(self.otherwise(statement, step, block, failed)),
-            None => self.unanswered(statement, step, failed),
+            None => self.unanswered(statement, step, &failed),
         }
         after
     }
@@ -495,7 +494,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Without ELSE a PAY goes by its LIMIT, and any other step holds, or refuses a person's word.
-    fn unanswered(&mut self, statement: &Statement, step: &Step, failed: Vec<Env>) {
+    fn unanswered(&mut self, statement: &Statement, step: &Step, failed: &[Env]) {
         self.pasted_at = statement.pasted;
         let meter = match step {
             Step::Pay { meter, .. } => Some(meter),
@@ -503,7 +502,7 @@ impl<'a> Walk<'a> {
             _ => None,
         };
         if let Some(limit) = meter.and_then(|meter| self.limit(meter)) {
-            self.by_limit(statement, limit, &failed);
+            self.by_limit(statement, limit, failed);
         }
         if matches!(step, Step::Pay { .. }) || self.in_each {
             return;
@@ -680,11 +679,10 @@ impl<'a> Walk<'a> {
 
     fn pay(&mut self, statement: &Statement, meter: &Ident, per: Option<&(Ident, Expr)>, env: &mut Env) {
         let limit = self.limit(meter);
-        if let Some((_, keys)) = per {
-            if !matches!(self.expr_type(keys, env), Type::List(_) | Type::Unknown | Type::Any) {
+        if let Some((_, keys)) = per
+            && !matches!(self.expr_type(keys, env), Type::List(_) | Type::Unknown | Type::Any) {
                 self.say(Problem::error("type", keys.span, "PER … IN wants a list of keys"));
             }
-        }
         match limit {
             Some(limit) if limit.per.is_some() && per.is_none() => {
                 let message = format!("`{}` has one counter for each key", meter.name);
