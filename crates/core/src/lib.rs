@@ -6,5 +6,6 @@
 
 pub mod catalogue;
 pub mod draw;
+pub mod plan;
 pub mod types;
 pub mod value;
