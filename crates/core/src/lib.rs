@@ -8,6 +8,7 @@ pub mod catalogue;
 pub mod draw;
 pub mod language;
 pub mod library;
+pub mod plan;
 pub mod program;
 pub mod run;
 pub mod types;

@@ -1,0 +1,345 @@
+//! How far a plan has come: the status of each task, what is ready, what can never run.
+//!
+//! A status is what it was told; nothing here judges whether a task may take it. The ready set is
+//! kept up to date with each change, at the cost of the task's own dependents. What can never run
+//! is worked out when asked, in one pass over the plan.
+
+use std::collections::BTreeSet;
+use std::collections::btree_set::Iter;
+use std::error::Error;
+use std::fmt;
+use std::iter::Copied;
+use std::sync::Arc;
+
+use super::{Graph, Place};
+use crate::value::Name;
+
+/// How many root causes are listed for one task.
+pub const MAX_ROOTS: usize = 64;
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// Not begun.
+    #[default]
+    Pending,
+    /// Somebody works on it.
+    InProgress,
+    /// Done, with success.
+    Complete,
+    /// Ended without success, or below a task that did.
+    Blocked,
+}
+
+impl Status {
+    /// All of them, in the order of a task's life.
+    pub const ALL: [Status; 4] = [Status::Pending, Status::InProgress, Status::Complete, Status::Blocked];
+
+    /// The word for it, as plans spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::InProgress => "in_progress",
+            Status::Complete => "complete",
+            Status::Blocked => "blocked",
+        }
+    }
+
+    /// Reads the word for it.
+    pub fn parse(text: &str) -> Result<Status, UnknownStatus> {
+        let found = Status::ALL.into_iter().find(|status| status.as_str() == text);
+        found.ok_or_else(|| UnknownStatus { text: text.into() })
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// A word that is no status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownStatus {
+    /// The word.
+    pub text: Name,
+}
+
+impl fmt::Display for UnknownStatus {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = Status::ALL.map(Status::as_str).join(", ");
+        write!(out, "Unknown task status: {} (one of {words})", self.text)
+    }
+}
+
+impl Error for UnknownStatus {}
+
+/// A seq that names no task of the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTask {
+    /// The seq, as it was given.
+    pub seq: Name,
+}
+
+impl fmt::Display for UnknownTask {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Unknown task: {}", self.seq)
+    }
+}
+
+impl Error for UnknownTask {}
+
+/// A task that can never run as things stand: it waits, at any distance, for a blocked one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    /// Where the task stands in the plan.
+    pub place: Place,
+    /// Its seq, as the plan spells it.
+    pub seq: Name,
+    /// Those of its own dependencies that are blocked or can never run either.
+    pub blocked_by: Vec<Name>,
+    /// The blocked tasks it all began with, in plan order, [`MAX_ROOTS`] at most.
+    pub root_causes: Vec<Name>,
+    /// Whether there are more root causes than are listed.
+    pub more_causes: bool,
+}
+
+/// How the campaign as a whole stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CascadeState {
+    /// There is no plan.
+    None,
+    /// Nothing is left to do.
+    Complete,
+    /// Something runs or may start.
+    InProgress,
+    /// Nothing runs or may start, and a waiting task can never run.
+    Stuck,
+    /// Nothing runs or may start, and nothing says why. A checked graph never gets here; the word
+    /// belongs to the specification's five, so readers must know it.
+    AllBlocked,
+}
+
+impl CascadeState {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CascadeState::None => "none",
+            CascadeState::Complete => "complete",
+            CascadeState::InProgress => "in_progress",
+            CascadeState::Stuck => "stuck",
+            CascadeState::AllBlocked => "all_blocked",
+        }
+    }
+}
+
+impl fmt::Display for CascadeState {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// How the campaign stands, with its counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cascade {
+    /// In one word.
+    pub state: CascadeState,
+    /// Tasks that are complete.
+    pub complete: usize,
+    /// Tasks that are blocked.
+    pub blocked: usize,
+    /// Tasks that wait, ready or not.
+    pub pending: usize,
+    /// Tasks that somebody works on.
+    pub in_progress: usize,
+    /// Tasks that may start.
+    pub ready: usize,
+    /// Tasks that can never run, whatever the state.
+    pub unreachable: Vec<Unreachable>,
+}
+
+impl Cascade {
+    /// How things stand; without a campaign the state is `none`.
+    pub fn of(progress: Option<&Progress>) -> Cascade {
+        let Some(progress) = progress else {
+            let unreachable = Vec::new();
+            let state = CascadeState::None;
+            return Cascade {
+                state,
+                complete: 0,
+                blocked: 0,
+                pending: 0,
+                in_progress: 0,
+                ready: 0,
+                unreachable,
+            };
+        };
+        let unreachable = progress.unreachable();
+        Cascade {
+            state: progress.state(!unreachable.is_empty()),
+            complete: progress.count(Status::Complete),
+            blocked: progress.count(Status::Blocked),
+            pending: progress.count(Status::Pending),
+            in_progress: progress.count(Status::InProgress),
+            ready: progress.ready.len(),
+            unreachable,
+        }
+    }
+}
+
+/// The status of every task of a plan.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    graph: Arc<Graph>,
+    statuses: Vec<Status>,
+    /// For each task, how many of its dependencies are not complete.
+    waiting: Vec<u32>,
+    ready: BTreeSet<Place>,
+    counts: [usize; Status::ALL.len()],
+}
+
+impl Progress {
+    /// A plan of which nothing is begun.
+    pub fn new(graph: Arc<Graph>) -> Progress {
+        let waiting: Vec<u32> = graph.places().map(|place| graph.depends(place).len() as u32).collect();
+        let ready = graph.places().filter(|place| waiting[place.index()] == 0).collect();
+        let mut counts = [0; Status::ALL.len()];
+        counts[Status::Pending as usize] = graph.len();
+        Progress { statuses: vec![Status::Pending; graph.len()], graph, waiting, ready, counts }
+    }
+
+    /// The plan.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// Where a task stands.
+    pub fn status(&self, place: Place) -> Status {
+        self.statuses[place.index()]
+    }
+
+    /// How many tasks stand there.
+    pub fn count(&self, status: Status) -> usize {
+        self.counts[status as usize]
+    }
+
+    /// Tasks that may start: they wait, and all they depend on is complete. In plan order.
+    pub fn ready(&self) -> Copied<Iter<'_, Place>> {
+        self.ready.iter().copied()
+    }
+
+    /// Gives a task a status and answers the one it had. Touches only the task's own dependents.
+    pub fn settle(&mut self, seq: &str, status: Status) -> Result<Status, UnknownTask> {
+        let place = self.graph.find(seq).ok_or_else(|| UnknownTask { seq: seq.into() })?;
+        Ok(self.settle_at(place, status))
+    }
+
+    /// As [`Progress::settle`], for a task whose place is known.
+    pub fn settle_at(&mut self, place: Place, status: Status) -> Status {
+        let before = std::mem::replace(&mut self.statuses[place.index()], status);
+        if before == status {
+            return before;
+        }
+        self.counts[before as usize] -= 1;
+        self.counts[status as usize] += 1;
+        self.refresh(place);
+        let graph = Arc::clone(&self.graph);
+        for child in graph.dependents(place) {
+            let waiting = &mut self.waiting[child.index()];
+            match (before, status) {
+                (_, Status::Complete) => *waiting -= 1,
+                (Status::Complete, _) => *waiting += 1,
+                (Status::Pending | Status::InProgress | Status::Blocked, _) => break,
+            }
+            self.refresh(*child);
+        }
+        before
+    }
+
+    /// Every task that can never run as things stand, in plan order.
+    pub fn unreachable(&self) -> Vec<Unreachable> {
+        let causes = self.causes();
+        let waits = |place: &Place| self.status(*place) == Status::Pending;
+        let describe = |place| Some(self.describe(place, causes[Place::index(place)].as_ref()?, &causes));
+        self.graph.places().filter(waits).filter_map(describe).collect()
+    }
+
+    /// The blocked tasks that every other blocked or unreachable task stands below, in plan order.
+    pub fn root_causes(&self) -> Vec<Place> {
+        let causes = self.causes();
+        let is_root = |place: &Place| causes[place.index()].as_deref() == Some(&[*place]);
+        self.graph.places().filter(|place| self.status(*place) == Status::Blocked).filter(is_root).collect()
+    }
+
+    /// Blocks every task that can never run, and tells which. Safe at any time: none of them could
+    /// have started.
+    pub fn propagate(&mut self) -> Vec<Unreachable> {
+        let unreachable = self.unreachable();
+        for task in &unreachable {
+            self.settle_at(task.place, Status::Blocked);
+        }
+        unreachable
+    }
+
+    fn state(&self, any_unreachable: bool) -> CascadeState {
+        if !self.ready.is_empty() || self.count(Status::InProgress) > 0 {
+            CascadeState::InProgress
+        } else if self.count(Status::Pending) == 0 {
+            CascadeState::Complete
+        } else if any_unreachable {
+            CascadeState::Stuck
+        } else {
+            CascadeState::AllBlocked
+        }
+    }
+
+    fn refresh(&mut self, place: Place) {
+        if self.status(place) == Status::Pending && self.waiting[place.index()] == 0 {
+            self.ready.insert(place);
+        } else {
+            self.ready.remove(&place);
+        }
+    }
+
+    fn describe(&self, place: Place, roots: &[Place], causes: &[Causes]) -> Unreachable {
+        let name = |place: &Place| self.graph.seq(*place).clone();
+        let blocks = |parent: &&Place| causes[parent.index()].is_some();
+        Unreachable {
+            place,
+            seq: name(&place),
+            blocked_by: self.graph.depends(place).iter().filter(blocks).map(name).collect(),
+            root_causes: roots.iter().take(MAX_ROOTS).map(name).collect(),
+            more_causes: roots.len() > MAX_ROOTS,
+        }
+    }
+
+    /// For each task that is blocked or can never run, the blocked tasks it began with. A blocked
+    /// task below another one never ran, so it is no beginning itself.
+    fn causes(&self) -> Vec<Causes> {
+        let mut causes: Vec<Causes> = vec![None; self.graph.len()];
+        for &place in self.graph.order() {
+            let own = match self.status(place) {
+                Status::Complete | Status::InProgress => continue,
+                Status::Pending => None,
+                Status::Blocked => Some(Arc::from([place])),
+            };
+            let parents = self.graph.depends(place).iter();
+            let inherited = parents
+                .filter_map(|parent| causes[parent.index()].clone())
+                .reduce(|left, right| joined(&left, &right));
+            causes[place.index()] = inherited.or(own);
+        }
+        causes
+    }
+}
+
+/// Sorted, and one longer than [`MAX_ROOTS`] where there are more. Shared along a chain.
+type Causes = Option<Arc<[Place]>>;
+
+fn joined(left: &Arc<[Place]>, right: &Arc<[Place]>) -> Arc<[Place]> {
+    if Arc::ptr_eq(left, right) {
+        return Arc::clone(left);
+    }
+    let both: BTreeSet<Place> = left.iter().chain(right.iter()).copied().collect();
+    both.into_iter().take(MAX_ROOTS + 1).collect()
+}

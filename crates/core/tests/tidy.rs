@@ -1,0 +1,465 @@
+//! Tidiness, checked as ordinary tests: the rules of this project that a program can check.
+//!
+//! These tests read the tree of the workspace and nothing else: no network, no git. Each of them
+//! lists everything it finds, with file and line, and says what to do.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot read the tree fails by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+/// A file of ours longer than this is looked at again.
+const LONG_FILE: usize = 800;
+
+/// A file of ours longer than this is split.
+const TOO_LONG_FILE: usize = 1000;
+
+/// Words that the core has no use for, and what each would be.
+const NOT_IN_THE_CORE: [(&str, &str); 19] = [
+    ("std::fs", "the disk"),
+    ("std::net", "the network"),
+    ("std::env", "the environment"),
+    ("std::process", "other processes"),
+    ("std::thread", "threads"),
+    ("SystemTime", "a clock"),
+    ("Instant", "a clock"),
+    ("rand", "randomness"),
+    ("RandomState", "randomness"),
+    ("HashMap", "hash order; use BTreeMap"),
+    ("HashSet", "hash order; use BTreeSet"),
+    ("print!", "output"),
+    ("println!", "output"),
+    ("eprint!", "output"),
+    ("eprintln!", "output"),
+    ("dbg!", "output"),
+    ("tokio", "async"),
+    ("async fn", "async"),
+    (".await", "async"),
+];
+
+/// Which crates of ours each crate may see. A new crate gets a row here.
+const ARROWS: [(&str, &[&str]); 6] = [
+    ("core", &[]),
+    ("memory", &["core"]),
+    ("agents", &["core"]),
+    ("engine", &["core", "memory", "agents"]),
+    ("ftl", &["core", "memory", "agents", "engine"]),
+    ("testkit", &["core", "memory", "agents", "engine"]),
+];
+
+/// Folders that are not ours: build output, tools, the state of a run.
+const SKIPPED: [&str; 7] = [".git", ".ftl", ".idea", ".vscode", "target", "node_modules", "mutants.out"];
+
+/// Files beyond this size are not read as text.
+const MAX_TEXT_BYTES: u64 = 4 * 1024 * 1024;
+
+const RECORDS: &str = "docs/adr/";
+const RECORDS_INDEX: &str = "docs/adr/README.md";
+
+#[test]
+fn every_module_opens_with_what_it_is_for() {
+    let silent = |file: &File| !file.text.starts_with("//!");
+    let findings = sources().into_iter().filter(silent).map(|file| file.at(1, "no module doc"));
+    report(findings, "open the file with a `//!` that says what it is for and what it must never do");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let length = |file: &File| file.text.lines().count();
+    let sources = sources();
+    for file in sources.iter().filter(|file| length(file) > LONG_FILE) {
+        println!("warning: {} has {} lines; look at it again", file.name, length(file));
+    }
+    let too_long = sources.iter().filter(|file| length(file) > TOO_LONG_FILE);
+    let findings = too_long.map(|file| file.at(length(file), "too long"));
+    report(findings, &format!("split it; a file has {TOO_LONG_FILE} lines at most"));
+}
+
+#[test]
+fn the_core_does_not_look() {
+    let core = sources().into_iter().filter(|file| file.name.starts_with("crates/core/") && !file.is_test());
+    let findings = core.flat_map(|file| forbidden_words(&file));
+    report(findings, "the core has no clock, disk, network, randomness or output: take it as an argument");
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let findings = packages().into_iter().flat_map(|(folder, manifest)| wrong_arrows(&folder, &manifest));
+    report(findings, "the arrows are ftl → engine → {agents, memory} → core; testkit is for tests only");
+}
+
+#[test]
+fn links_in_documents_lead_somewhere() {
+    let documents: Vec<File> = texts().into_iter().filter(|file| file.name.ends_with(".md")).collect();
+    let anchors: BTreeMap<PathBuf, BTreeSet<String>> =
+        documents.iter().map(|file| (root().join(&file.name), anchors(&file.text))).collect();
+    let findings = documents.iter().flat_map(|file| dead_links(file, &anchors));
+    report(findings, "correct the link, or add what it points to");
+}
+
+#[test]
+fn no_file_names_a_machine() {
+    let findings = texts().into_iter().flat_map(|file| machine_paths(&file));
+    report(findings, "use a path relative to the project; what stands there exists on one machine only");
+}
+
+#[test]
+fn decision_records_are_numbered_and_listed() {
+    let files: Vec<File> = texts().into_iter().filter(|file| file.name.starts_with(RECORDS)).collect();
+    let hint = "name it NNNN-slug.md by the next free number, and link it from docs/adr/README.md";
+    report(wrong_records(&files), hint);
+}
+
+#[test]
+fn these_tests_see_forbidden_words() {
+    let finds = |text: &str| !forbidden_words(&File::new("crates/core/src/x.rs", text)).is_empty();
+    assert!(finds("use std::collections::HashMap;"));
+    assert!(finds("    println!(\"x\");"));
+    assert!(finds("use std::time::{Duration, Instant};"));
+    assert!(finds("let n = rand::random();"));
+    assert!(!finds("let operand = strand; // rand, HashMap"));
+    assert!(!finds("writeln!(out)?; let instant = \"operand\";"));
+    assert!(!finds("fn a() {}\n#[cfg(test)]\nmod tests {\n    use std::collections::HashMap;\n}"));
+    assert!(finds("#[cfg(test)]\nmod tests;\nuse std::collections::HashMap;"));
+}
+
+#[test]
+fn these_tests_see_wrong_arrows() {
+    let count = |folder, manifest| wrong_arrows(folder, manifest).len();
+    assert_eq!(count("core", "[dependencies]\nftl-engine.workspace = true\n"), 1);
+    assert_eq!(count("core", "[dev-dependencies]\nftl-testkit = { path = \"../testkit\" }\n"), 1);
+    assert_eq!(count("memory", "[dependencies.hands]\npath = \"../engine\"\n"), 1);
+    assert_eq!(count("memory", "[dependencies.ftl-engine]\nworkspace = true\n"), 1);
+    assert_eq!(count("ftl", "[dependencies]\nftl-engine.workspace = true\n"), 0);
+    assert_eq!(count("engine", "[dependencies]\nftl-testkit.workspace = true\n"), 1);
+    assert_eq!(count("engine", "[dev-dependencies]\nftl-testkit.workspace = true\n"), 0);
+    assert_eq!(count("common", ""), 1);
+}
+
+#[test]
+fn these_tests_see_dead_links() {
+    let text = "# Title\n## The `core`, again!\n## Same\n## Same\n<a id=\"own\"></a>\n";
+    let found: Vec<String> = anchors(text).into_iter().collect();
+    assert_eq!(found, ["own", "same", "same-1", "the-core-again", "title"]);
+
+    let dead = |text: &str| {
+        let file = File::new("docs/x.md", text);
+        let known = BTreeMap::from([(root().join("docs/x.md"), anchors(text))]);
+        dead_links(&file, &known)
+    };
+    assert!(dead("# A\n[a](../Cargo.toml) [b](https://example.org/x) [c](mailto:x@y) `[d](no)`").is_empty());
+    assert_eq!(dead("one\n\n[a](no/such.md)"), ["docs/x.md:3: dead link to no/such.md"]);
+    assert_eq!(dead("# A b\n[x](#a-b) [y](#nope) [z](x.md#nope)").len(), 2);
+    let other = "[b]: ../no.md\n[a][b]";
+    assert_eq!(dead(other), ["docs/x.md:2: dead link to ../no.md"]);
+}
+
+#[test]
+fn these_tests_see_machine_paths_and_wrong_records() {
+    let finds = |text: &str| !machine_paths(&File::new("x", text)).is_empty();
+    let folder = &machine_roots()[0];
+    assert!(finds(&format!("see {folder}x")) && finds(&format!("{folder}x")));
+    assert!(!finds(&format!("see some{folder}x")));
+
+    let index = File::new(RECORDS_INDEX, "[one](0001-one.md) [two](./0002-two.md) [x](0003_x.md)");
+    let record = |name: &str| File::new(&format!("{RECORDS}{name}"), "");
+    assert!(wrong_records(&[index.clone(), record("0001-one.md"), record("0002-two.md")]).is_empty());
+    assert_eq!(wrong_records(&[index.clone(), record("0003_x.md")]).len(), 1);
+    assert_eq!(wrong_records(&[index.clone(), record("0004-unlisted.md")]).len(), 1);
+    assert_eq!(wrong_records(&[index, record("0001-one.md"), record("0001-other.md")]).len(), 2);
+    assert_eq!(wrong_records(&[record("0001-one.md")]).len(), 1);
+}
+
+/// A text file, by its path from the root with forward slashes.
+#[derive(Clone)]
+struct File {
+    name: String,
+    text: String,
+}
+
+impl File {
+    fn new(name: &str, text: &str) -> File {
+        File { name: name.to_owned(), text: text.to_owned() }
+    }
+
+    fn at(&self, line: usize, what: &str) -> String {
+        format!("{}:{line}: {what}", self.name)
+    }
+
+    /// Whole files of tests, which the binary never holds.
+    fn is_test(&self) -> bool {
+        self.name.ends_with("/tests.rs") || self.name.contains("/tests/")
+    }
+}
+
+fn report(findings: impl IntoIterator<Item = String>, hint: &str) {
+    let findings: Vec<String> = findings.into_iter().collect();
+    assert!(findings.is_empty(), "\n{}\nhint: {hint}\n", findings.join("\n"));
+}
+
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the workspace is two folders up")
+}
+
+/// Every text file of the tree.
+fn texts() -> Vec<File> {
+    let root = root();
+    let mut folders = vec![root.clone()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let entry = entry.expect("an entry of a folder that was just listed");
+            let (path, kind) = (entry.path(), entry.file_type().expect("the kind of an entry"));
+            if SKIPPED.iter().any(|skipped| entry.file_name() == *skipped) {
+                continue;
+            }
+            // Cargo marks every build folder with this file, whatever the folder is called.
+            if kind.is_dir() && !path.join("CACHEDIR.TAG").exists() {
+                folders.push(path);
+            } else if kind.is_file() {
+                files.extend(read(&root, &path));
+            }
+        }
+    }
+    files.sort_by(|left, right| left.name.cmp(&right.name));
+    files
+}
+
+/// `None` for a file that is not text.
+fn read(root: &Path, path: &Path) -> Option<File> {
+    if fs::metadata(path).ok()?.len() > MAX_TEXT_BYTES {
+        return None;
+    }
+    let text = String::from_utf8(fs::read(path).ok()?).ok()?;
+    let below = path.strip_prefix(root).expect("the walk stays below the root");
+    let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    Some(File { name: parts.join("/"), text })
+}
+
+/// Every `.rs` file in `crates/*/src`.
+fn sources() -> Vec<File> {
+    let is_source = |name: &str| {
+        let mut parts = name.split('/');
+        name.ends_with(".rs") && parts.next() == Some("crates") && parts.nth(1) == Some("src")
+    };
+    let found: Vec<File> = texts().into_iter().filter(|file| is_source(&file.name)).collect();
+    assert!(!found.is_empty(), "no sources found below {}", root().display());
+    found
+}
+
+/// Each crate's folder name and manifest.
+fn packages() -> Vec<(String, String)> {
+    let folder = |name: &str| Some(name.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?.to_owned());
+    let found: Vec<_> =
+        texts().into_iter().filter_map(|file| Some((folder(&file.name)?, file.text))).collect();
+    assert!(!found.is_empty(), "no manifests found below {}", root().display());
+    found
+}
+
+fn forbidden_words(file: &File) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (at, line) in file.text.lines().take(own_lines(&file.text)).enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        for (word, what) in NOT_IN_THE_CORE.iter().filter(|(word, _)| has_word(code, word)) {
+            findings.push(file.at(at + 1, &format!("`{word}` ({what})")));
+        }
+    }
+    findings
+}
+
+/// How many lines stand before the tests at the bottom.
+fn own_lines(text: &str) -> usize {
+    let lines: Vec<&str> = text.lines().collect();
+    let opens_tests = |pair: &[&str]| {
+        pair[0].trim() == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{')
+    };
+    lines.windows(2).position(opens_tests).unwrap_or(lines.len())
+}
+
+/// Whether the word stands by itself: `rand` is not in `operand`.
+fn has_word(code: &str, word: &str) -> bool {
+    let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
+    code.match_indices(word).any(|(at, _)| {
+        let longer_before = word.starts_with(is_letter) && code[..at].ends_with(is_letter);
+        let longer_after = word.ends_with(is_letter) && code[at + word.len()..].starts_with(is_letter);
+        !longer_before && !longer_after
+    })
+}
+
+fn wrong_arrows(folder: &str, manifest: &str) -> Vec<String> {
+    let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == folder) else {
+        return vec![format!("crates/{folder}: has no row in ARROWS of the tidy tests")];
+    };
+    let mut section = "";
+    let mut findings = Vec::new();
+    for (at, line) in manifest.lines().enumerate() {
+        if let Some(header) = line.trim().strip_prefix('[') {
+            section = header.trim_end_matches(']');
+        }
+        let for_tests = section.starts_with("dev-dependencies") && folder != "core";
+        let others = ARROWS.iter().map(|(name, _)| *name).filter(|name| *name != folder);
+        for other in others.filter(|other| depends_on(line, section, other)) {
+            let fine = allowed.contains(&other) || (for_tests && other == "testkit");
+            if !fine {
+                findings.push(format!("crates/{folder}/Cargo.toml:{}: sees {other}", at + 1));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether a line of a manifest makes a crate of ours a dependency, by its name or by its path.
+fn depends_on(line: &str, section: &str, other: &str) -> bool {
+    let package = if other == "ftl" { "ftl".to_owned() } else { format!("ftl-{other}") };
+    let key = line.split(['.', '=', ' ']).next().unwrap_or_default().trim_matches('"');
+    let header = line.trim().trim_matches(['[', ']']);
+    section.contains("dependencies")
+        && (key == package
+            || header.ends_with(&format!("dependencies.{package}"))
+            || line.contains(&format!("package = \"{package}\""))
+            || line.contains(&format!("\"../{other}\"")))
+}
+
+/// Where a document points, and on which line.
+struct Link {
+    line: usize,
+    target: String,
+}
+
+fn markdown(text: &str) -> Parser<'_> {
+    Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH)
+}
+
+fn links(text: &str) -> Vec<Link> {
+    let mut found = Vec::new();
+    for (event, range) in markdown(text).into_offset_iter() {
+        if let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event {
+            let line = text[..range.start].matches('\n').count() + 1;
+            found.push(Link { line, target: dest_url.to_string() });
+        }
+    }
+    found
+}
+
+fn dead_links(file: &File, anchors: &BTreeMap<PathBuf, BTreeSet<String>>) -> Vec<String> {
+    let here = root().join(&file.name);
+    let mut findings = Vec::new();
+    for link in links(&file.text).into_iter().filter(|link| is_relative(&link.target)) {
+        let (path, anchor) = link.target.split_once('#').unwrap_or((&link.target, ""));
+        let path = path.split('?').next().unwrap_or_default().replace("%20", " ");
+        let target = if path.is_empty() { here.clone() } else { plain_path(&here.with_file_name(&path)) };
+        if !path.is_empty() && !target.exists() {
+            findings.push(file.at(link.line, &format!("dead link to {}", link.target)));
+        } else if !anchor.is_empty() && anchors.get(&target).is_some_and(|known| !known.contains(anchor)) {
+            findings.push(file.at(link.line, &format!("no heading for {}", link.target)));
+        }
+    }
+    findings
+}
+
+/// Whether a link points into the tree, and not to a web page or an address.
+fn is_relative(target: &str) -> bool {
+    let scheme = target.split(['/', '#', '?']).next().unwrap_or_default();
+    !target.is_empty() && !target.starts_with("//") && !scheme.contains(':')
+}
+
+/// The same path without `.` and `..`, worked out without asking the disk.
+fn plain_path(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// What `#…` may name in a document: its headings as code hosts write them, and ids in its HTML.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut heading: Option<String> = None;
+    for event in markdown(text) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(part) | Event::Code(part) => heading.iter_mut().for_each(|text| text.push_str(&part)),
+            Event::End(TagEnd::Heading(_)) => add_slug(&mut found, &heading.take().unwrap_or_default()),
+            Event::Html(html) | Event::InlineHtml(html) => found.extend(html_ids(&html)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The second heading of one name gets `-1`, the third `-2`.
+fn add_slug(found: &mut BTreeSet<String>, heading: &str) {
+    let kept = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
+    let slug = heading.trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-");
+    let numbered = (1..).map(|count| format!("{slug}-{count}"));
+    let free = [slug.clone()].into_iter().chain(numbered).find(|slug| !found.contains(slug));
+    found.extend(free);
+}
+
+fn html_ids(html: &str) -> Vec<String> {
+    let after = |mark: &str| -> Vec<String> {
+        let values = html.split(mark).skip(1);
+        values.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+    };
+    [after("id=\""), after("name=\"")].concat()
+}
+
+/// Put together here, so that this file does not name them itself.
+fn machine_roots() -> [String; 4] {
+    ["work", "root", "home", "Users"].map(|folder| format!("/{folder}/"))
+}
+
+fn machine_paths(file: &File) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (at, line) in file.text.lines().enumerate() {
+        for found in machine_roots().iter().filter(|found| starts_a_path(line, found)) {
+            findings.push(file.at(at + 1, &format!("names {found}")));
+        }
+    }
+    findings
+}
+
+/// Whether the text stands in the line at the start of a path, and not inside one.
+fn starts_a_path(line: &str, text: &str) -> bool {
+    let inside = |letter: char| letter.is_alphanumeric() || "._-~}>)]*".contains(letter);
+    line.match_indices(text).any(|(at, _)| !line[..at].ends_with(inside))
+}
+
+/// What is wrong with the decision records; `files` is all that stands in their folder.
+fn wrong_records(files: &[File]) -> Vec<String> {
+    let index = files.iter().find(|file| file.name == RECORDS_INDEX);
+    let listed = index.map(|file| links(&file.text)).unwrap_or_default();
+    let is_listed = |slug: &str| listed.iter().any(|link| link.target.trim_start_matches("./") == slug);
+    let mut numbers = BTreeSet::new();
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| file.name != RECORDS_INDEX) {
+        let slug = file.name.trim_start_matches(RECORDS);
+        match record_number(slug) {
+            None => findings.push(file.at(1, "is not named NNNN-slug.md")),
+            Some(number) if !numbers.insert(number) => findings.push(file.at(1, "has a number twice taken")),
+            Some(_) => {}
+        }
+        if !is_listed(slug) {
+            findings.push(file.at(1, "is not linked from docs/adr/README.md"));
+        }
+    }
+    findings
+}
+
+fn record_number(name: &str) -> Option<&str> {
+    let (number, slug) = name.strip_suffix(".md")?.split_once('-')?;
+    let is_slug_letter =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    let is_slug = !slug.is_empty() && slug.chars().all(is_slug_letter);
+    let is_number = number.len() == 4 && number.chars().all(|digit| digit.is_ascii_digit());
+    (is_number && is_slug).then_some(number)
+}

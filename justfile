@@ -1,0 +1,62 @@
+# The commands people type. `just` alone lists them; nothing else needs `just`, not even `.ci/run`.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+# List the commands.
+_default:
+    @just --list --unsorted
+
+# Build the whole workspace.
+build:
+    cargo build --workspace --all-targets
+
+# Run every test, as the README says.
+test *ARGS:
+    cargo test --workspace {{ARGS}}
+
+# Run every test with nextest, which is faster and prints less.
+nextest *ARGS:
+    cargo nextest run --workspace {{ARGS}}
+    cargo test --workspace --doc
+
+# Lint as CI does: nothing may warn.
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Format the code.
+fmt:
+    cargo fmt --all
+
+# Prove the built-in protocols, and the documents as they stand in the tree.
+check-protocols:
+    cargo run -q -p ftl -- check
+    cargo run -q -p ftl -- check protocols/*.md
+
+# Rewrite the diagrams and tables inside the protocol documents.
+draw:
+    for file in protocols/*.md; do cargo run -q -p ftl -- draw "$(basename "$file" .md)" --write; done
+
+# Print the figures.
+bench *ARGS:
+    cargo bench --workspace {{ARGS}}
+
+# Run the property tests for longer; PROPTEST_CASES says how long.
+fuzz *ARGS:
+    PROPTEST_CASES="${PROPTEST_CASES:-50000}" cargo test --workspace --release {{ARGS}}
+
+# Build the documentation; a broken link is an error.
+doc *ARGS:
+    RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace {{ARGS}}
+
+# Licences, bans and sources of the dependencies (needs cargo-deny).
+deny:
+    cargo deny check licenses bans sources
+
+# Fail if the working tree holds anything that is not committed.
+clean-tree:
+    test -z "$(git status --porcelain)" || { git status --short; echo "error: the tree is not clean"; exit 1; }
+
+# All that CI runs.
+ci:
+    .ci/run
