@@ -50,7 +50,7 @@ pub(super) fn is_plain(name: &str) -> bool {
 }
 
 fn unhex(digits: &str) -> Option<String> {
-    if digits.len() % 2 != 0 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if !digits.len().is_multiple_of(2) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     let byte = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();

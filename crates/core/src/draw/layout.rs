@@ -82,7 +82,7 @@ impl Layout {
             return None;
         }
         let labelled = spots <= LABELLED_SPOTS && graph.links.iter().any(|l| !l.label.is_empty());
-        let mut draft = Draft::new(graph, &rank, labelled);
+        let mut draft = Draft::new(graph, &ends, &rank, labelled);
         for (at, &(from, to)) in ends.iter().enumerate() {
             draft.join(graph, at, (from, to), back.get(at) == Some(&true));
         }
@@ -120,7 +120,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(graph: &Graph, rank: &[usize], labelled: bool) -> Self {
+    fn new(graph: &Graph, ends: &[(usize, usize)], rank: &[usize], labelled: bool) -> Self {
         let step = if labelled { 2 } else { 1 };
         let layers = rank.iter().max().map_or(0, |rank| rank * step + 1);
         let mut draft = Self {
@@ -131,7 +131,7 @@ impl Draft {
             step,
             labelled,
         };
-        let crowd = crowd(graph);
+        let crowd = crowd(graph.nodes.len(), ends);
         for (at, node) in graph.nodes.iter().enumerate() {
             draft.add_node(at, node, rank[at] * step, crowd[at]);
         }
@@ -246,14 +246,14 @@ impl Draft {
     }
 }
 
-/// How many lines the busier side of each node has.
-fn crowd(graph: &Graph) -> Vec<usize> {
-    let mut leaving = vec![0usize; graph.nodes.len()];
-    let mut entering = vec![0usize; graph.nodes.len()];
-    for link in &graph.links {
-        leaving[link.from] += 1;
-        entering[link.to] += 1;
+/// How many gaps between lines the busier side of each node has.
+fn crowd(nodes: usize, ends: &[(usize, usize)]) -> Vec<usize> {
+    let mut below = vec![0usize; nodes + 1];
+    let mut above = vec![0usize; nodes + 1];
+    for &(upper, lower) in ends {
+        below[upper] += 1;
+        above[lower] += 1;
     }
-    let busier = leaving.iter().zip(&entering).map(|(a, b)| *a.max(b));
+    let busier = below.iter().zip(&above).map(|(a, b)| *a.max(b));
     busier.map(|lines| lines.saturating_sub(1)).collect()
 }

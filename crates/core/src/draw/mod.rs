@@ -9,25 +9,25 @@
 //! here panics and the work is bounded.
 
 mod alias;
-//mod compare;
-//mod fence;
+mod compare;
+mod fence;
 mod graph;
 mod layers;
 mod layout;
 mod lettering;
 mod order;
-//mod patch;
+mod patch;
 mod place;
-//mod read;
-//mod rewrite;
+mod read;
+mod rewrite;
 mod route;
 mod svg;
-//mod tables;
+mod tables;
 mod text;
 
-//pub use compare::{Difference, DifferenceKind, compare};
-//pub use read::{Drawing, DrawingKind, Fault, Found, read};
-//pub use rewrite::rewrite;
+pub use compare::{Difference, DifferenceKind, compare};
+pub use read::{Drawing, DrawingKind, Fault, Found, read};
+pub use rewrite::rewrite;
 pub use svg::svg;
 pub use text::{dot, edges, mermaid, table};
 

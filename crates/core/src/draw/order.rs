@@ -4,7 +4,7 @@
 //! is the one that stays.
 
 /// How much work the sweeps may take, counted in spots visited.
-const SWEEP_WORK: usize = 1_500_000;
+const SWEEP_WORK: usize = 600_000;
 /// The most sweeps that are worth making.
 const SWEEPS: usize = 28;
 /// Neighbours are only exchanged one by one in drawings up to this many spots.

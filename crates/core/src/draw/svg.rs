@@ -276,7 +276,7 @@ fn legend(graph: &Graph, layout: &Layout) -> String {
     let signs = [
         (back, "amber: goes back"),
         (graph.nodes.iter().any(|n| n.last), "double border: final"),
-        (graph.nodes.iter().any(|n| n.can_hold), "❙❙ may be held"),
+        (graph.nodes.iter().any(|n| n.can_hold), "two bars: may be held"),
         (graph.nodes.iter().any(|n| !n.known), "dashed: no such state"),
     ];
     let used: Vec<&str> = signs.iter().filter(|s| s.0).map(|s| s.1).collect();

@@ -4,7 +4,7 @@ use ftl_core::draw::{Arrow, Machine, Shape};
 
 /// A machine from lines `FROM TO label`; states are written `NAME`, `NAME!` when final,
 /// `NAME?` when an instance may be held there.
-pub fn machine(name: &str, states: &str, edges: &str) -> Machine {
+pub(crate) fn machine(name: &str, states: &str, edges: &str) -> Machine {
     let shape = |word: &str| Shape {
         name: word.trim_end_matches(['!', '?']).to_owned(),
         last: word.contains('!'),
@@ -13,11 +13,7 @@ pub fn machine(name: &str, states: &str, edges: &str) -> Machine {
     let arrow = |line: &str| {
         let mut words = line.trim().splitn(3, ' ');
         let mut word = || words.next().unwrap_or_default().to_owned();
-        Arrow {
-            from: word(),
-            to: word(),
-            label: word(),
-        }
+        Arrow { from: word(), to: word(), label: word() }
     };
     Machine {
         name: name.to_owned(),
@@ -27,7 +23,7 @@ pub fn machine(name: &str, states: &str, edges: &str) -> Machine {
 }
 
 /// One objective, one builder.
-pub fn task() -> Machine {
+pub(crate) fn task() -> Machine {
     machine(
         "task",
         "INIT EXPLORE PLAN? BUILD? OBSERVE COMPLETE!? ERROR",
@@ -43,7 +39,7 @@ pub fn task() -> Machine {
 }
 
 /// Many tasks in a graph.
-pub fn campaign() -> Machine {
+pub(crate) fn campaign() -> Machine {
     machine(
         "campaign",
         "INIT EXPLORE PLAN? REGISTER? EXECUTE CASCADE? OBSERVE COMPLETE!? ERROR",
@@ -63,7 +59,7 @@ pub fn campaign() -> Machine {
 }
 
 /// One brief, a few tools, an honest end.
-pub fn builder() -> Machine {
+pub(crate) fn builder() -> Machine {
     machine(
         "builder",
         "READ PLAN READ_TESTS IMPLEMENT PREFLIGHT VERIFY RETRY QUALITY COMPLETE!? BLOCK!",
@@ -89,7 +85,7 @@ pub fn builder() -> Machine {
 }
 
 /// A coder writes, an architect decides.
-pub fn coder() -> Machine {
+pub(crate) fn coder() -> Machine {
     machine(
         "coder",
         "WAITING SETUP PLANNING? PLAN_REVIEW? CODING TESTING? BUDGET_REVIEW? CODE_REVIEW? AWAIT_MERGE? DONE! ERROR!",
@@ -120,7 +116,7 @@ pub fn coder() -> Machine {
 }
 
 /// A person says each word.
-pub fn lifecycle() -> Machine {
+pub(crate) fn lifecycle() -> Machine {
     machine(
         "lifecycle",
         "planning? plan_review? codegen? review? test? accept? revert? done!",
@@ -147,6 +143,6 @@ pub fn lifecycle() -> Machine {
 }
 
 /// All five.
-pub fn all() -> [Machine; 5] {
+pub(crate) fn all() -> [Machine; 5] {
     [task(), campaign(), builder(), coder(), lifecycle()]
 }
