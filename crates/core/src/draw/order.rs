@@ -7,6 +7,8 @@
 const SWEEP_WORK: usize = 600_000;
 /// The most sweeps that are worth making.
 const SWEEPS: usize = 28;
+/// Above this many spots the sweeps start from one first order instead of two.
+const ONE_START: usize = 100_000;
 /// Neighbours are only exchanged one by one in drawings up to this many spots.
 const EXCHANGED: usize = 1_500;
 
@@ -33,7 +35,8 @@ impl Ladder {
     pub(super) fn untangle(&mut self) {
         let sweeps = (SWEEP_WORK / self.up.len().max(1)).clamp(2, SWEEPS);
         let mut best: Option<(usize, Vec<Vec<usize>>)> = None;
-        for reversed in [false, true] {
+        let starts: &[bool] = if self.up.len() > ONE_START { &[false] } else { &[false, true] };
+        for &reversed in starts {
             self.first_order(reversed);
             for sweep in 0..sweeps {
                 self.sweep(sweep % 2 == 0);

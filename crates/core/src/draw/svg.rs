@@ -44,8 +44,9 @@ const STYLE: &str = "\
 .end{fill:#17291f;stroke:#5cb583}\
 .ring{stroke:#5cb583}\
 .unknown{fill:#2c1a1b;stroke:#e07a76}\
-.name,.heading{fill:#e8eef6}\
+.name{fill:#e8eef6}\
 .label{fill:#b9c5d3}\
+.heading{fill:#e8eef6}\
 .legend{fill:#7f8c9b}\
 .paper{fill:#12171f}\
 .line{stroke:#8595aa}\
@@ -212,7 +213,7 @@ impl Picture {
             self.rect("ring", (left + 3.5, top + 3.5), inner, 6.0);
         }
         if node.can_hold {
-            let (x, y) = (left + spot.width - 13.5, top + 7.0);
+            let (x, y) = (left + spot.width - if node.last { 15.0 } else { 13.5 }, top + 7.0);
             let _ = write!(self.body, r#"<path class="hold" d="M{x:.1} {y:.1}h2v7h-2zm4 0h2v7h-2z"/>"#);
         }
         self.text(("name", spot.x, spot.y + 4.6), &short_name(&node.name));
