@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::catalogue::Catalogue;
 use crate::draw;
-use crate::language::check::{self, Findings, Pasted, whole};
+use crate::language::check::{self, Findings, Pasted};
 use crate::language::parse::parse;
 use crate::language::paste::{Shelf, paste};
 use crate::language::problem::{Problem, Severity};
@@ -70,8 +70,12 @@ impl Library {
         for (file, source) in sources.iter().enumerate() {
             shelf.read(file as u32, source, &sources);
         }
-        let mut library =
-            Library { sources, protocols: BTreeMap::new(), strays: shelf.strays, catalogue: catalogue.clone() };
+        let mut library = Library {
+            sources,
+            protocols: BTreeMap::new(),
+            strays: shelf.strays,
+            catalogue: catalogue.clone(),
+        };
         library.check(shelf.documents);
         library
     }
@@ -104,7 +108,8 @@ impl Library {
         findings.problems.sort_by_key(|problem| (problem.span.file, problem.span.start, problem.code));
         findings.problems.dedup();
         let digest = digest(&source.text);
-        let program = findings.is_sound().then(|| Arc::new(Program::new(pasted, &findings, &digest, &self.catalogue)));
+        let program =
+            findings.is_sound().then(|| Arc::new(Program::new(pasted, &findings, &digest, &self.catalogue)));
         Protocol {
             name: name.clone(),
             file,
@@ -162,7 +167,10 @@ impl Library {
 
 /// The built-in documents.
 pub fn built_in_sources() -> Vec<Source> {
-    BUILT_IN.iter().map(|(name, text)| Source::new(format!("protocols/{name}.md"), Origin::BuiltIn, text)).collect()
+    BUILT_IN
+        .iter()
+        .map(|(name, text)| Source::new(format!("protocols/{name}.md"), Origin::BuiltIn, text))
+        .collect()
 }
 
 /// The hex digest of a text.
@@ -193,7 +201,8 @@ impl Reading {
         if source.origin != Origin::File && *source.stem() != *name {
             let message = format!("the file is called `{}` and defines the protocol `{name}`", source.stem());
             problems.push(
-                Problem::error("name", ident.span, message).hint("a protocol's file carries the protocol's name"),
+                Problem::error("name", ident.span, message)
+                    .hint("a protocol's file carries the protocol's name"),
             );
         }
         if let Some(other) = self.documents.get(&name) {
@@ -211,7 +220,6 @@ impl Reading {
 
 fn machine(name: &Name, pasted: &Pasted, findings: &Findings) -> draw::Machine {
     let states: Vec<Name> = pasted.states.iter().map(|state| state.name.name.clone()).collect();
-    let _ = whole(pasted);
     machine_of(name, &states, findings)
 }
 
@@ -230,14 +238,26 @@ fn machine_of(name: &Name, states: &[Name], findings: &Findings) -> draw::Machin
         edges: findings
             .edges
             .iter()
-            .map(|edge| draw::Arrow { from: edge.from.to_string(), to: edge.to.to_string(), label: edge.label.clone() })
+            .map(|edge| draw::Arrow {
+                from: edge.from.to_string(),
+                to: edge.to.to_string(),
+                label: edge.label.clone(),
+            })
             .collect(),
     }
 }
 
 /// Every drawing in the document has exactly the edges of the program.
 fn drawings(file: u32, source: &Source, machine: &draw::Machine) -> Vec<Problem> {
-    let _ = (file, source, machine);
-    let _: Option<Span> = None;
-    Vec::new()
+    let mut problems = Vec::new();
+    for drawing in draw::read(&source.text) {
+        for difference in draw::compare(&drawing, machine) {
+            let span = Span { file, start: difference.span.start as u32, end: difference.span.end as u32 };
+            problems.push(Problem::error("drawing", span, difference.message).hint(format!(
+                "`ftl draw {} --write` brings the drawings of a document up to date",
+                machine.name
+            )));
+        }
+    }
+    problems
 }

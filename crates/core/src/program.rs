@@ -140,7 +140,11 @@ impl Program {
                 lay(&state.body, &Around { up: None, after: None, each: None }, catalogue, &mut nodes);
                 StateCode {
                     name: state.name.name.clone(),
-                    params: state.params.iter().map(|param| (param.name.name.clone(), param.default.clone())).collect(),
+                    params: state
+                        .params
+                        .iter()
+                        .map(|param| (param.name.name.clone(), param.default.clone()))
+                        .collect(),
                     nodes,
                     code: code_of(state),
                 }
@@ -150,7 +154,11 @@ impl Program {
         Program {
             name: pasted.name(),
             digest: Name::from(digest),
-            inputs: document.inputs.iter().map(|input| input_code(&input.name.name, input.default.as_ref())).collect(),
+            inputs: document
+                .inputs
+                .iter()
+                .map(|input| input_code(&input.name.name, input.default.as_ref()))
+                .collect(),
             limits: document
                 .limits
                 .iter()
@@ -165,11 +173,17 @@ impl Program {
                     target: limit.target.as_ref().map(|target| target.name.clone()),
                 })
                 .collect(),
-            tracks: document.tracks.iter().map(|track| (track.name.name.clone(), track.first.clone())).collect(),
+            tracks: document
+                .tracks
+                .iter()
+                .map(|track| (track.name.name.clone(), track.first.clone()))
+                .collect(),
             gates: document
                 .gates
                 .iter()
-                .map(|gate| (gate.actions.iter().map(|one| one.name.clone()).collect(), gate.state.name.clone()))
+                .map(|gate| {
+                    (gate.actions.iter().map(|one| one.name.clone()).collect(), gate.state.name.clone())
+                })
                 .collect(),
             redo: document.redo.as_ref().map(|redo| redo.name.clone()),
             states,
@@ -195,9 +209,10 @@ impl Program {
 
     /// The states that an edge leads to from a state, in the order of the states.
     pub fn targets<'a>(&'a self, from: &'a str) -> impl Iterator<Item = &'a Name> {
-        self.states.iter().map(|state| &state.name).filter(move |to| {
-            self.edges.iter().any(|(start, end)| &**start == from && end == *to)
-        })
+        self.states
+            .iter()
+            .map(|state| &state.name)
+            .filter(move |to| self.edges.iter().any(|(start, end)| &**start == from && end == *to))
     }
 }
 
@@ -209,7 +224,8 @@ impl StateCode {
 
     /// The places of every GOTO to a state, in reading order.
     pub fn gotos(&self, to: &str) -> Vec<u32> {
-        let leads = |node: &Node| matches!(&node.what, What::Exit(Exit::Goto { target, .. }) if &*target.name == to);
+        let leads =
+            |node: &Node| matches!(&node.what, What::Exit(Exit::Goto { target, .. }) if &*target.name == to);
         (0u32..).zip(&self.nodes).filter(|(_, node)| leads(node)).map(|(place, _)| place).collect()
     }
 
@@ -231,7 +247,9 @@ impl Node {
     pub fn bind(&self) -> Option<&Name> {
         match &self.what {
             What::Step { step, .. } => match step {
-                Step::Do { bind, .. } | Step::Parallel { bind, .. } | Step::ForEach { bind, .. } => bind.as_ref(),
+                Step::Do { bind, .. } | Step::Parallel { bind, .. } | Step::ForEach { bind, .. } => {
+                    bind.as_ref()
+                }
                 Step::WaitFor { bind, .. } | Step::WaitWords { bind, .. } => bind.as_ref(),
                 Step::Check { bind, .. } | Step::Ask { bind, .. } => Some(bind),
                 Step::Pay { .. } => None,
@@ -301,7 +319,9 @@ fn inside(statement: &Statement) -> (Option<&Block>, Option<&Block>) {
 fn calls(statement: &Statement, catalogue: &Catalogue) -> Vec<CallCode> {
     let What::Step { step, .. } = &statement.what else { return Vec::new() };
     match step {
-        Step::Do { call, pipe, .. } | Step::Check { call, pipe, .. } => vec![call_code(call, *pipe, 0, catalogue)],
+        Step::Do { call, pipe, .. } | Step::Check { call, pipe, .. } => {
+            vec![call_code(call, *pipe, 0, catalogue)]
+        }
         Step::WaitFor { call, .. } => vec![call_code(call, false, 0, catalogue)],
         Step::Parallel { calls, .. } => {
             calls.iter().enumerate().map(|(index, call)| call_code(call, false, index, catalogue)).collect()
@@ -337,7 +357,9 @@ fn call_code(call: &Call, pipe: bool, index: usize, catalogue: &Catalogue) -> Ca
                 let word = call.args.iter().find(|(name, _)| declared.selector == Some(&*name.name));
                 let word = word.and_then(|(_, arg)| match arg {
                     Arg::Words(words) => words.first().map(|word| &*word.name),
-                    Arg::Number(..) | Arg::Duration(..) | Arg::Text(_) | Arg::None(_) | Arg::Brace(..) => None,
+                    Arg::Number(..) | Arg::Duration(..) | Arg::Text(_) | Arg::None(_) | Arg::Brace(..) => {
+                        None
+                    }
                 });
                 declared.pick(word, given)
             });

@@ -79,6 +79,31 @@ impl Type {
         Type::Record(Arc::new(Record { name: Name::from(name), fields, open: false }))
     }
 
+    /// A closed record, every field always there.
+    pub fn full_record<N: AsRef<str>>(name: &str, fields: impl IntoIterator<Item = (N, Type)>) -> Type {
+        fields.into_iter().fold(Type::record(name, [("", Type::Any); 0]), |record, (name, ty)| {
+            record.with(name.as_ref(), ty)
+        })
+    }
+
+    /// A record with one more field that is always there; everything else stays as it is.
+    #[must_use]
+    pub fn with(self, name: &str, ty: Type) -> Type {
+        let Type::Record(record) = self else { return self };
+        let mut record = (*record).clone();
+        record.fields.insert(Name::from(name), Field { ty, required: true, about: "" });
+        Type::Record(Arc::new(record))
+    }
+
+    /// Whether every value of this type has the field.
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            Type::Record(record) => record.fields.get(name).is_some_and(|field| field.required),
+            Type::Unknown | Type::Any | Type::Bool | Type::Number | Type::Duration => false,
+            Type::Text | Type::Digest | Type::Choice(_) | Type::List(_) => false,
+        }
+    }
+
     /// The type of a field; `None` when a value of this type has no such field.
     pub fn field(&self, name: &str) -> Option<Type> {
         match self {

@@ -45,7 +45,11 @@ pub struct Role {
 
 impl Role {
     /// The form in which the role is asked: by the selector's word, else by what it is given.
-    pub fn pick<'a>(&self, word: Option<&str>, given: impl Iterator<Item = &'a str> + Clone) -> Option<&Form> {
+    pub fn pick<'a>(
+        &self,
+        word: Option<&str>,
+        given: impl Iterator<Item = &'a str> + Clone,
+    ) -> Option<&Form> {
         let forms = self.forms.iter().filter(|form| form.word == word);
         let knows = |form: &&Form| {
             given.clone().all(|name| form.params.contains_key(name) || self.selector == Some(name))

@@ -1008,7 +1008,7 @@ impl<'a> Cursor<'a> {
                 "true" => ExprKind::Bool(true),
                 "false" => ExprKind::Bool(false),
                 "none" => ExprKind::None,
-                _ if self.sign_at(1) == Some(Sign::OpenParen) => return self.function(depth),
+                _ if self.bracket_follows() => return self.function(depth),
                 _ => return self.path(),
             },
             Some(Token::Sign(Sign::Equal)) | Some(Token::Sign(_)) | None => {
@@ -1017,6 +1017,13 @@ impl<'a> Cursor<'a> {
         };
         self.at += 1;
         Ok(Expr { kind: Box::new(kind), span })
+    }
+
+    /// A function's bracket follows at once; `budget (direct: 3)` is a name and a variant.
+    fn bracket_follows(&self) -> bool {
+        let end = self.tokens.get(self.at).map(|placed| placed.span.end);
+        self.sign_at(1) == Some(Sign::OpenParen)
+            && end == self.tokens.get(self.at + 1).map(|placed| placed.span.start)
     }
 
     fn operand_problem(&self) -> Problem {

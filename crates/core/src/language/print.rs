@@ -80,7 +80,8 @@ fn step_text(step: &Step) -> String {
     match step {
         Step::Do { bind, pipe: piped, call, paying } => {
             let paying = paying.as_ref().map_or_else(String::new, |paying| {
-                let keeping = if paying.keeping > 0 { format!(" KEEPING {}", paying.keeping) } else { String::new() };
+                let keeping =
+                    if paying.keeping > 0 { format!(" KEEPING {}", paying.keeping) } else { String::new() };
                 format!(" PAYING {}{keeping}", paying.meter.name)
             });
             format!("DO: {}{}{}{paying}", named(bind), pipe(piped), call_text(call))
@@ -91,15 +92,21 @@ fn step_text(step: &Step) -> String {
             let any = if *any { " UNTIL ANY" } else { "" };
             format!("DO: {}FOR EACH {} IN {list}{by}{any}", named(bind), item.name)
         }
-        Step::Check { bind, pipe: piped, call } => format!("CHECK: {} = {}{}", bind.name, pipe(piped), call_text(call)),
+        Step::Check { bind, pipe: piped, call } => {
+            format!("CHECK: {} = {}{}", bind.name, pipe(piped), call_text(call))
+        }
         Step::WaitFor { bind, call } => format!("WAIT: {}{}", named(bind), call_text(call)),
         Step::WaitWords { bind, words } => {
             let words: Vec<&str> = words.iter().map(|word| &*word.name).collect();
             format!("WAIT: {}{}", named(bind), words.join(" | "))
         }
-        Step::Ask { bind, question, args: given } => format!("ASK: {} = {question}{}", bind.name, args(given)),
+        Step::Ask { bind, question, args: given } => {
+            format!("ASK: {} = {question}{}", bind.name, args(given))
+        }
         Step::Pay { meter, per: None } => format!("PAY: {}", meter.name),
-        Step::Pay { meter, per: Some((key, list)) } => format!("PAY: {} PER {} IN {list}", meter.name, key.name),
+        Step::Pay { meter, per: Some((key, list)) } => {
+            format!("PAY: {} PER {} IN {list}", meter.name, key.name)
+        }
     }
 }
 

@@ -126,8 +126,12 @@ fn applied(function: Function, args: &[Expr], names: &dyn Names) -> Value {
     let values = args.iter().map(|arg| eval(arg, names));
     match function {
         Function::Len => Value::Number(Number::count(values.map(|value| length(&value)).sum())),
-        Function::Max => values.filter_map(|value| value.as_number()).max().map_or(Value::None, Value::Number),
-        Function::Min => values.filter_map(|value| value.as_number()).min().map_or(Value::None, Value::Number),
+        Function::Max => {
+            values.filter_map(|value| value.as_number()).max().map_or(Value::None, Value::Number)
+        }
+        Function::Min => {
+            values.filter_map(|value| value.as_number()).min().map_or(Value::None, Value::Number)
+        }
     }
 }
 

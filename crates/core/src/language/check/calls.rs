@@ -23,8 +23,8 @@ pub fn writes(call: &Call) -> bool {
 
 /// What FOR EACH answers.
 pub fn batch_type() -> Type {
-    let failed = Type::record("failed", [("key", Type::Text), ("reason", Type::Text)]);
-    Type::record(
+    let failed = Type::full_record("failed", [("key", Type::Text), ("reason", Type::Text)]);
+    Type::full_record(
         "batch",
         [
             ("settled", Type::list(Type::Text)),
@@ -37,7 +37,7 @@ pub fn batch_type() -> Type {
 /// What PARALLEL answers.
 pub fn found_type(results: Type) -> Type {
     let status = Type::choice(["all_complete", "quorum_met", "timeout", "quorum_failure"]);
-    Type::record(
+    Type::full_record(
         "found",
         [
             ("status", status),
@@ -224,7 +224,8 @@ impl Walk<'_> {
                 Some(word) => (word.span, format!("Task({}) knows no {selector}=`{}`", role.name, word.name)),
                 None => (role.span, format!("Task({}) must be told which `{selector}`", role.name)),
             };
-            let problem = Problem::error("unknown-form", span, message).hint(format!("{selector}={}", known.join("|")));
+            let problem =
+                Problem::error("unknown-form", span, message).hint(format!("{selector}={}", known.join("|")));
             self.say(match word {
                 Some(word) => problem.near(&word.name, known),
                 None => problem,
@@ -483,15 +484,22 @@ impl Walk<'_> {
         ty
     }
 
-    /// The type of an expression without saying anything.
-    pub(super) fn quiet_type(&self, expr: &Expr, env: &Env) -> Type {
-        let ExprKind::Path(path) = &*expr.kind else { return Type::Any };
-        let Some(first) = path.first() else { return Type::Any };
-        let mut ty = self.name_type(&first.name, env).unwrap_or(Type::Any);
+    /// The words that an expression can be, when they are a closed set; `none` is one of them
+    /// unless the value is surely there.
+    pub(super) fn closed_set(&self, expr: &Expr, env: &Env) -> Option<Vec<Name>> {
+        let ExprKind::Path(path) = &*expr.kind else { return None };
+        let first = path.first()?;
+        let mut ty = self.name_type(&first.name, env)?;
+        let inputs = &self.pasted.document.inputs;
+        let mut sure =
+            env.locals.contains_key(&first.name) || inputs.iter().any(|input| input.name.name == first.name);
         for field in &path[1..] {
-            ty = ty.field(&field.name).unwrap_or(Type::Any);
+            sure &= ty.has(&field.name);
+            ty = ty.field(&field.name)?;
         }
-        ty
+        let Type::Choice(words) = ty else { return None };
+        let none = (!sure).then(|| Name::from("none"));
+        Some(words.iter().cloned().chain(none).collect())
     }
 
     /// What a name means here: this visit, then the state, then the instance.
@@ -528,9 +536,10 @@ impl Walk<'_> {
 pub fn branch_name(call: &Call, index: usize) -> Name {
     let selector = call.args.iter().find(|(name, _)| matches!(&*name.name, "mode" | "step" | "of"));
     if let Some((_, Arg::Words(words))) = selector
-        && let [word] = words.as_slice() {
-            return word.name.clone();
-        }
+        && let [word] = words.as_slice()
+    {
+        return word.name.clone();
+    }
     match &call.target {
         Target::Action(name) | Target::Task(name) | Target::Run(name) => name.name.clone(),
         Target::Shell(_) => Name::from(format!("sh-{}", index + 1)),
@@ -539,7 +548,7 @@ pub fn branch_name(call: &Call, index: usize) -> Name {
 
 /// A meter as a value.
 pub fn meter_type() -> Type {
-    Type::record("meter", [("used", Type::Number), ("left", Type::Number), ("limit", Type::Number)])
+    Type::full_record("meter", [("used", Type::Number), ("left", Type::Number), ("limit", Type::Number)])
 }
 
 /// The type of an input's default.

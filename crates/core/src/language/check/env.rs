@@ -68,13 +68,18 @@ impl Env {
     }
 
     /// The environments in which the condition has that truth; none if it cannot.
-    pub fn assume(&self, condition: &Expr, truth: bool, typing: &dyn Fn(&Expr) -> Type) -> Vec<Env> {
+    pub fn assume(
+        &self,
+        condition: &Expr,
+        truth: bool,
+        closed: &dyn Fn(&Expr) -> Option<Vec<Name>>,
+    ) -> Vec<Env> {
         match (&*condition.kind, truth) {
-            (ExprKind::Not(inner), truth) => self.assume(inner, !truth, typing),
+            (ExprKind::Not(inner), truth) => self.assume(inner, !truth, closed),
             (ExprKind::And(parts), true) | (ExprKind::Or(parts), false) => {
                 let mut envs = vec![self.clone()];
                 for part in parts {
-                    envs = bounded(envs.iter().flat_map(|env| env.assume(part, truth, typing)).collect());
+                    envs = bounded(envs.iter().flat_map(|env| env.assume(part, truth, closed)).collect());
                 }
                 envs
             }
@@ -82,20 +87,25 @@ impl Env {
                 let mut open = vec![self.clone()];
                 let mut taken = Vec::new();
                 for part in parts {
-                    taken.extend(open.iter().flat_map(|env| env.assume(part, truth, typing)));
-                    open = bounded(open.iter().flat_map(|env| env.assume(part, !truth, typing)).collect());
+                    taken.extend(open.iter().flat_map(|env| env.assume(part, truth, closed)));
+                    open = bounded(open.iter().flat_map(|env| env.assume(part, !truth, closed)).collect());
                 }
                 bounded(taken)
             }
-            _ => self.assume_one(condition, truth, typing).into_iter().collect(),
+            _ => self.assume_one(condition, truth, closed).into_iter().collect(),
         }
     }
 
-    fn assume_one(&self, condition: &Expr, truth: bool, typing: &dyn Fn(&Expr) -> Type) -> Option<Env> {
+    fn assume_one(
+        &self,
+        condition: &Expr,
+        truth: bool,
+        closed: &dyn Fn(&Expr) -> Option<Vec<Name>>,
+    ) -> Option<Env> {
         if let ExprKind::Bool(value) = &*condition.kind {
             return (*value == truth).then(|| self.clone());
         }
-        let test = self.test(condition, typing);
+        let test = self.test(condition, closed);
         let mut env = self.clone();
         let possible = env.narrowed.entry(test.key).or_insert(test.all);
         possible.retain(|word| test.holds.contains(word) == truth);
@@ -118,15 +128,15 @@ impl Env {
         }
     }
 
-    fn test(&self, condition: &Expr, typing: &dyn Fn(&Expr) -> Type) -> Test {
+    fn test(&self, condition: &Expr, closed: &dyn Fn(&Expr) -> Option<Vec<Name>>) -> Test {
         if let Some(test) = self.word_test(condition) {
             return test;
         }
         if let ExprKind::Compare(compare @ (Compare::Same | Compare::Different), left, right) =
             &*condition.kind
         {
-            if let (Type::Choice(words), Some(word)) = (typing(left), literal(right)) {
-                let all: BTreeSet<Name> = words.iter().cloned().collect();
+            if let (Some(words), Some(word)) = (closed(left), literal(right)) {
+                let all: BTreeSet<Name> = words.into_iter().collect();
                 let same = *compare == Compare::Same;
                 let holds = all.iter().filter(|one| (***one == *word) == same).cloned().collect();
                 return Test { key: left.to_string(), all, holds };

@@ -65,5 +65,5 @@ impl Pasted {
 pub fn run_answer(protocol: &Name, tables: &Tables) -> Type {
     let verdicts = Type::choice(crate::language::check::VERDICTS);
     let fields = tables.returned.iter().map(|(name, ty)| (name.clone(), ty.clone()));
-    Type::record(&format!("Run({protocol})"), fields.chain([(Name::from("verdict"), verdicts)]))
+    Type::record(&format!("Run({protocol})"), fields).with("verdict", verdicts)
 }

@@ -172,20 +172,18 @@ impl<'a> Walk<'a> {
     }
 
     fn block(&mut self, block: &Block, mut envs: Vec<Env>) -> Vec<Env> {
-        let mut said = false;
         for statement in block {
             self.pasted_at = statement.pasted;
-            if envs.is_empty() && !self.facts.broken && !said {
-                said = true;
-                self.say(
-                    Problem::error("unreachable", statement.span, "nothing can come here")
-                        .hint("every path above has already left; take this line away or move it up"),
-                );
+            if envs.is_empty() {
+                if !self.facts.broken {
+                    self.say(
+                        Problem::error("unreachable", statement.span, "nothing can come here")
+                            .hint("every path above has already left; take this line away or move it up"),
+                    );
+                }
+                return envs;
             }
-            let reached = if envs.is_empty() { vec![Env::default()] } else { envs };
-            let alive = !said;
-            let after = self.statement(statement, reached);
-            envs = if alive { bounded(after) } else { Vec::new() };
+            envs = bounded(self.statement(statement, envs));
         }
         envs
     }
@@ -223,7 +221,7 @@ impl<'a> Walk<'a> {
         }
         let (mut inside, mut past) = (Vec::new(), Vec::new());
         for env in &envs {
-            let typing = |expr: &Expr| self.quiet_type(expr, env);
+            let typing = |expr: &Expr| self.closed_set(expr, env);
             inside.extend(env.assume(condition, true, &typing));
             past.extend(env.assume(condition, false, &typing));
         }
@@ -450,9 +448,10 @@ impl<'a> Walk<'a> {
             let mut fail = env;
             fail.failing = true;
             if let Step::Do { call, .. } = step
-                && super::calls::writes(call) {
-                    fail.wrote();
-                }
+                && super::calls::writes(call)
+            {
+                fail.wrote();
+            }
             after.push(done);
             failed.push(fail);
         }
@@ -680,9 +679,10 @@ impl<'a> Walk<'a> {
     fn pay(&mut self, statement: &Statement, meter: &Ident, per: Option<&(Ident, Expr)>, env: &mut Env) {
         let limit = self.limit(meter);
         if let Some((_, keys)) = per
-            && !matches!(self.expr_type(keys, env), Type::List(_) | Type::Unknown | Type::Any) {
-                self.say(Problem::error("type", keys.span, "PER … IN wants a list of keys"));
-            }
+            && !matches!(self.expr_type(keys, env), Type::List(_) | Type::Unknown | Type::Any)
+        {
+            self.say(Problem::error("type", keys.span, "PER … IN wants a list of keys"));
+        }
         match limit {
             Some(limit) if limit.per.is_some() && per.is_none() => {
                 let message = format!("`{}` has one counter for each key", meter.name);
@@ -747,7 +747,7 @@ fn block_writes(block: &Block) -> bool {
 
 fn with_failure(mut env: Env) -> Env {
     let kinds = Type::choice(["failed", "could_not_run", "timeout", "denied", "exhausted", "stale"]);
-    let ty = Type::record("failure", [("kind", kinds), ("message", Type::Text)]);
+    let ty = Type::full_record("failure", [("kind", kinds), ("message", Type::Text)]);
     env.bind(&Name::from("failure"), Local { ty, gate: None, seen: true, words: Vec::new() });
     env
 }
