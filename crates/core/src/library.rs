@@ -76,22 +76,22 @@ impl Library {
             strays: shelf.strays,
             catalogue: catalogue.clone(),
         };
-        library.check(shelf.documents);
+        library.check(&shelf.documents);
         library
     }
 
-    fn check(&mut self, documents: BTreeMap<Name, Read>) {
+    fn check(&mut self, documents: &BTreeMap<Name, Read>) {
         let shelf: Shelf<'_> = documents.iter().map(|(name, read)| (name.clone(), &read.document)).collect();
         let mut pasted = BTreeMap::new();
         let mut problems: BTreeMap<Name, Vec<Problem>> = BTreeMap::new();
-        for (name, read) in &documents {
+        for (name, read) in documents {
             let (states, mut found) = paste(&read.document, &shelf);
             found.extend(read.problems.iter().cloned());
             problems.insert(name.clone(), found);
             pasted.insert(name.clone(), Pasted { document: read.document.clone(), states });
         }
         let mut all = check::check_all(&pasted, &self.catalogue);
-        for (name, read) in &documents {
+        for (name, read) in documents {
             let mut findings = all.remove(name).unwrap_or_default();
             findings.problems.extend(problems.remove(name).unwrap_or_default());
             let protocol = self.protocol(name, read.file, &pasted[name], findings);

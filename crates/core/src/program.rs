@@ -361,7 +361,7 @@ fn call_code(call: &Call, pipe: bool, index: usize, catalogue: &Catalogue) -> Ca
                         None
                     }
                 });
-                declared.pick(word, given)
+                declared.pick(word, &given)
             });
             if let Some(form) = form {
                 let required = form.params.iter().filter(|(_, field)| field.required);
@@ -404,7 +404,7 @@ fn input_code(name: &Name, preset: Option<&Preset>) -> InputCode {
         None => (None, Vec::new()),
         Some(Preset::Choice(words)) => {
             let words: Vec<Name> = words.iter().map(|word| word.name.clone()).collect();
-            (words.first().map(|word| Value::text(word)), words)
+            (words.first().map(Value::text), words)
         }
         Some(Preset::Value(expr)) => (Some(crate::run::eval::constant(expr)), Vec::new()),
     };

@@ -48,7 +48,7 @@ impl Role {
     pub fn pick<'a>(
         &self,
         word: Option<&str>,
-        given: impl Iterator<Item = &'a str> + Clone,
+        given: &(impl Iterator<Item = &'a str> + Clone),
     ) -> Option<&Form> {
         let forms = self.forms.iter().filter(|form| form.word == word);
         let knows = |form: &&Form| {

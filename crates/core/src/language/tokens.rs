@@ -251,10 +251,10 @@ mod tests {
     fn signs_words_and_numbers() {
         let (tokens, problems) = words("IF: a.b >= 0.6 -> GOTO branch-only # rest");
         assert_eq!(problems, 0);
-        assert_eq!(tokens.len(), 9);
-        assert_eq!(tokens[5], Token::Number(Number::thousandths(600)));
-        assert_eq!(tokens[6], Token::Sign(Sign::Arrow));
-        assert_eq!(tokens[8], Token::Word("branch-only".into()));
+        assert_eq!(tokens.len(), 10);
+        assert_eq!(tokens[6], Token::Number(Number::thousandths(600)));
+        assert_eq!(tokens[7], Token::Sign(Sign::Arrow));
+        assert_eq!(tokens[9], Token::Word("branch-only".into()));
         assert_eq!(words("5m 300s").0, vec![Token::Duration(Number::whole(300)); 2]);
         assert_eq!(words("a->b").0.len(), 3);
     }

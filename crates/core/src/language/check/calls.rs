@@ -217,7 +217,7 @@ impl Walk<'_> {
             }
         };
         let given = call.args.iter().map(|(name, _)| &*name.name);
-        let form = declared.pick(word.map(|word| &*word.name), given);
+        let form = declared.pick(word.map(|word| &*word.name), &given);
         if form.is_none() {
             let known: Vec<&str> = declared.forms.iter().filter_map(|form| form.word).collect();
             let (span, message) = match word {
