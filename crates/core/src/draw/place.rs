@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 
 use super::order::Ladder;
 
-/// How often what is free is moved.
-const SETTLING: usize = 12;
+/// How much work moving what is free may take, counted in spots visited.
+const SETTLING_WORK: usize = 400_000;
+/// The most passes that are worth making over what is free.
+const SETTLING: usize = 150;
 
 /// The room a spot needs to the left and to the right of its middle, gaps included.
 #[derive(Clone, Copy)]
@@ -236,7 +238,8 @@ fn spread(ladder: &Ladder, rooms: &[Room], across: &mut [f64]) {
 /// above the start stands straight above it.
 fn settle(ladder: &Ladder, rooms: &[Room], across: &mut [f64]) {
     let free = |spot: usize| !rooms[spot].bend || joined(ladder, spot).all(|next| !rooms[next].bend);
-    for pass in 0..SETTLING {
+    let pairs = (SETTLING_WORK / rooms.len().max(1)).clamp(2, SETTLING);
+    for pass in 0..2 * pairs {
         for step in 0..ladder.layers.len() {
             let upward = pass % 2 == 1;
             let layer = &ladder.layers[if upward { ladder.layers.len() - 1 - step } else { step }];
