@@ -7,6 +7,11 @@ use std::collections::BTreeSet;
 
 use super::order::Ladder;
 
+/// How much work moving what is free may take, counted in spots visited.
+const SETTLING_WORK: usize = 400_000;
+/// The most passes that are worth making over what is free.
+const SETTLING: usize = 150;
+
 /// The room a spot needs to the left and to the right of its middle, gaps included.
 #[derive(Clone, Copy)]
 pub(super) struct Room {
@@ -32,6 +37,7 @@ pub(super) fn across(ladder: &Ladder, rooms: &[Room]) -> Vec<f64> {
     }
     let mut across = averaged(&mut tries, rooms);
     spread(ladder, rooms, &mut across);
+    settle(ladder, rooms, &mut across);
     across
 }
 
@@ -225,4 +231,40 @@ fn spread(ladder: &Ladder, rooms: &[Room], across: &mut [f64]) {
             across[pair[1]] = f64::max(across[pair[1]], least);
         }
     }
+}
+
+/// Moves what is not part of a long line towards the middle of what it is joined to, as far as
+/// its neighbours leave room: fewer lines run far sideways. The last pass goes up, so the mark
+/// above the start stands straight above it.
+fn settle(ladder: &Ladder, rooms: &[Room], across: &mut [f64]) {
+    let free = |spot: usize| !rooms[spot].bend || joined(ladder, spot).all(|next| !rooms[next].bend);
+    let pairs = (SETTLING_WORK / rooms.len().max(1)).clamp(2, SETTLING);
+    for pass in 0..2 * pairs {
+        for step in 0..ladder.layers.len() {
+            let upward = pass % 2 == 1;
+            let layer = &ladder.layers[if upward { ladder.layers.len() - 1 - step } else { step }];
+            for at in 0..layer.len() {
+                if free(layer[at]) {
+                    centre((ladder, rooms), across, layer, at);
+                }
+            }
+        }
+    }
+}
+
+fn centre((ladder, rooms): (&Ladder, &[Room]), across: &mut [f64], layer: &[usize], at: usize) {
+    let spot = layer[at];
+    let left = at.checked_sub(1).map(|at| layer[at]);
+    let least = left.map_or(f64::NEG_INFINITY, |l| across[l] + rooms[l].right + rooms[spot].left);
+    let right = layer.get(at + 1);
+    let most = right.map_or(f64::INFINITY, |&r| across[r] - rooms[r].left - rooms[spot].right);
+    let count = joined(ladder, spot).count();
+    if count > 0 {
+        let sum: f64 = joined(ladder, spot).map(|next| across[next]).sum();
+        across[spot] = (sum / count as f64).min(most).max(least);
+    }
+}
+
+fn joined(ladder: &Ladder, spot: usize) -> impl Iterator<Item = usize> {
+    ladder.up[spot].iter().chain(&ladder.down[spot]).copied()
 }

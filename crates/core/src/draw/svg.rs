@@ -90,8 +90,11 @@ struct Picture {
 
 impl Picture {
     fn of(name: &str, graph: &Graph, layout: &Layout) -> Self {
-        let mut picture = Self::empty(name, layout.width, layout.height);
         let legend = legend(graph, layout);
+        let mut picture = Self::empty(name, layout.width, layout.height);
+        picture.widen(label_width(&legend));
+        // The heading is set larger than labels are.
+        picture.widen(label_width(&short_name(name)) * 1.3);
         if !legend.is_empty() {
             picture.height += LEGEND;
         }
@@ -121,6 +124,13 @@ impl Picture {
             left: (card - width) / 2.0,
             body: String::new(),
         }
+    }
+
+    /// Makes the card wide enough for a line of text, the drawing in its middle.
+    fn widen(&mut self, text: f64) {
+        let more = f64::max(text + 2.0 * MARGIN - self.width, 0.0);
+        self.width += more;
+        self.left += more / 2.0;
     }
 
     fn finish(self) -> String {

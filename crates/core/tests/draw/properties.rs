@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use ftl_core::draw::{
-    Arrow, DifferenceKind, Machine, Shape, compare, dot, edges, mermaid, read, rewrite, svg, table,
+    Arrow, DifferenceKind, DrawingKind, Machine, Shape, compare, dot, edges, mermaid, read, rewrite, svg,
+    table,
 };
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
@@ -132,6 +133,9 @@ proptest! {
     #[test]
     fn nothing_panics_on_odd_documents(
         pieces in prop::collection::vec(prop::sample::select(vec![
+"```mermaid\nstateDiagram-v2\n", "\n\n| From | To |\n|---|---|\n", "\n\n| From \\ To | A | PLAN | ? |\n|---|---|---|---|\n",
+            "- ```mermaid\n  stateDiagram-v2 x\n", "\n\n> | From | To | When |\n> -|-|-\n> ", "A --> PLAN : x\n", "  B --> B\n",
+            "| A | PLAN, B or C, x |\n", "| PLAN | A | y | z | w |\n", "| end | [*], A |\n", "PLAN | x\n", "| A | yes |\n",
             "```mermaid\n", "stateDiagram-v2\n", "A --> B\n", "```\n", "| From | To |\n", "|---|---|\n", "| A | B, Q |",
             "\n", "> ", "- ", "[*] --> A", "note left of A\n", "state \"", "---\n", "| From \\ To | A |\n", "| B | x | y |\n",
             "| State | Success | Failure |\n", "|---|---|---|\n", "é", "\r\n", "\t", "\\|", "accDescr {\n", "A",
@@ -148,6 +152,11 @@ proptest! {
                 prop_assert!(difference.kind == DifferenceKind::Unreadable || !difference.from.is_empty());
             }
         }
-        let _ = rewrite(&after, &machine);
+        for drawing in read(&after).iter().filter(|drawing| drawing.kind != DrawingKind::Steps) {
+            let wrong = |kind| kind != DifferenceKind::Unreadable;
+            let left = compare(drawing, &machine).into_iter().find(|difference| wrong(difference.kind));
+            prop_assert_eq!(left, None, "{}", after);
+        }
+        prop_assert_eq!(&rewrite(&after, &machine), &after);
     }
 }
