@@ -1,2 +1,146 @@
 //! The interpreter: a run is a tree of instances, and one function picks what comes next.
+//!
+//! `decide` looks at a run and an input and answers with facts and with what to start or cancel;
+//! it changes nothing. `apply` changes a run by a fact and decides nothing. A new run is the
+//! replay of no facts. Nothing here reads a clock, and two decisions on equal runs are equal.
+
+mod apply;
+mod draft;
 pub mod eval;
+pub mod fact;
+mod fans;
+mod input;
+pub mod instance;
+mod options;
+mod people;
+mod purse;
+mod receive;
+mod replay;
+mod steps;
+mod walk;
+
+use std::sync::Arc;
+
+pub use fact::{
+    ActionId, Answer, Cause, End, Entry, Fact, Failure, FailureKind, InstanceId, Opened, Payment, Policy,
+    ROOT, Terms, ThreadId, Time, Usage, WHOLE, Waiver,
+};
+pub use input::{Action, Adoption, Decision, Event, Input, Outcome, Refusal, RefusalKind, Wanted};
+pub use instance::{HeldAt, Instance, Meter, Open, OpenKind, Purse, Purses, Standing, Thread};
+pub use options::{Condition, WayOut};
+pub use people::POLICY;
+pub use replay::{Divergence, Replayed};
+
+use crate::library::Library;
+use apply::Store;
+use draft::Draft;
+
+/// A run: the instances of one command, as the facts have made them.
+#[derive(Clone, Debug)]
+pub struct Run {
+    library: Arc<Library>,
+    instances: Vec<Instance>,
+    purses: Vec<Purses>,
+    terms: Arc<Terms>,
+    next: u64,
+}
+
+impl Run {
+    /// A run before its first fact.
+    pub fn new(library: Arc<Library>) -> Run {
+        Run { library, instances: Vec::new(), purses: Vec::new(), terms: Arc::default(), next: 1 }
+    }
+
+    /// What follows from an input: facts to keep, actions to start, actions to cancel. Changes
+    /// nothing.
+    pub fn decide(&self, input: &Input) -> Decision {
+        let mut draft = Draft::new(self, input.at);
+        draft.event(&input.event);
+        draft.finish()
+    }
+
+    /// Changes the run by a fact.
+    pub fn apply(&mut self, entry: &Entry) {
+        if let Fact::Opened(opened) = &entry.fact
+            && let Some(terms) = &opened.terms {
+                self.terms = Arc::new(terms.clone());
+            }
+        apply::apply(self, entry);
+        self.next = self.next.max(entry.seq + 1);
+    }
+
+    /// Decides and applies: what a driver does, without the journal between.
+    pub fn step(&mut self, input: &Input) -> Decision {
+        let decision = self.decide(input);
+        for entry in &decision.entries {
+            self.apply(entry);
+        }
+        decision
+    }
+
+    /// The library that the run decides by.
+    pub fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
+    /// The terms of the run.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The instance of that id.
+    pub fn instance(&self, id: InstanceId) -> Option<&Instance> {
+        self.instances.get(id.0 as usize)
+    }
+
+    /// All instances, in the order of opening.
+    pub fn instances(&self) -> &[Instance] {
+        &self.instances
+    }
+
+    /// The built-in meters of an instance: what it and its children used.
+    pub fn purses(&self, id: InstanceId) -> Option<&Purses> {
+        self.purses.get(id.0 as usize)
+    }
+
+    /// The number of the next entry.
+    pub fn next_seq(&self) -> u64 {
+        self.next
+    }
+
+    /// How the run ended, if it did.
+    pub fn end(&self) -> Option<End> {
+        self.instances.first().and_then(|root| root.end.as_ref()).map(|(end, _)| *end)
+    }
+
+    /// Whether what the facts made is equal, whatever the library.
+    pub fn same_state(&self, other: &Run) -> bool {
+        self.instances == other.instances
+            && self.purses == other.purses
+            && self.terms == other.terms
+            && self.next == other.next
+    }
+}
+
+impl Store for Run {
+    fn instance_mut(&mut self, id: InstanceId) -> Option<&mut Instance> {
+        self.instances.get_mut(id.0 as usize)
+    }
+
+    fn purses_mut(&mut self, id: InstanceId) -> Option<&mut Purses> {
+        self.purses.get_mut(id.0 as usize)
+    }
+
+    fn parent(&self, id: InstanceId) -> Option<InstanceId> {
+        self.instance(id).and_then(|instance| instance.parent).map(|(parent, _)| parent)
+    }
+
+    fn depth(&self, id: InstanceId) -> u32 {
+        self.instance(id).map_or(0, |instance| instance.depth)
+    }
+
+    fn add(&mut self, instance: Instance, purses: Purses) {
+        self.instances.push(instance);
+        self.purses.push(purses);
+    }
+}

@@ -1,0 +1,432 @@
+//! Applying facts: the only thing that changes a run, live and in replay alike.
+//!
+//! It looks at nothing but the fact and what earlier facts have made. It cannot fail and cannot
+//! refuse; a fact about something unknown changes nothing, and `verify` finds such journals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::fact::{
+    ActionId, Answer, Ask, Bind, Cause, Entry, Fact, Fan, InstanceId, Opened, Payment, ThreadId, Usage,
+    WHOLE, Waiver,
+};
+use super::instance::{Ended, HeldAt, Instance, Meter, Open, OpenKind, Purses, Thread, Waiving};
+use super::people::POLICY;
+use crate::value::{Fields, Name, Value};
+
+/// Where instances live: in a run, or in the draft of a decision.
+pub(super) trait Store {
+    /// The instance, to change it.
+    fn instance_mut(&mut self, id: InstanceId) -> Option<&mut Instance>;
+    /// Its built-in meters, to change them.
+    fn purses_mut(&mut self, id: InstanceId) -> Option<&mut Purses>;
+    /// Who opened it, and how deep it is.
+    fn parent(&self, id: InstanceId) -> Option<InstanceId>;
+    /// How deep an instance is.
+    fn depth(&self, id: InstanceId) -> u32;
+    /// One more instance.
+    fn add(&mut self, instance: Instance, purses: Purses);
+}
+
+/// Applies an entry.
+pub(super) fn apply(store: &mut dyn Store, entry: &Entry) {
+    match &entry.fact {
+        Fact::Opened(opened) => open(store, entry.instance, opened),
+        Fact::Reserved { action, usage } => reserve(store, entry.instance, *action, usage),
+        Fact::Released { action } => release(store, entry.instance, *action),
+        Fact::Paid(Payment::Purse { action, usage, guessed }) => {
+            charge(store, entry.instance, *action, usage, guessed);
+        }
+        Fact::Raised { meter, limit, .. } => raise(store, entry.instance, meter, *limit),
+        Fact::Paid(Payment::Meter { .. } | Payment::Attempts { .. })
+        | Fact::Asked { .. }
+        | Fact::Heard { .. }
+        | Fact::Set { .. }
+        | Fact::Moved { .. }
+        | Fact::Emitted { .. }
+        | Fact::Refilled { .. }
+        | Fact::Waived { .. }
+        | Fact::Refused { .. }
+        | Fact::Suspended { .. }
+        | Fact::Held { .. }
+        | Fact::Resumed { .. }
+        | Fact::Adopted { .. }
+        | Fact::Settled { .. } => {
+            if let Some(instance) = store.instance_mut(entry.instance) {
+                instance.apply(entry);
+            }
+        }
+    }
+}
+
+fn open(store: &mut dyn Store, id: InstanceId, opened: &Opened) {
+    let depth = opened.parent.map_or(0, |(parent, _)| store.depth(parent) + 1);
+    let meters = opened.meters.iter().map(|(name, limit)| {
+        (name.clone(), Meter { limit: limit.limit, keyed: limit.keyed, used: BTreeMap::new() })
+    });
+    let limits = opened.terms.as_ref().map(|terms| terms.limits.clone()).unwrap_or_default();
+    let purses = limits
+        .into_iter()
+        .map(|(name, limit)| (name, super::instance::Purse { limit: Some(limit), ..Default::default() }))
+        .collect();
+    let instance = Instance {
+        id,
+        protocol: opened.protocol.clone(),
+        digest: opened.digest.clone(),
+        parent: opened.parent,
+        depth,
+        inputs: Arc::new(opened.inputs.clone()),
+        tracked: Arc::new(opened.tracked.clone()),
+        meters: Arc::new(meters.collect()),
+        state: opened.state.clone(),
+        code: opened.code.clone(),
+        params: Arc::new(opened.params.clone()),
+        visited: Arc::new(vec![opened.state.clone()]),
+        threads: BTreeMap::from([(ThreadId::Main, Arc::new(Thread::default()))]),
+        open: BTreeMap::new(),
+        ended: Arc::default(),
+        held: BTreeMap::new(),
+        end: None,
+        waivers: Arc::default(),
+    };
+    store.add(instance, purses);
+    if let Some((parent, action)) = opened.parent
+        && let Some(open) = store.instance_mut(parent).and_then(|parent| parent.open.get_mut(&action)) {
+            Arc::make_mut(open).kind = OpenKind::Child(Some(id));
+        }
+}
+
+/// Does something to the purses of an instance and of each of its ancestors.
+fn up(store: &mut dyn Store, id: InstanceId, change: &dyn Fn(&mut Purses)) {
+    let mut at = Some(id);
+    while let Some(one) = at {
+        if let Some(purses) = store.purses_mut(one) {
+            change(purses);
+        }
+        at = store.parent(one);
+    }
+}
+
+fn reserve(store: &mut dyn Store, id: InstanceId, action: ActionId, usage: &Usage) {
+    up(store, id, &|purses| {
+        for (name, amount) in usage {
+            let purse = purses.entry(name.clone()).or_default();
+            purse.reserved = purse.reserved.saturating_add(*amount);
+        }
+    });
+    if let Some(open) = store.instance_mut(id).and_then(|one| one.open.get_mut(&action)) {
+        let open = Arc::make_mut(open);
+        for (name, amount) in usage {
+            let mine = open.reserved.entry(name.clone()).or_default();
+            *mine = mine.saturating_add(*amount);
+        }
+    }
+}
+
+fn release(store: &mut dyn Store, id: InstanceId, action: ActionId) {
+    let Some(open) = store.instance_mut(id).and_then(|one| one.open.get_mut(&action)) else { return };
+    let freed = std::mem::take(&mut Arc::make_mut(open).reserved);
+    up(store, id, &|purses| {
+        for (name, amount) in &freed {
+            let purse = purses.entry(name.clone()).or_default();
+            purse.reserved = purse.reserved.saturating_sub(*amount);
+        }
+    });
+}
+
+/// Use is first taken from what was set aside for the action.
+fn charge(store: &mut dyn Store, id: InstanceId, action: ActionId, usage: &Usage, guessed: &[Name]) {
+    let mut covered = Usage::new();
+    if let Some(open) = store.instance_mut(id).and_then(|one| one.open.get_mut(&action)) {
+        let open = Arc::make_mut(open);
+        for (name, amount) in usage {
+            let mine = open.reserved.entry(name.clone()).or_default();
+            let part = (*mine).min(*amount);
+            *mine -= part;
+            covered.insert(name.clone(), part);
+            let used = open.used.entry(name.clone()).or_default();
+            *used = used.saturating_add(*amount);
+        }
+    }
+    up(store, id, &|purses| {
+        for (name, amount) in usage {
+            let purse = purses.entry(name.clone()).or_default();
+            purse.reserved = purse.reserved.saturating_sub(covered.get(name).copied().unwrap_or(0));
+            purse.used = purse.used.saturating_add(*amount);
+            purse.guessed += u64::from(guessed.contains(name));
+        }
+    });
+}
+
+fn raise(store: &mut dyn Store, id: InstanceId, meter: &Name, limit: u64) {
+    let Some(instance) = store.instance_mut(id) else { return };
+    if let Some(meter) = Arc::make_mut(&mut instance.meters).get_mut(meter) {
+        meter.limit = limit;
+    } else if let Some(purses) = store.purses_mut(id) {
+        purses.entry(meter.clone()).or_default().limit = Some(limit);
+    }
+}
+
+impl Instance {
+    fn apply(&mut self, entry: &Entry) {
+        match &entry.fact {
+            Fact::Asked { thread, place, asks, fan } => {
+                self.asked(entry.seq, thread, *place, asks, fan.as_ref());
+            }
+            Fact::Heard { action, answer, bind } => self.heard(*action, answer, bind.as_ref()),
+            Fact::Set { name, value } => {
+                Arc::make_mut(&mut self.tracked).insert(name.clone(), value.clone());
+            }
+            Fact::Moved { from, to, code, params, cause } => self.moved(from, to, code, params, cause),
+            Fact::Paid(Payment::Meter { meter, keys, .. }) => self.paid(meter, keys),
+            Fact::Paid(Payment::Attempts { action, .. }) => {
+                self.change(*action, |open| open.died += 1);
+            }
+            Fact::Refilled { meter, limit } => self.refilled(meter, *limit),
+            Fact::Waived { to, place, by, reason, .. } => self.waived(to, *place, by, reason),
+            Fact::Refused { thread: Some(thread), failure, .. } => self.refused(thread, failure),
+            Fact::Refused { thread: None, .. } => {}
+            Fact::Suspended { action, service, until } => {
+                self.change(*action, |open| open.suspended = Some((service.clone(), *until)));
+            }
+            Fact::Held { thread, place, failure, meter, stuck } => {
+                self.thread_mut(thread).place = *place;
+                let held =
+                    HeldAt { place: *place, failure: failure.clone(), meter: meter.clone(), stuck: *stuck };
+                self.held.insert(thread.clone(), held);
+            }
+            Fact::Resumed { action: Some(action), .. } => self.change(*action, |open| open.suspended = None),
+            Fact::Resumed { action: None, thread, .. } => {
+                self.held.remove(thread);
+            }
+            Fact::Adopted { state, code, visited, .. } => {
+                self.state = state.clone();
+                self.code = code.clone();
+                self.visited = Arc::new(visited.clone());
+            }
+            Fact::Settled { end, values, .. } => {
+                self.end = Some((*end, Arc::new(values.clone())));
+                self.held.clear();
+                self.open.clear();
+                self.threads.clear();
+            }
+            Fact::Opened(_) | Fact::Emitted { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
+            Fact::Raised { .. } | Fact::Paid(Payment::Purse { .. }) => {}
+        }
+    }
+
+    fn thread_mut(&mut self, thread: &ThreadId) -> &mut Thread {
+        Arc::make_mut(self.threads.entry(thread.clone()).or_default())
+    }
+
+    fn change(&mut self, action: ActionId, change: impl FnOnce(&mut Open)) {
+        if let Some(open) = self.open.get_mut(&action) {
+            change(Arc::make_mut(open));
+        }
+    }
+
+    fn asked(&mut self, entry: u64, thread: &ThreadId, place: u32, asks: &[Ask], fan: Option<&Fan>) {
+        self.thread_mut(thread).place = place;
+        for (index, ask) in (0u32..).zip(asks) {
+            let kind = match fan {
+                Some(Fan::Words(words)) => OpenKind::Words(words.clone()),
+                Some(Fan::Record) => OpenKind::Record,
+                Some(Fan::Each { item, items, .. }) => {
+                    self.start_item(place, item, ask, items.get(index as usize));
+                    OpenKind::Item(ask.branch.clone())
+                }
+                Some(Fan::Parallel { .. }) | None if ask.whom.starts_with("Run(") => OpenKind::Child(None),
+                Some(Fan::Parallel { .. }) | None if &*ask.whom == "question" => OpenKind::Question,
+                Some(Fan::Parallel { .. }) | None => OpenKind::Call,
+            };
+            let owner = match (&kind, fan) {
+                (OpenKind::Item(key), _) => ThreadId::Item { each: place, key: key.clone() },
+                _ => thread.clone(),
+            };
+            self.open.insert(ActionId { entry, index }, Arc::new(opening(owner, place, ask, kind)));
+        }
+        let whole = match fan {
+            Some(Fan::Each { any, .. }) => OpenKind::Each { any: *any },
+            Some(Fan::Parallel { quorum, critical, until }) => OpenKind::Parallel {
+                quorum: *quorum,
+                critical: critical.clone(),
+                until: *until,
+                branches: asks.iter().map(|ask| ask.branch.clone()).collect(),
+                heard: BTreeMap::new(),
+            },
+            Some(Fan::Words(_) | Fan::Record) | None => return,
+        };
+        let ask = Ask { whom: Name::from("all"), branch: Name::from("all"), digest: Name::from("") };
+        self.open
+            .insert(ActionId { entry, index: WHOLE }, Arc::new(opening(thread.clone(), place, &ask, whole)));
+    }
+
+    /// An item sees what its state saw when it was started.
+    fn start_item(&mut self, each: u32, item: &Name, ask: &Ask, value: Option<&Value>) {
+        let mut thread =
+            Thread { locals: self.thread_mut(&ThreadId::Main).locals.clone(), ..Thread::default() };
+        thread.locals.insert(item.clone(), value.cloned().unwrap_or_default());
+        self.threads.insert(ThreadId::Item { each, key: ask.branch.clone() }, Arc::new(thread));
+    }
+
+    fn heard(&mut self, action: ActionId, answer: &Answer, bind: Option<&Bind>) {
+        let Some(open) = self.open.remove(&action) else { return };
+        match &open.kind {
+            OpenKind::Item(key) => {
+                self.threads.remove(&open.thread);
+                let failure = match answer {
+                    Answer::Done(_) => None,
+                    Answer::Failed(failure) => Some(failure.clone()),
+                };
+                Arc::make_mut(&mut self.ended).push(Ended { each: open.place, key: key.clone(), failure });
+                return;
+            }
+            OpenKind::Each { .. } => Arc::make_mut(&mut self.ended).retain(|ended| ended.each != open.place),
+            OpenKind::Parallel { .. } => self.open.retain(|other, _| other.entry != action.entry),
+            OpenKind::Call | OpenKind::Child(_) if self.gathers(action, answer) => return,
+            OpenKind::Call
+            | OpenKind::Child(_)
+            | OpenKind::Words(_)
+            | OpenKind::Question
+            | OpenKind::Record => {}
+        }
+        self.answered(&open, answer, bind);
+    }
+
+    /// A branch of a PARALLEL is kept until the whole is heard.
+    fn gathers(&mut self, action: ActionId, answer: &Answer) -> bool {
+        let whole = ActionId { entry: action.entry, index: WHOLE };
+        let Some(open) = self.open.get_mut(&whole) else { return false };
+        if let OpenKind::Parallel { heard, .. } = &mut Arc::make_mut(open).kind {
+            let result = match answer {
+                Answer::Done(value) => Ok(value.clone()),
+                Answer::Failed(failure) => Err(failure.clone()),
+            };
+            heard.insert(action.index, result);
+        }
+        true
+    }
+
+    fn answered(&mut self, open: &Open, answer: &Answer, bind: Option<&Bind>) {
+        let words = matches!(open.kind, OpenKind::Words(_));
+        let record = matches!(open.kind, OpenKind::Record);
+        let thread = self.thread_mut(&open.thread);
+        match answer {
+            Answer::Failed(failure) => thread.failure = Some(failure.clone()),
+            Answer::Done(value) => {
+                if words {
+                    thread.waited = Some(open.place);
+                    thread.wanted = value.field("to").as_text().map(Name::from);
+                    thread.spoken += u32::from(value.field("by").as_text() == Some(POLICY));
+                } else if !record {
+                    thread.last = value.clone();
+                }
+                match bind {
+                    Some(bind) if bind.tracked => {
+                        Arc::make_mut(&mut self.tracked).insert(bind.name.clone(), value.clone());
+                    }
+                    Some(bind) => {
+                        thread.locals.insert(bind.name.clone(), value.clone());
+                    }
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// Leaving a state ends what it started; coming back to the same state keeps its items.
+    fn moved(&mut self, from: &Name, to: &Name, code: &Name, params: &Fields, cause: &Cause) {
+        if from == to {
+            self.open.retain(|_, open| matches!(open.thread, ThreadId::Item { .. }));
+            self.held.remove(&ThreadId::Main);
+        } else {
+            self.held.clear();
+            self.open.clear();
+            self.threads.clear();
+            self.ended = Arc::default();
+        }
+        self.threads.insert(ThreadId::Main, Arc::new(Thread::default()));
+        self.state = to.clone();
+        self.code = code.clone();
+        self.params = Arc::new(params.clone());
+        self.end = None;
+        let visited = Arc::make_mut(&mut self.visited);
+        if let Cause::Redo { .. } = cause {
+            let keep = visited.iter().position(|state| state == to).map_or(visited.len(), |index| index + 1);
+            visited.truncate(keep);
+        } else if !visited.contains(to) {
+            visited.push(to.clone());
+        }
+        if let Cause::Waiver { by, reason, unmet, .. } = cause {
+            Arc::make_mut(&mut self.waivers).push(Waiver {
+                from: from.clone(),
+                to: to.clone(),
+                by: by.clone(),
+                reason: reason.clone(),
+                unmet: unmet.clone(),
+            });
+        }
+    }
+
+    fn paid(&mut self, meter: &Name, keys: &[Name]) {
+        if let Some(meter) = Arc::make_mut(&mut self.meters).get_mut(meter) {
+            for key in keys {
+                *meter.used.entry(key.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    fn refilled(&mut self, meter: &Name, limit: u64) {
+        if let Some(meter) = Arc::make_mut(&mut self.meters).get_mut(meter) {
+            meter.used.clear();
+            meter.limit = limit;
+        }
+    }
+
+    fn waived(&mut self, to: &Name, goto: u32, by: &str, reason: &str) {
+        let held = self.held.remove(&ThreadId::Main);
+        self.open.retain(|_, open| open.thread != ThreadId::Main);
+        let thread = self.thread_mut(&ThreadId::Main);
+        thread.waiving = Some(Arc::new(Waiving {
+            to: to.clone(),
+            goto,
+            rested: thread.place,
+            by: by.to_owned(),
+            reason: reason.to_owned(),
+            held,
+        }));
+    }
+
+    /// What could not be done is known to the ELSE that answers it; a waiver that could not be
+    /// carried out leaves everything as it was.
+    fn refused(&mut self, thread: &ThreadId, failure: &super::fact::Failure) {
+        if !self.threads.contains_key(thread) {
+            return;
+        }
+        let line = self.thread_mut(thread);
+        line.wanted = None;
+        if let Some(waiving) = line.waiving.take() {
+            line.place = waiving.rested;
+            if let Some(held) = &waiving.held {
+                self.held.insert(ThreadId::Main, held.clone());
+            }
+            return;
+        }
+        line.failure = Some(failure.clone());
+    }
+}
+
+fn opening(thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) -> Open {
+    Open {
+        thread,
+        place,
+        whom: ask.whom.clone(),
+        branch: ask.branch.clone(),
+        digest: ask.digest.clone(),
+        kind,
+        died: 0,
+        suspended: None,
+        reserved: Usage::new(),
+        used: Usage::new(),
+    }
+}

@@ -1,0 +1,195 @@
+//! The draft of a decision: a run with changes on top, and what is to be started or cancelled.
+//!
+//! Only instances that change are copied. A fact is applied to the draft by the same function
+//! that applies it to the run, so that a decision sees exactly what replay will see.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Run;
+use super::apply::{Store, apply};
+use super::fact::{ActionId, Entry, Fact, Failure, InstanceId, ThreadId, Time};
+use super::input::{Action, Decision, Event, Refusal};
+use super::instance::{Instance, Purses};
+use crate::program::Program;
+
+/// Work that is left to do in this decision.
+pub(super) enum Work {
+    /// Go on at a place; `None` is the end of a block.
+    Go(InstanceId, ThreadId, Option<u32>),
+    /// See whether a FOR EACH has come to its answer.
+    Each(InstanceId),
+}
+
+pub(super) struct Draft<'r> {
+    pub(super) run: &'r Run,
+    pub(super) at: Time,
+    touched: Vec<(InstanceId, Instance)>,
+    purses: Vec<(InstanceId, Purses)>,
+    count: u32,
+    entries: Vec<Entry>,
+    start: Vec<Action>,
+    cancel: Vec<(InstanceId, ActionId)>,
+    pub(super) refusal: Option<Refusal>,
+    pub(super) work: VecDeque<Work>,
+    pub(super) terms: Arc<super::fact::Terms>,
+}
+
+impl<'r> Draft<'r> {
+    pub(super) fn new(run: &'r Run, at: Time) -> Draft<'r> {
+        Draft {
+            run,
+            at,
+            touched: Vec::new(),
+            purses: Vec::new(),
+            count: run.instances.len() as u32,
+            entries: Vec::new(),
+            start: Vec::new(),
+            cancel: Vec::new(),
+            refusal: None,
+            work: VecDeque::new(),
+            terms: run.terms.clone(),
+        }
+    }
+
+    /// Everything that follows from an input.
+    pub(super) fn event(&mut self, event: &Event) {
+        let result = self.receive(event);
+        if let Err(refusal) = result {
+            self.refuse_input(event, refusal);
+        }
+        while let Some(work) = self.work.pop_front() {
+            match work {
+                Work::Go(id, thread, at) => self.go(id, thread, at),
+                Work::Each(id) => self.each_answer(id),
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Decision {
+        if let Some(first) = self.entries.first_mut() {
+            first.first = true;
+        }
+        let started: Vec<(InstanceId, ActionId)> =
+            self.start.iter().map(|action| (action.instance, action.id)).collect();
+        let cancel = self.cancel;
+        self.start.retain(|action| !cancel.contains(&(action.instance, action.id)));
+        Decision {
+            entries: self.entries,
+            start: self.start,
+            cancel: cancel.into_iter().filter(|one| !started.contains(one)).collect(),
+            refusal: self.refusal,
+        }
+    }
+
+    /// Writes a fact and applies it.
+    pub(super) fn put(&mut self, instance: InstanceId, fact: Fact) -> u64 {
+        let seq = self.next_seq();
+        if let Fact::Opened(opened) = &fact
+            && let Some(terms) = &opened.terms {
+                self.terms = Arc::new(terms.clone());
+            }
+        let entry = Entry { seq, at: self.at, instance, first: false, fact };
+        apply(self, &entry);
+        self.entries.push(entry);
+        seq
+    }
+
+    pub(super) fn next_seq(&self) -> u64 {
+        self.run.next + self.entries.len() as u64
+    }
+
+    pub(super) fn next_instance(&self) -> InstanceId {
+        InstanceId(self.count)
+    }
+
+    /// The instance as the draft has made it.
+    pub(super) fn get(&self, id: InstanceId) -> Option<&Instance> {
+        self.touched
+            .iter()
+            .find(|(one, _)| *one == id)
+            .map(|(_, instance)| instance)
+            .or_else(|| self.run.instance(id))
+    }
+
+    pub(super) fn get_purses(&self, id: InstanceId) -> Option<&Purses> {
+        self.purses
+            .iter()
+            .find(|(one, _)| *one == id)
+            .map(|(_, purses)| purses)
+            .or_else(|| self.run.purses(id))
+    }
+
+    pub(super) fn instances(&self) -> impl Iterator<Item = InstanceId> + use<> {
+        (0..self.count).map(InstanceId)
+    }
+
+    pub(super) fn program(&self, id: InstanceId) -> Option<Arc<Program>> {
+        let instance = self.get(id)?;
+        self.run.library.program(&instance.protocol).cloned()
+    }
+
+    pub(super) fn start(&mut self, action: Action) {
+        self.start.push(action);
+    }
+
+    pub(super) fn cancel(&mut self, instance: InstanceId, action: ActionId) {
+        self.cancel.push((instance, action));
+    }
+
+    /// Holds an instance where it is.
+    pub(super) fn hold(&mut self, id: InstanceId, thread: &ThreadId, place: u32, failure: Failure) {
+        let thread = thread.clone();
+        self.put(id, Fact::Held { thread, place, failure, meter: None, stuck: false });
+    }
+
+    /// Records a request from outside that was not carried out.
+    fn refuse_input(&mut self, event: &Event, refusal: Refusal) {
+        if let Some((instance, what, by)) = super::people::request(event)
+            && self.get(instance).is_some() {
+                let failure = Failure::new(super::fact::FailureKind::Denied, refusal.message.clone());
+                self.put(instance, Fact::Refused { thread: None, what, failure, by });
+            }
+        self.refusal = Some(refusal);
+    }
+}
+
+impl Store for Draft<'_> {
+    fn instance_mut(&mut self, id: InstanceId) -> Option<&mut Instance> {
+        let index = match self.touched.iter().position(|(one, _)| *one == id) {
+            Some(index) => index,
+            None => {
+                let copy = self.run.instance(id)?.clone();
+                self.touched.push((id, copy));
+                self.touched.len() - 1
+            }
+        };
+        self.touched.get_mut(index).map(|(_, instance)| instance)
+    }
+
+    fn purses_mut(&mut self, id: InstanceId) -> Option<&mut Purses> {
+        let index = match self.purses.iter().position(|(one, _)| *one == id) {
+            Some(index) => index,
+            None => {
+                let copy = self.run.purses(id)?.clone();
+                self.purses.push((id, copy));
+                self.purses.len() - 1
+            }
+        };
+        self.purses.get_mut(index).map(|(_, purses)| purses)
+    }
+
+    fn parent(&self, id: InstanceId) -> Option<InstanceId> {
+        self.get(id).and_then(|instance| instance.parent).map(|(parent, _)| parent)
+    }
+
+    fn depth(&self, id: InstanceId) -> u32 {
+        self.get(id).map_or(0, |instance| instance.depth)
+    }
+
+    fn add(&mut self, instance: Instance, purses: Purses) {
+        self.purses.push((instance.id, purses));
+        self.touched.push((instance.id, instance));
+        self.count += 1;
+    }
+}

@@ -1,0 +1,602 @@
+//! Facts: what the journal says, and nothing else is true.
+//!
+//! A fact carries names and values, never a place in memory and never a question: applying facts
+//! rebuilds a run without the protocol, without a guard being looked at, without the world.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::{Fields, Name, Value};
+
+/// Milliseconds of a clock that the caller reads; only ever compared and added to.
+pub type Time = u64;
+
+/// One protocol at work, by the order of opening; the root is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct InstanceId(pub u32);
+
+/// The first instance of a run.
+pub const ROOT: InstanceId = InstanceId(0);
+
+impl fmt::Display for InstanceId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.0)
+    }
+}
+
+/// An action: the entry that asked for it and its place in that entry. It is the action's
+/// idempotency key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ActionId {
+    /// The number of the entry.
+    pub entry: u64,
+    /// The place in it; `WHOLE` is the step that asked for several things.
+    pub index: u32,
+}
+
+/// The index of a step that asked for several things at once.
+pub const WHOLE: u32 = u32::MAX;
+
+impl fmt::Display for ActionId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.index == WHOLE {
+            write!(out, "{}", self.entry)
+        } else {
+            write!(out, "{}.{}", self.entry, self.index)
+        }
+    }
+}
+
+impl From<ActionId> for String {
+    fn from(id: ActionId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for ActionId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<ActionId, String> {
+        let (entry, index) = match text.split_once('.') {
+            Some((entry, index)) => (entry, index.parse().map_err(|_| format!("`{text}` is no action id"))?),
+            None => (text.as_str(), WHOLE),
+        };
+        let entry = entry.parse().map_err(|_| format!("`{text}` is no action id"))?;
+        Ok(ActionId { entry, index })
+    }
+}
+
+/// Which line of work inside an instance: the state itself, or one item of a FOR EACH.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadId {
+    /// The state itself.
+    #[default]
+    Main,
+    /// One item of the FOR EACH at a place.
+    Item {
+        /// The place of the FOR EACH.
+        each: u32,
+        /// The key of the item.
+        key: Name,
+    },
+}
+
+/// Why something could not be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// It was done and went wrong.
+    Failed,
+    /// It could not be tried.
+    CouldNotRun,
+    /// It took too long.
+    Timeout,
+    /// It was not allowed.
+    Denied,
+    /// A meter is spent.
+    Exhausted,
+    /// The world is no longer what was seen.
+    Stale,
+}
+
+impl FailureKind {
+    /// The word that protocols use.
+    pub const fn word(self) -> &'static str {
+        match self {
+            FailureKind::Failed => "failed",
+            FailureKind::CouldNotRun => "could_not_run",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Denied => "denied",
+            FailureKind::Exhausted => "exhausted",
+            FailureKind::Stale => "stale",
+        }
+    }
+
+    /// Every kind.
+    pub const ALL: [FailureKind; 6] = [
+        FailureKind::Failed,
+        FailureKind::CouldNotRun,
+        FailureKind::Timeout,
+        FailureKind::Denied,
+        FailureKind::Exhausted,
+        FailureKind::Stale,
+    ];
+}
+
+/// A failure: what kind, and what to tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind.
+    pub kind: FailureKind,
+    /// What to tell.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Failure {
+        Failure { kind, message: message.into() }
+    }
+
+    /// As the value that an ELSE reads.
+    pub fn value(&self) -> Value {
+        Value::record([("kind", Value::text(self.kind.word())), ("message", Value::text(&self.message))])
+    }
+}
+
+/// What was heard of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It was done; this is the answer.
+    Done(Value),
+    /// It could not be done.
+    Failed(Failure),
+}
+
+/// A name for an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bind {
+    /// The name.
+    pub name: Name,
+    /// Whether it sets a tracked variable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tracked: bool,
+}
+
+/// One thing that an entry asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Whom: `verify.run`, `Task(builder)`, `Run(builder)`, `sh`, `word`, `question`, `item`.
+    pub whom: Name,
+    /// What it is called among its siblings.
+    pub branch: Name,
+    /// The digest of its parameters.
+    pub digest: Name,
+}
+
+/// How several things asked for at once belong together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fan {
+    /// PARALLEL: all, or until the time is over.
+    Parallel {
+        /// How many must succeed.
+        quorum: u32,
+        /// Branches whose success is a quorum by itself.
+        critical: Vec<Name>,
+        /// When the time is over.
+        until: Option<Time>,
+    },
+    /// FOR EACH: the items that are started now.
+    Each {
+        /// Whether one end is enough.
+        any: bool,
+        /// What each item is called.
+        item: Name,
+        /// The items, in the order of the asks.
+        items: Vec<Value>,
+    },
+    /// WAIT for words.
+    Words(Vec<Name>),
+    /// A waiver's decision, recorded before the move.
+    Record,
+}
+
+/// What moved an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A GOTO.
+    Goto {
+        /// Its place.
+        place: u32,
+        /// The conditions around it.
+        guards: Vec<String>,
+    },
+    /// An ELSE that moves.
+    Else {
+        /// Its place.
+        place: u32,
+        /// What could not be done.
+        failure: Failure,
+    },
+    /// A payment that could not be made.
+    Limit {
+        /// The place of the payment.
+        place: u32,
+        /// The meter.
+        meter: Name,
+    },
+    /// A person took a declared edge whose conditions did not hold.
+    Waiver {
+        /// The place of the GOTO.
+        place: u32,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+        /// The conditions that did not hold.
+        unmet: Vec<String>,
+    },
+    /// A person went back.
+    Redo {
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How an instance ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// Success.
+    Complete,
+    /// Ended without success, with what was learned.
+    Blocked,
+    /// Handed back to whoever opened it.
+    Escalated,
+    /// Could not go on.
+    Error,
+    /// A person stopped it.
+    Stopped,
+    /// Whoever opened it no longer waits for it.
+    Cancelled,
+}
+
+impl End {
+    /// The end of a verdict's word.
+    pub fn of(verdict: &str) -> Option<End> {
+        match verdict {
+            "complete" => Some(End::Complete),
+            "blocked" => Some(End::Blocked),
+            "escalated" => Some(End::Escalated),
+            "error" => Some(End::Error),
+            _ => None,
+        }
+    }
+
+    /// The word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            End::Complete => "complete",
+            End::Blocked => "blocked",
+            End::Escalated => "escalated",
+            End::Error => "error",
+            End::Stopped => "stopped",
+            End::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// An amount of each built-in meter: tokens, money, time, turns.
+pub type Usage = BTreeMap<Name, u64>;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+pub enum Fact {
+    /// An instance began.
+    Opened(Box<Opened>),
+    /// It asked for something and rests there.
+    Asked {
+        /// Which line of work.
+        #[serde(default)]
+        thread: ThreadId,
+        /// The place in the state.
+        place: u32,
+        /// What it asks for.
+        asks: Vec<Ask>,
+        /// How they belong together.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fan: Option<Fan>,
+    },
+    /// An action was answered.
+    Heard {
+        /// The action.
+        action: ActionId,
+        /// The answer.
+        answer: Answer,
+        /// What the answer is called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bind: Option<Bind>,
+    },
+    /// A tracked variable changed.
+    Set {
+        /// Its name.
+        name: Name,
+        /// Its value.
+        value: Value,
+    },
+    /// It moved to a state.
+    Moved {
+        /// From.
+        from: Name,
+        /// To.
+        to: Name,
+        /// The code of that state, to notice a document that changed.
+        code: Name,
+        /// What the state was told.
+        params: Fields,
+        /// What moved it.
+        cause: Cause,
+    },
+    /// A line or an event for people and programs.
+    Emitted {
+        /// The event; a line of text has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        event: Option<Name>,
+        /// Its fields; a line of text is the field `text`.
+        fields: Fields,
+    },
+    /// Something was paid.
+    Paid(Payment),
+    /// A meter is unspent again.
+    Refilled {
+        /// The meter.
+        meter: Name,
+        /// Its limit from now on.
+        limit: u64,
+    },
+    /// Something was set aside for an action, here and in every ancestor.
+    Reserved {
+        /// The action.
+        action: ActionId,
+        /// How much of what.
+        usage: Usage,
+    },
+    /// What was set aside and not used is free again.
+    Released {
+        /// The action.
+        action: ActionId,
+    },
+    /// A person takes a declared edge whose conditions do not hold.
+    Waived {
+        /// Where to.
+        to: Name,
+        /// The place of the GOTO.
+        place: u32,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+        /// The conditions that do not hold, as far as they are known.
+        unmet: Vec<String>,
+    },
+    /// A person raised a limit.
+    Raised {
+        /// The meter.
+        meter: Name,
+        /// Its limit from now on.
+        limit: u64,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// Something was not done.
+    Refused {
+        /// The line of work whose step it was; a request from outside has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thread: Option<ThreadId>,
+        /// What was asked for.
+        what: String,
+        /// Why not.
+        failure: Failure,
+        /// Who asked for it, if it was a person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// A service does not answer; the action waits for it.
+    Suspended {
+        /// The action.
+        action: ActionId,
+        /// The service.
+        service: String,
+        /// When to ask again.
+        until: Time,
+    },
+    /// It stopped in place until a person speaks.
+    Held {
+        /// Which line of work.
+        #[serde(default)]
+        thread: ThreadId,
+        /// The place in the state.
+        place: u32,
+        /// Why.
+        failure: Failure,
+        /// The meter that is spent, and whose it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        meter: Option<(InstanceId, Name)>,
+        /// Whether going on from here makes sense.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stuck: bool,
+    },
+    /// It goes on, or an action is asked again.
+    Resumed {
+        /// The action that is asked again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ActionId>,
+        /// The line of work that goes on.
+        #[serde(default)]
+        thread: ThreadId,
+        /// Who said so, if it was a person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// Work that began elsewhere was taken over in the middle.
+    Adopted {
+        /// Where it stands.
+        state: Name,
+        /// The code of that state.
+        code: Name,
+        /// The states it has been in.
+        visited: Vec<Name>,
+        /// Who.
+        by: String,
+    },
+    /// It ended.
+    Settled {
+        /// How.
+        end: End,
+        /// What it hands over.
+        values: Fields,
+        /// The waivers on the way.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waivers: Vec<Waiver>,
+    },
+}
+
+/// What was paid, and from what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum Payment {
+    /// A meter of the protocol.
+    Meter {
+        /// The meter.
+        meter: Name,
+        /// One payment for each key; the key of a plain meter is empty.
+        keys: Vec<Name>,
+        /// The agent's task whose tool call it pays for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ActionId>,
+    },
+    /// The built-in meters, here and in every ancestor.
+    Purse {
+        /// The action that used them.
+        action: ActionId,
+        /// How much of what.
+        usage: Usage,
+        /// The meters whose amount is a worst case, because nobody knows.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        guessed: Vec<Name>,
+    },
+    /// One of the attempts of an action: its agent or command died, and it is asked again.
+    Attempts {
+        /// The action.
+        action: ActionId,
+        /// What is known of its end.
+        message: String,
+    },
+}
+
+/// The beginning of an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The protocol.
+    pub protocol: Name,
+    /// The digest of its document.
+    pub digest: Name,
+    /// The first state.
+    pub state: Name,
+    /// The code of that state.
+    pub code: Name,
+    /// What the first state takes.
+    pub params: Fields,
+    /// Who opened it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<(InstanceId, ActionId)>,
+    /// What it was opened with.
+    pub inputs: Fields,
+    /// The first values of its variables.
+    pub tracked: Fields,
+    /// The limits of its meters.
+    pub meters: BTreeMap<Name, Limit>,
+    /// The terms of the whole run; only for the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
+}
+
+/// The limit of a meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// How much.
+    pub limit: u64,
+    /// Whether each key has a counter of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keyed: bool,
+}
+
+/// What a run may use and how people are stood in for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terms {
+    /// Limits of the built-in meters for the whole run.
+    pub limits: Usage,
+    /// What is set aside before an agent is asked; also the worst case when it reports nothing.
+    pub reserve: Usage,
+    /// Policies by `protocol.STATE`, `protocol` or `*`.
+    pub policies: BTreeMap<String, Policy>,
+}
+
+/// What happens where a person is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// Wait for the person.
+    #[default]
+    Hold,
+    /// The step fails.
+    Deny,
+    /// This is the answer; for a WAIT the words to say, once each per visit.
+    Answer(Value),
+}
+
+/// An override: a declared edge taken although its conditions did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiver {
+    /// From.
+    pub from: Name,
+    /// To.
+    pub to: Name,
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// The conditions that did not hold.
+    pub unmet: Vec<String>,
+}
+
+/// A line of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number in the run, from 1.
+    pub seq: u64,
+    /// When, by the caller's clock.
+    pub at: Time,
+    /// Whose fact it is.
+    pub instance: InstanceId,
+    /// Whether it is the first of its decision.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first: bool,
+    /// What happened.
+    #[serde(flatten)]
+    pub fact: Fact,
+}

@@ -1,0 +1,221 @@
+//! PARALLEL and FOR EACH: asking for several things at once.
+//!
+//! Branches and items are heard one by one; the step as a whole is heard when its rule says so,
+//! and then its line of work goes on.
+
+use std::collections::BTreeSet;
+
+use super::draft::{Draft, Work};
+use super::eval::{self, eval, texts};
+use super::fact::{ActionId, Answer, Ask, Fact, Failure, Fan, InstanceId, ThreadId, Time, WHOLE};
+use super::instance::OpenKind;
+use super::steps::{ask_of, digest};
+use super::walk::{Flow, Here};
+use crate::language::syntax::{Args, Expr, Ident, Step, What};
+use crate::value::{Fields, Name, Value};
+
+impl Draft<'_> {
+    pub(super) fn ask_parallel(&mut self, here: &Here<'_>) -> Flow {
+        let What::Step { step: Step::Parallel { args, .. }, .. } = &here.node.what else { return Flow::Rest };
+        let mut asks = Vec::new();
+        let mut all = Vec::new();
+        for code in &here.node.calls {
+            let params = self.params(here, code);
+            asks.push(ask_of(code, params.as_ref().unwrap_or(&Fields::new())));
+            all.push(params);
+        }
+        for code in &here.node.calls {
+            if let Some(flow) = self.cannot_afford(here, &code.whom) {
+                return flow;
+            }
+        }
+        let fan = Some(self.parallel_rule(here, args, asks.len()));
+        let entry =
+            self.put(here.id, Fact::Asked { thread: here.thread.clone(), place: here.place, asks, fan });
+        for (index, (code, params)) in (0u32..).zip(here.node.calls.iter().zip(all)) {
+            let id = ActionId { entry, index };
+            match params {
+                Ok(params) if self.cannot_reserve(here.id, code) => {
+                    drop(params);
+                    let failure = Failure::new(
+                        super::fact::FailureKind::Exhausted,
+                        "not enough is left for another agent",
+                    );
+                    self.answer(here.id, id, Err(failure));
+                }
+                Ok(params) => self.begin(here, code, id, params),
+                Err(failure) => self.answer(here.id, id, Err(failure)),
+            }
+        }
+        Flow::Rest
+    }
+
+    fn cannot_reserve(&self, id: InstanceId, code: &crate::program::CallCode) -> bool {
+        matches!(code.whom, crate::program::Whom::Task(_)) && self.short_of(id, &self.terms.reserve).is_some()
+    }
+
+    fn parallel_rule(&self, here: &Here<'_>, args: &Args, branches: usize) -> Fan {
+        let given = self.fields(here, args);
+        let quorum = given
+            .get("quorum")
+            .and_then(Value::as_number)
+            .map_or(branches as u64, |number| number.as_count());
+        let critical = match given.get("critical") {
+            Some(Value::Text(one)) => vec![one.clone()],
+            Some(list) => list.items().iter().map(|one| Name::from(one.to_string())).collect(),
+            None => Vec::new(),
+        };
+        let until = given
+            .get("timeout")
+            .and_then(Value::as_number)
+            .map(|seconds| self.at.saturating_add(seconds.in_thousandths().max(0).unsigned_abs()));
+        Fan::Parallel { quorum: u32::try_from(quorum).unwrap_or(u32::MAX), critical, until }
+    }
+
+    /// Sees whether a PARALLEL has its answer: all branches heard, or the time over.
+    pub(super) fn parallel_answer(&mut self, id: InstanceId, whole: ActionId) {
+        let Some(open) = self.get(id).and_then(|one| one.open.get(&whole)).cloned() else { return };
+        let OpenKind::Parallel { quorum, critical, until, branches, heard } = &open.kind else { return };
+        let over = until.is_some_and(|until: Time| self.at >= until);
+        if heard.len() < branches.len() && !over {
+            return;
+        }
+        let done = |index: u32| heard.get(&index).is_some_and(Result::is_ok);
+        let (completed, missing): (Vec<_>, Vec<_>) =
+            (0u32..).zip(branches).partition(|(index, _)| done(*index));
+        let have = |name: &Name| completed.iter().any(|(_, branch)| *branch == name);
+        let enough =
+            completed.len() >= *quorum as usize || (!critical.is_empty() && critical.iter().all(have));
+        let status = if !enough {
+            "quorum_failure"
+        } else if heard.len() < branches.len() {
+            "timeout"
+        } else if missing.is_empty() {
+            "all_complete"
+        } else {
+            "quorum_met"
+        };
+        let answer = Value::record([
+            ("status", Value::text(status)),
+            ("completed", texts(completed.iter().map(|(_, name)| name))),
+            ("missing", texts(missing.iter().map(|(_, name)| name))),
+            ("results", Value::list(heard.values().filter_map(|result| result.as_ref().ok()).cloned())),
+        ]);
+        for index in (0..branches.len() as u32).filter(|index| !heard.contains_key(index)) {
+            self.drop_action(id, ActionId { entry: whole.entry, index });
+        }
+        self.answer(id, whole, Ok(answer));
+    }
+
+    pub(super) fn ask_each(&mut self, here: &Here<'_>) -> Flow {
+        let What::Step { step: Step::ForEach { item, list, by, any, .. }, .. } = &here.node.what else {
+            return Flow::Rest;
+        };
+        let (asks, items) = self.new_items(here, item, list, by.as_ref());
+        let keys: Vec<Name> = asks.iter().map(|ask| ask.branch.clone()).collect();
+        let fan = Some(Fan::Each { any: *any, item: item.name.clone(), items });
+        self.put(here.id, Fact::Asked { thread: here.thread.clone(), place: here.place, asks, fan });
+        for key in keys {
+            let thread = ThreadId::Item { each: here.place, key };
+            self.work.push_back(Work::Go(here.id, thread, here.node.body));
+        }
+        self.work.push_back(Work::Each(here.id));
+        Flow::Rest
+    }
+
+    /// The items whose key does not run already, each key once.
+    fn new_items(
+        &self,
+        here: &Here<'_>,
+        item: &Ident,
+        list: &Expr,
+        by: Option<&Expr>,
+    ) -> (Vec<Ask>, Vec<Value>) {
+        let mut seen: BTreeSet<Name> = self.running(here.id, here.place).into_iter().collect();
+        let (mut asks, mut items) = (Vec::new(), Vec::new());
+        for value in self.value(here, |names| eval(list, names)).items() {
+            let key = match (by, self.get(here.id)) {
+                (Some(by), Some(instance)) => {
+                    let names = WithItem { name: &item.name, value, rest: &instance.names(here.thread) };
+                    eval(by, &names)
+                }
+                (Some(_), None) | (None, _) => value.clone(),
+            };
+            let key = Name::from(key.to_string());
+            if seen.insert(key.clone()) {
+                let digest = digest(&Fields::from([(item.name.clone(), value.clone())]));
+                asks.push(Ask { whom: Name::from("item"), branch: key, digest });
+                items.push(value.clone());
+            }
+        }
+        (asks, items)
+    }
+
+    /// The keys of the items that run.
+    fn running(&self, id: InstanceId, place: u32) -> Vec<Name> {
+        let threads = self.get(id).into_iter().flat_map(|one| one.threads.keys());
+        threads
+            .filter_map(|thread| match thread {
+                ThreadId::Item { each, key } if *each == place => Some(key.clone()),
+                ThreadId::Item { .. } | ThreadId::Main => None,
+            })
+            .collect()
+    }
+
+    /// An item has come to its end.
+    pub(super) fn item_ended(&mut self, id: InstanceId, thread: &ThreadId, failure: Option<Failure>) {
+        let found = self.get(id).and_then(|one| {
+            one.open.iter().find(|(_, open)| open.thread == *thread && matches!(open.kind, OpenKind::Item(_)))
+        });
+        let Some(action) = found.map(|(action, _)| *action) else { return };
+        let answer = failure.map_or(Answer::Done(Value::None), Answer::Failed);
+        self.put(id, Fact::Heard { action, answer, bind: None });
+        self.work.push_back(Work::Each(id));
+    }
+
+    /// Sees whether a FOR EACH has its answer: none runs any more, or one has ended and that is
+    /// enough.
+    pub(super) fn each_answer(&mut self, id: InstanceId) {
+        let found = self.get(id).and_then(|one| {
+            one.open.iter().find_map(|(action, open)| match open.kind {
+                OpenKind::Each { any } if action.index == WHOLE => Some((*action, open.place, any)),
+                _ => None,
+            })
+        });
+        let Some((whole, place, any)) = found else { return };
+        let running = self.running(id, place);
+        let ended: Vec<_> = self
+            .get(id)
+            .into_iter()
+            .flat_map(|one| one.ended.iter())
+            .filter(|one| one.each == place)
+            .cloned()
+            .collect();
+        if !(running.is_empty() || (any && !ended.is_empty())) {
+            return;
+        }
+        let failed = ended.iter().filter_map(|one| {
+            let failure = one.failure.as_ref()?;
+            Some(Value::record([("key", Value::text(&one.key)), ("reason", Value::text(&failure.message))]))
+        });
+        let answer = Value::record([
+            ("settled", texts(ended.iter().filter(|one| one.failure.is_none()).map(|one| &one.key))),
+            ("failed", Value::list(failed)),
+            ("running", texts(&running)),
+        ]);
+        self.answer(id, whole, Ok(answer));
+    }
+}
+
+/// The names of a line of work, and the item.
+struct WithItem<'a> {
+    name: &'a Name,
+    value: &'a Value,
+    rest: &'a dyn eval::Names,
+}
+
+impl eval::Names for WithItem<'_> {
+    fn name(&self, name: &str) -> Option<Value> {
+        if name == &**self.name { Some(self.value.clone()) } else { self.rest.name(name) }
+    }
+}

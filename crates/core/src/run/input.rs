@@ -1,0 +1,257 @@
+//! Inputs and decisions: everything that comes in and everything that goes out.
+//!
+//! Actions are data. They can be printed, compared and stored; nothing in them is a handle.
+
+use serde::Serialize;
+
+use super::fact::{ActionId, End, Entry, Failure, InstanceId, Terms, Time, Usage};
+use crate::value::{Fields, Name, Value};
+
+/// What comes in, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// When, by the caller's clock.
+    pub at: Time,
+    /// What.
+    pub event: Event,
+}
+
+/// What comes in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Open the root.
+    Open {
+        /// The protocol.
+        protocol: Name,
+        /// What it is opened with.
+        inputs: Fields,
+        /// What it may use, and who stands in for people.
+        terms: Terms,
+        /// Where it stands, when it began elsewhere.
+        adopt: Option<Adoption>,
+    },
+    /// An action came to an end.
+    Outcome {
+        /// Whose.
+        instance: InstanceId,
+        /// Which.
+        action: ActionId,
+        /// How.
+        outcome: Outcome,
+        /// What it used since the last report; `None` when nobody knows.
+        usage: Option<Usage>,
+    },
+    /// An agent wants to call a tool that PAYING counts.
+    Tool {
+        /// Whose.
+        instance: InstanceId,
+        /// Which task.
+        action: ActionId,
+        /// The tool.
+        tool: Name,
+    },
+    /// An action that still runs has used something since the last report.
+    Spent {
+        /// Whose.
+        instance: InstanceId,
+        /// Which.
+        action: ActionId,
+        /// How much of what.
+        usage: Usage,
+    },
+    /// A person says a word at a WAIT.
+    Say {
+        /// To whom.
+        instance: InstanceId,
+        /// The word.
+        word: Name,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+        /// The options of the command.
+        options: Fields,
+    },
+    /// A person answers a question.
+    Reply {
+        /// To whom.
+        instance: InstanceId,
+        /// The question; the only open one when it is not named.
+        action: Option<ActionId>,
+        /// The answer.
+        value: Value,
+        /// Who.
+        by: String,
+    },
+    /// A person takes a declared edge whose conditions do not hold.
+    Waive {
+        /// Whose.
+        instance: InstanceId,
+        /// Where to.
+        to: Name,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// A person raises a limit.
+    Raise {
+        /// Whose.
+        instance: InstanceId,
+        /// The meter.
+        meter: Name,
+        /// Its limit from now on.
+        limit: u64,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// A person goes back to a state already visited.
+    Redo {
+        /// Whose.
+        instance: InstanceId,
+        /// Where to.
+        to: Name,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// A person lets a held instance go on.
+    Resume {
+        /// Whose.
+        instance: InstanceId,
+        /// Who.
+        by: String,
+    },
+    /// A person stops an instance and what it opened.
+    Stop {
+        /// Whose.
+        instance: InstanceId,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// Time has passed.
+    Tick,
+    /// The engine came back: what is open is asked again.
+    Recover,
+}
+
+/// Where work that began elsewhere stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adoption {
+    /// The state.
+    pub state: Name,
+    /// The states it has been in.
+    pub visited: Vec<Name>,
+    /// Who took it over.
+    pub by: String,
+}
+
+/// How an action came to an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done; this is the answer.
+    Done(Value),
+    /// It could not be done.
+    Failed(Failure),
+    /// Its agent or command died: it is asked again, a few times.
+    Died(String),
+    /// The engine stopped it: it is asked again, and nothing is counted.
+    Interrupted,
+    /// A service does not answer; ask again then.
+    Outage {
+        /// The service.
+        service: String,
+        /// When to ask again.
+        until: Time,
+    },
+}
+
+/// What to do in the world.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Action {
+    /// Whose it is.
+    pub instance: InstanceId,
+    /// Its idempotency key.
+    pub id: ActionId,
+    /// Whom it asks.
+    pub wanted: Wanted,
+    /// With what.
+    pub params: Fields,
+}
+
+/// Whom an action asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// An action of the catalogue, or `sh`.
+    Action(Name),
+    /// An agent in a role; its tool calls pay the meter, if one is named.
+    Task {
+        /// The role.
+        role: Name,
+        /// The meter that PAYING names.
+        paying: Option<Name>,
+    },
+    /// A person's word.
+    Word(Vec<Name>),
+    /// A person's answer.
+    Question,
+}
+
+/// What follows from an input.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// The facts, to be kept before anything is done.
+    pub entries: Vec<Entry>,
+    /// What to start.
+    pub start: Vec<Action>,
+    /// What to cancel.
+    pub cancel: Vec<(InstanceId, ActionId)>,
+    /// Why the input was refused, if it was.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why an input was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What kind of refusal.
+    pub kind: RefusalKind,
+    /// What to tell.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The kinds of refusals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// The input makes no sense: no such instance, an empty reason, a value of the wrong type.
+    Malformed,
+    /// A condition does not hold.
+    Guard,
+    /// Not here: no such edge, a word that is not waited for, a state never visited.
+    NotHere,
+    /// Nobody waits for it any more.
+    Late,
+    /// The instance has ended.
+    Settled(End),
+}
+
+impl Refusal {
+    /// A refusal.
+    pub fn new(kind: RefusalKind, message: impl Into<String>) -> Refusal {
+        Refusal { kind, message: message.into(), hint: None }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
+        self.hint = Some(hint.into());
+        self
+    }
+}

@@ -1,0 +1,321 @@
+//! Instances: one protocol at work, as the facts have made it.
+//!
+//! Nothing here decides. The parts that grow are shared, so that a copy of an instance is cheap.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::eval::Names;
+use super::fact::{ActionId, End, Failure, InstanceId, ThreadId, Time, Usage, Waiver};
+use crate::value::{Fields, Name, Number, Value};
+
+/// How many counters a keyed meter may have.
+pub const MAX_KEYS: usize = 1024;
+
+/// One protocol at work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    /// Which one.
+    pub id: InstanceId,
+    /// Its protocol.
+    pub protocol: Name,
+    /// The digest of the protocol's document when it was opened.
+    pub digest: Name,
+    /// Who opened it.
+    pub parent: Option<(InstanceId, ActionId)>,
+    /// How deep it is in the tree; the root is 0.
+    pub depth: u32,
+    /// What it was opened with.
+    pub inputs: Arc<Fields>,
+    /// Its variables.
+    pub tracked: Arc<Fields>,
+    /// Its meters.
+    pub meters: Arc<BTreeMap<Name, Meter>>,
+    /// Where it is.
+    pub state: Name,
+    /// The code of that state when it was entered.
+    pub code: Name,
+    /// What the state was told.
+    pub params: Arc<Fields>,
+    /// The states it has been in, in the order of the first visit.
+    pub visited: Arc<Vec<Name>>,
+    /// Its lines of work.
+    pub threads: BTreeMap<ThreadId, Arc<Thread>>,
+    /// What it has asked for and not heard.
+    pub open: BTreeMap<ActionId, Arc<Open>>,
+    /// Items of a FOR EACH that ended and were not counted yet, with the failure of each.
+    pub ended: Arc<Vec<Ended>>,
+    /// Which lines of work are held, and where.
+    pub held: BTreeMap<ThreadId, HeldAt>,
+    /// How it ended, and what it handed over.
+    pub end: Option<(End, Arc<Fields>)>,
+    /// The waivers on the way.
+    pub waivers: Arc<Vec<Waiver>>,
+}
+
+/// A counter with a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meter {
+    /// How much may be spent.
+    pub limit: u64,
+    /// Whether each key has a counter of its own.
+    pub keyed: bool,
+    /// What is spent, by key; a plain meter has the empty key.
+    pub used: BTreeMap<Name, u64>,
+}
+
+impl Meter {
+    /// The largest counter.
+    pub fn used(&self) -> u64 {
+        self.used.values().copied().max().unwrap_or(0)
+    }
+
+    /// What is left of the largest counter.
+    pub fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.used())
+    }
+
+    /// Whether each of the keys can be paid once, leaving some.
+    pub fn can_pay(&self, keys: &[Name], keeping: u64) -> bool {
+        let new = keys.iter().filter(|key| !self.used.contains_key(*key)).count();
+        if self.used.len() + new > MAX_KEYS {
+            return false;
+        }
+        let spent = |key: &Name| self.used.get(key).copied().unwrap_or(0);
+        let times = |key: &Name| keys.iter().filter(|other| *other == key).count() as u64;
+        keys.iter().all(|key| spent(key).saturating_add(times(key)).saturating_add(keeping) <= self.limit)
+    }
+
+    /// As a value: used, left, limit.
+    pub fn value(&self) -> Value {
+        let number = |amount| Value::Number(Number::count(amount));
+        Value::record([
+            ("used", number(self.used())),
+            ("left", number(self.left())),
+            ("limit", number(self.limit)),
+        ])
+    }
+}
+
+/// A line of work.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Thread {
+    /// Where it rests.
+    pub place: u32,
+    /// Names bound in this visit.
+    pub locals: Fields,
+    /// The last result.
+    pub last: Value,
+    /// What could not be done last.
+    pub failure: Option<Failure>,
+    /// The last WAIT for words that was passed.
+    pub waited: Option<u32>,
+    /// How many words a policy has said in this visit.
+    pub spoken: u32,
+    /// The state that a person asked for.
+    pub wanted: Option<Name>,
+    /// The waiver that is being carried out.
+    pub waiving: Option<Arc<Waiving>>,
+}
+
+/// A waiver that is being carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiving {
+    /// Where to.
+    pub to: Name,
+    /// The place of the GOTO.
+    pub goto: u32,
+    /// Where the instance rested.
+    pub rested: u32,
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// Where it was held before.
+    pub held: Option<HeldAt>,
+}
+
+/// What was asked for and not heard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Open {
+    /// Which line of work asked.
+    pub thread: ThreadId,
+    /// The place in the state.
+    pub place: u32,
+    /// Whom: `verify.run`, `Task(builder)` and so on.
+    pub whom: Name,
+    /// What it is called among its siblings.
+    pub branch: Name,
+    /// The digest of its parameters.
+    pub digest: Name,
+    /// What kind of thing it is.
+    pub kind: OpenKind,
+    /// How often its agent or command died.
+    pub died: u32,
+    /// When to ask again, if its service does not answer.
+    pub suspended: Option<(String, Time)>,
+    /// What is set aside for it and not used.
+    pub reserved: Usage,
+    /// What it has used.
+    pub used: Usage,
+}
+
+/// What kind of thing was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpenKind {
+    /// An action, an agent, a command.
+    Call,
+    /// A child.
+    Child(Option<InstanceId>),
+    /// A word of a person.
+    Words(Vec<Name>),
+    /// An answer of a person.
+    Question,
+    /// The decision that a waiver records.
+    Record,
+    /// An item of a FOR EACH.
+    Item(Name),
+    /// The whole of a FOR EACH.
+    Each {
+        /// Whether one end is enough.
+        any: bool,
+    },
+    /// The whole of a PARALLEL.
+    Parallel {
+        /// How many must succeed.
+        quorum: u32,
+        /// Branches whose success is a quorum by itself.
+        critical: Vec<Name>,
+        /// When the time is over.
+        until: Option<Time>,
+        /// The branches in order.
+        branches: Vec<Name>,
+        /// What was heard of each.
+        heard: BTreeMap<u32, Result<Value, Failure>>,
+    },
+}
+
+/// An item of a FOR EACH that came to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// The place of the FOR EACH.
+    pub each: u32,
+    /// The key of the item.
+    pub key: Name,
+    /// Why it failed, if it did.
+    pub failure: Option<Failure>,
+}
+
+/// Where and why an instance is held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldAt {
+    /// The place in the state.
+    pub place: u32,
+    /// Why.
+    pub failure: Failure,
+    /// The meter that is spent, and whose it is.
+    pub meter: Option<(InstanceId, Name)>,
+    /// Whether only a waiver, a redo or a stop leads on.
+    pub stuck: bool,
+}
+
+/// How an instance stands, beside its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Something is being done.
+    Running,
+    /// A person is waited for.
+    Waiting,
+    /// A service is waited for.
+    Suspended,
+    /// Stopped in place until a person speaks.
+    Held,
+    /// Ended.
+    Settled(End),
+}
+
+impl Instance {
+    /// How it stands.
+    pub fn standing(&self) -> Standing {
+        if let Some((end, _)) = &self.end {
+            return Standing::Settled(*end);
+        }
+        let works = |open: &&Arc<Open>| {
+            !matches!(open.kind, OpenKind::Each { .. } | OpenKind::Parallel { .. } | OpenKind::Item(_))
+        };
+        let person = |open: &Arc<Open>| matches!(open.kind, OpenKind::Words(_) | OpenKind::Question);
+        let mut open = self.open.values().filter(works).peekable();
+        if open.peek().is_none() {
+            return if self.held.is_empty() { Standing::Running } else { Standing::Held };
+        }
+        if open.clone().all(person) {
+            return Standing::Waiting;
+        }
+        if open.all(|open| open.suspended.is_some()) { Standing::Suspended } else { Standing::Running }
+    }
+
+    /// Whether it has ended.
+    pub fn is_settled(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The line of work.
+    pub fn thread(&self, id: &ThreadId) -> Option<&Thread> {
+        self.threads.get(id).map(|thread| &**thread)
+    }
+
+    /// The names that a line of work sees.
+    pub fn names<'a>(&'a self, thread: &'a ThreadId) -> Scope<'a> {
+        Scope { instance: self, thread: self.thread(thread) }
+    }
+}
+
+/// The names that a line of work sees.
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    instance: &'a Instance,
+    thread: Option<&'a Thread>,
+}
+
+impl Names for Scope<'_> {
+    fn name(&self, name: &str) -> Option<Value> {
+        if let Some(thread) = self.thread {
+            if let Some(value) = thread.locals.get(name) {
+                return Some(value.clone());
+            }
+            if name == "failure" {
+                return thread.failure.as_ref().map(Failure::value);
+            }
+        }
+        let instance = self.instance;
+        let found = instance
+            .params
+            .get(name)
+            .or_else(|| instance.tracked.get(name))
+            .or_else(|| instance.inputs.get(name));
+        found.cloned().or_else(|| instance.meters.get(name).map(Meter::value))
+    }
+}
+
+/// A built-in meter of an instance: tokens, money, time, turns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Purse {
+    /// How much may be used; `None` when only ancestors limit it.
+    pub limit: Option<u64>,
+    /// What was used.
+    pub used: u64,
+    /// What is set aside.
+    pub reserved: u64,
+    /// How many amounts were worst cases, because nobody knew.
+    pub guessed: u64,
+}
+
+impl Purse {
+    /// Whether so much more can be set aside.
+    pub fn has(&self, amount: u64) -> bool {
+        self.limit.is_none_or(|limit| self.used.saturating_add(self.reserved).saturating_add(amount) <= limit)
+    }
+}
+
+/// The built-in meters of an instance.
+pub type Purses = BTreeMap<Name, Purse>;

@@ -1,0 +1,472 @@
+//! People: words, answers, waivers, raises, redos, stops, and the policies that stand in for them.
+//!
+//! Every such input carries a name, and where a rule is bent a reason that is not blank. What is
+//! refused is recorded; nothing that a person said is lost.
+
+use super::draft::{Draft, Work};
+use super::eval;
+use super::fact::{ActionId, End, Fact, Failure, FailureKind, Fan, InstanceId, Payment, Policy, ThreadId};
+use super::input::{Action, Event, Refusal, RefusalKind, Wanted};
+use super::instance::{Instance, OpenKind};
+use super::steps::digest;
+use super::walk::{Flow, Here};
+use crate::language::syntax::{Step, What};
+use crate::program::{Program, StateCode};
+use crate::value::{Fields, Name, Value};
+
+/// Who speaks when a policy does.
+pub const POLICY: &str = "policy";
+
+type Taken = Result<(), Refusal>;
+
+impl Draft<'_> {
+    /// A person's word at a WAIT.
+    pub(super) fn say(
+        &mut self,
+        id: InstanceId,
+        word: &Name,
+        by: &str,
+        reason: &str,
+        options: &Fields,
+    ) -> Taken {
+        let instance = self.live(id)?;
+        let open = instance.open.iter().find_map(|(action, open)| match &open.kind {
+            OpenKind::Words(words) => Some((*action, words.clone())),
+            _ => None,
+        });
+        let Some((action, words)) = open else {
+            return Err(Refusal::new(
+                RefusalKind::NotHere,
+                format!("`{word}` is not waited for in {}", instance.state),
+            ));
+        };
+        if !words.contains(word) {
+            let message = format!("`{word}` is not taken in {}", instance.state);
+            return Err(Refusal::new(RefusalKind::NotHere, message)
+                .hint(format!("it waits for {}", words.join(", "))));
+        }
+        if let Some(to) = options.get("to").and_then(Value::as_text) {
+            self.declared(id, to)?;
+        }
+        let value = spoken(&words, word, by, reason, options);
+        self.accepts(id, action, &value)?;
+        self.answer(id, action, Ok(value));
+        Ok(())
+    }
+
+    /// Whether a word with its options is what was declared.
+    fn accepts(&self, id: InstanceId, action: ActionId, value: &Value) -> Taken {
+        let check = || {
+            let instance = self.get(id)?;
+            let place = instance.open.get(&action)?.place;
+            let program = self.program(id)?;
+            let code = program.state(&instance.state)?.node(place)?.calls.first()?.clone();
+            code.answer.accept(value).err()
+        };
+        check().map_or(Ok(()), |message| Err(Refusal::new(RefusalKind::Malformed, message)))
+    }
+
+    /// A person's answer to a question.
+    pub(super) fn reply(&mut self, id: InstanceId, action: Option<ActionId>, value: &Value) -> Taken {
+        let instance = self.live(id)?;
+        let asked: Vec<ActionId> = instance
+            .open
+            .iter()
+            .filter(|(_, open)| open.kind == OpenKind::Question)
+            .map(|(action, _)| *action)
+            .filter(|one| action.is_none_or(|action| action == *one))
+            .collect();
+        let question = match asked.as_slice() {
+            [one] => *one,
+            [] => {
+                return Err(Refusal::new(
+                    RefusalKind::NotHere,
+                    format!("no question is open in {}", instance.state),
+                ));
+            }
+            several => {
+                let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
+                let refusal = Refusal::new(RefusalKind::Malformed, "several questions are open");
+                return Err(refusal.hint(format!("name one of {}", ids.join(", "))));
+            }
+        };
+        self.choice_fits(id, question, value)?;
+        self.answer(id, question, Ok(value.clone()));
+        Ok(())
+    }
+
+    fn choice_fits(&self, id: InstanceId, question: ActionId, value: &Value) -> Taken {
+        let choices = self.action_of(id, question).and_then(|action| action.params.get("choices").cloned());
+        let words = choices.as_ref().map_or(&[][..], Value::items);
+        if words.is_empty() || words.contains(value) {
+            return Ok(());
+        }
+        let message = format!("`{value}` is none of {}", choices.unwrap_or_default());
+        Err(Refusal::new(RefusalKind::Malformed, message))
+    }
+
+    /// A person takes a declared edge whose conditions do not hold.
+    pub(super) fn waive(&mut self, id: InstanceId, to: &Name, by: &str, reason: &str) -> Taken {
+        named(by, reason)?;
+        let state = self.live(id)?.state.clone();
+        self.declared(id, to)?;
+        let program = self.program(id).ok_or_else(|| gone(id))?;
+        let code = program.state(&state).ok_or_else(|| gone(id))?;
+        let Some(goto) = self.waived_goto(id, code, to) else {
+            let message =
+                format!("the edge {state} → {to} is taken by a LIMIT, not by a GOTO: it cannot be waived");
+            return Err(Refusal::new(RefusalKind::NotHere, message)
+                .hint("raise the limit, or wait until it is reached"));
+        };
+        let unmet = self.unmet(id, code, goto);
+        let main: Vec<ActionId> = self
+            .live(id)?
+            .open
+            .iter()
+            .filter(|(_, open)| open.thread == ThreadId::Main)
+            .map(|(action, _)| *action)
+            .collect();
+        for action in main {
+            self.drop_action(id, action);
+        }
+        let (to, by, reason) = (to.clone(), by.to_owned(), reason.to_owned());
+        self.put(id, Fact::Waived { to: to.clone(), place: goto, by, reason, unmet });
+        if !self.record_first(id, &program, code, &to) {
+            self.work.push_back(Work::Go(id, ThreadId::Main, Some(0)));
+        }
+        Ok(())
+    }
+
+    /// The first GOTO whose conditions do not hold, else the first.
+    fn waived_goto(&self, id: InstanceId, code: &StateCode, to: &Name) -> Option<u32> {
+        let gotos = code.gotos(to);
+        let open = |goto: &&u32| !self.unmet(id, code, **goto).is_empty();
+        gotos.iter().find(open).or_else(|| gotos.first()).copied()
+    }
+
+    /// A waiver into a gated state first records the person's own decision, where the gate can be
+    /// established by one.
+    fn record_first(&mut self, id: InstanceId, program: &Program, code: &StateCode, to: &Name) -> bool {
+        let gates = program.gates.iter().filter(|(_, state)| state == to).flat_map(|(actions, _)| actions);
+        let recorded =
+            gates.filter_map(|gate| self.run.library().catalogue().action(gate)?.recorded_by).next();
+        let (Some(action), Some(params)) = (recorded, self.record_params(id)) else { return false };
+        let Some(node) = code.nodes.first() else { return false };
+        let here = Here { id, thread: &ThreadId::Main, place: 0, node, state: code, program };
+        let rested =
+            self.get(id).and_then(|one| one.thread(&ThreadId::Main)).map_or(0, |thread| thread.place);
+        let here = Here { place: rested, ..here };
+        let asked = self.put_ask(&here, action, &params, Some(Fan::Record));
+        self.start(Action { instance: id, id: asked, wanted: Wanted::Action(Name::from(action)), params });
+        true
+    }
+
+    /// What a waiver's decision says.
+    pub(super) fn record_params(&self, id: InstanceId) -> Option<Fields> {
+        let waiving = self.get(id)?.thread(&ThreadId::Main)?.waiving.clone()?;
+        let fields = [
+            ("choice", Value::text("accepted")),
+            ("by", Value::text(&waiving.by)),
+            ("reason", Value::text(&waiving.reason)),
+        ];
+        Some(fields.map(|(name, value)| (Name::from(name), value)).into())
+    }
+
+    /// The conditions around a GOTO that do not hold, as far as they are known.
+    pub(super) fn unmet(&self, id: InstanceId, code: &StateCode, goto: u32) -> Vec<String> {
+        let Some(instance) = self.get(id) else { return Vec::new() };
+        let names = instance.names(&ThreadId::Main);
+        let mut unmet = Vec::new();
+        let mut inner = goto;
+        while let Some(up) = code.node(inner).and_then(|node| node.up) {
+            let Some(node) = code.node(up) else { break };
+            match &node.what {
+                What::If { condition, .. } if !eval::eval(condition, &names).holds() => {
+                    unmet.push(condition.to_string());
+                }
+                What::Step { .. } => {
+                    unmet.push(format!("could not: {}", crate::language::print::line(&node.what)));
+                }
+                What::If { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {}
+                What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => {}
+            }
+            inner = up;
+        }
+        unmet.reverse();
+        unmet
+    }
+
+    fn declared(&self, id: InstanceId, to: &str) -> Taken {
+        let (Some(instance), Some(program)) = (self.get(id), self.program(id)) else { return Err(gone(id)) };
+        let edge = (instance.state.clone(), Name::from(to));
+        if program.edges.contains(&edge) {
+            return Ok(());
+        }
+        let targets: Vec<&str> = program.targets(&instance.state).map(|name| &**name).collect();
+        let message = format!("there is no edge {} → {to}", instance.state);
+        Err(Refusal::new(RefusalKind::NotHere, message)
+            .hint(format!("from here it goes to {}", targets.join(", "))))
+    }
+
+    /// A person raises a limit; who is held for it goes on.
+    pub(super) fn raise(
+        &mut self,
+        id: InstanceId,
+        meter: &Name,
+        limit: u64,
+        by: &str,
+        reason: &str,
+    ) -> Taken {
+        named(by, reason)?;
+        let instance = self.get(id).ok_or_else(|| gone(id))?;
+        let own = instance.meters.get(meter).map(|meter| meter.limit);
+        let purse = self.get_purses(id).and_then(|purses| purses.get(meter)).and_then(|purse| purse.limit);
+        let Some(old) = own.or(purse) else {
+            let known: Vec<&str> = instance.meters.keys().map(|name| &**name).collect();
+            let message = format!("{} has no limit `{meter}`", instance.protocol);
+            return Err(Refusal::new(RefusalKind::Malformed, message)
+                .hint(format!("its meters: {}", known.join(", "))));
+        };
+        if limit <= old {
+            return Err(Refusal::new(
+                RefusalKind::Malformed,
+                format!("the limit of `{meter}` is already {old}"),
+            ));
+        }
+        let (by, reason) = (by.to_owned(), reason.to_owned());
+        self.put(id, Fact::Raised { meter: meter.clone(), limit, by: by.clone(), reason });
+        let spent = Some((id, meter.clone()));
+        for one in self.instances() {
+            let held: Vec<(ThreadId, u32)> = self
+                .get(one)
+                .into_iter()
+                .flat_map(|instance| &instance.held)
+                .filter(|(_, held)| held.meter == spent)
+                .map(|(thread, held)| (thread.clone(), held.place))
+                .collect();
+            for (thread, place) in held {
+                self.put(one, Fact::Resumed { action: None, thread: thread.clone(), by: Some(by.clone()) });
+                self.work.push_back(Work::Go(one, thread, Some(place)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A person goes back to a state already visited; what came after is void.
+    pub(super) fn redo(&mut self, id: InstanceId, to: &Name, by: &str, reason: &str) -> Taken {
+        named(by, reason)?;
+        let instance = self.get(id).ok_or_else(|| gone(id))?;
+        let program = self.program(id).ok_or_else(|| gone(id))?;
+        let Some(meter) = program.redo.clone() else {
+            let message = format!("{} has no REDO", instance.protocol);
+            return Err(Refusal::new(RefusalKind::NotHere, message));
+        };
+        if program.state(to).is_none() {
+            return Err(Refusal::new(
+                RefusalKind::Malformed,
+                format!("{} has no state `{to}`", instance.protocol),
+            ));
+        }
+        if !instance.visited.contains(to) {
+            let message = format!("`{to}` was never visited");
+            let hint = format!("a redo goes to one of {}", instance.visited.join(", "));
+            return Err(Refusal::new(RefusalKind::NotHere, message).hint(hint));
+        }
+        if let (Some((end, _)), Some(_)) = (&instance.end, instance.parent) {
+            return Err(Refusal::new(RefusalKind::Settled(*end), "its parent has already heard of its end"));
+        }
+        let keys = vec![Name::from("")];
+        let limit = instance.meters.get(&meter).map_or(0, |meter| meter.limit);
+        if !instance.meters.get(&meter).is_some_and(|meter| meter.can_pay(&keys, 0)) {
+            let message = format!("{meter} spent: the limit is {limit}");
+            return Err(Refusal::new(RefusalKind::Guard, message).hint(format!("raise `{meter}` first")));
+        }
+        self.put(id, Fact::Paid(Payment::Meter { meter, keys, action: None }));
+        let given = [("feedback", reason), ("reason", reason)]
+            .map(|(name, text)| (Name::from(name), Value::text(text)));
+        let cause = super::fact::Cause::Redo { by: by.to_owned(), reason: reason.to_owned() };
+        let flow = self.enter(id, &program, to, given.into(), cause);
+        self.follow(id, &ThreadId::Main, flow);
+        Ok(())
+    }
+
+    /// A person lets a held instance go on: the step is asked again.
+    pub(super) fn resume(&mut self, id: InstanceId, by: &str) -> Taken {
+        let instance = self.live(id)?;
+        let held: Vec<(ThreadId, u32)> = instance
+            .held
+            .iter()
+            .filter(|(_, held)| !held.stuck)
+            .map(|(thread, held)| (thread.clone(), held.place))
+            .collect();
+        if held.is_empty() {
+            let stuck = !instance.held.is_empty();
+            let message = if stuck {
+                "only an override, a redo or a stop leads on from here"
+            } else {
+                "it is not held"
+            };
+            return Err(Refusal::new(RefusalKind::NotHere, message));
+        }
+        for (thread, place) in held {
+            self.put(id, Fact::Resumed { action: None, thread: thread.clone(), by: Some(by.to_owned()) });
+            self.work.push_back(Work::Go(id, thread, Some(place)));
+        }
+        Ok(())
+    }
+
+    /// A person stops an instance and everything below it.
+    pub(super) fn stop(&mut self, id: InstanceId, by: &str, reason: &str) -> Taken {
+        self.live(id)?;
+        if by.trim().is_empty() {
+            return Err(Refusal::new(RefusalKind::Malformed, "nobody is named"));
+        }
+        let values =
+            [("by", by), ("reason", reason)].map(|(name, text)| (Name::from(name), Value::text(text)));
+        self.settle(id, End::Stopped, values.into());
+        Ok(())
+    }
+
+    fn live(&self, id: InstanceId) -> Result<&Instance, Refusal> {
+        let instance = self.get(id).ok_or_else(|| gone(id))?;
+        match &instance.end {
+            Some((end, _)) => {
+                let refusal = Refusal::new(
+                    RefusalKind::Settled(*end),
+                    format!("instance {id} has ended: {}", end.word()),
+                );
+                Err(refusal.hint("only a redo leads on from an end"))
+            }
+            None => Ok(instance),
+        }
+    }
+
+    /// WAIT for words: a person's, or a policy's.
+    pub(super) fn ask_words(&mut self, here: &Here<'_>, words: Vec<Name>) -> Flow {
+        let spoken_before =
+            self.get(here.id).and_then(|one| one.thread(here.thread)).map_or(0, |thread| thread.spoken);
+        let policy = self.policy(here);
+        let fan = Some(Fan::Words(words.clone()));
+        let action = self.put_ask(here, "word", &Fields::new(), fan);
+        let said = match &policy {
+            Policy::Hold => None,
+            Policy::Deny => {
+                let failure = Failure::new(FailureKind::Denied, "no person is asked here: policy");
+                self.answer(here.id, action, Err(failure));
+                return Flow::Rest;
+            }
+            Policy::Answer(Value::Text(word)) if spoken_before == 0 => Some(word.clone()),
+            Policy::Answer(list) => {
+                list.items().get(spoken_before as usize).and_then(Value::as_text).map(Name::from)
+            }
+        };
+        match said.filter(|word| words.contains(word)) {
+            Some(word) => {
+                let value = spoken(&words, &word, POLICY, "", &Fields::new());
+                self.answer(here.id, action, Ok(value));
+            }
+            None => self.start(Action {
+                instance: here.id,
+                id: action,
+                wanted: Wanted::Word(words),
+                params: Fields::new(),
+            }),
+        }
+        Flow::Rest
+    }
+
+    /// ASK: a person's answer, or a policy's.
+    pub(super) fn ask_question(&mut self, here: &Here<'_>) -> Flow {
+        let params = self.question(here);
+        let action = self.put_ask(here, "question", &params, None);
+        match self.policy(here) {
+            Policy::Hold => {
+                self.start(Action { instance: here.id, id: action, wanted: Wanted::Question, params });
+            }
+            Policy::Deny => {
+                let failure = Failure::new(FailureKind::Denied, "no person is asked here: policy");
+                self.answer(here.id, action, Err(failure));
+            }
+            Policy::Answer(value) => match self.choice_fits(here.id, action, &value) {
+                Ok(()) => self.answer(here.id, action, Ok(value)),
+                Err(refusal) => {
+                    self.answer(here.id, action, Err(Failure::new(FailureKind::Denied, refusal.message)));
+                }
+            },
+        }
+        Flow::Rest
+    }
+
+    /// What a person is shown.
+    pub(super) fn question(&self, here: &Here<'_>) -> Fields {
+        let What::Step { step: Step::Ask { question, args, .. }, .. } = &here.node.what else {
+            return Fields::new();
+        };
+        let mut params = self.fields(here, args);
+        params.insert(Name::from("question"), self.value(here, |names| eval::arg(question, names)));
+        params
+    }
+
+    fn policy(&self, here: &Here<'_>) -> Policy {
+        let protocol = &here.program.name;
+        let keys = [format!("{protocol}.{}", here.state.name), protocol.to_string(), "*".to_owned()];
+        keys.iter().find_map(|key| self.terms.policies.get(key)).cloned().unwrap_or_default()
+    }
+
+    /// The digest that an open action was asked with, for reconciliation.
+    pub(super) fn unchanged(&self, id: InstanceId, action: &Action) -> bool {
+        let open = self.get(id).and_then(|one| one.open.get(&action.id));
+        open.is_some_and(|open| open.digest == digest(&action.params))
+    }
+}
+
+/// Which input it was, for the record of a refusal.
+pub(super) fn request(event: &Event) -> Option<(InstanceId, String, Option<String>)> {
+    match event {
+        Event::Open { .. } | Event::Tick | Event::Recover => None,
+        Event::Outcome { instance, action, .. } => Some((*instance, format!("outcome of {action}"), None)),
+        Event::Tool { instance, action, tool } => Some((*instance, format!("tool {tool} of {action}"), None)),
+        Event::Spent { instance, action, .. } => Some((*instance, format!("report of {action}"), None)),
+        Event::Say { instance, word, by, .. } => Some((*instance, word.to_string(), Some(by.clone()))),
+        Event::Reply { instance, by, .. } => Some((*instance, "answer".to_owned(), Some(by.clone()))),
+        Event::Waive { instance, to, by, .. } => {
+            Some((*instance, format!("waiver to {to}"), Some(by.clone())))
+        }
+        Event::Raise { instance, meter, by, .. } => {
+            Some((*instance, format!("raise of {meter}"), Some(by.clone())))
+        }
+        Event::Redo { instance, to, by, .. } => Some((*instance, format!("redo of {to}"), Some(by.clone()))),
+        Event::Resume { instance, by } => Some((*instance, "resume".to_owned(), Some(by.clone()))),
+        Event::Stop { instance, by, .. } => Some((*instance, "stop".to_owned(), Some(by.clone()))),
+    }
+}
+
+/// The word that was said, out of the value of a WAIT.
+pub(super) fn word_of(said: &Value) -> Option<String> {
+    let Value::Record(fields) = said else { return None };
+    fields.iter().find(|(_, value)| value.holds()).map(|(name, _)| name.to_string())
+}
+
+/// The value of a word: which it was, who said it, why, and the options.
+fn spoken(words: &[Name], word: &Name, by: &str, reason: &str, options: &Fields) -> Value {
+    let mut fields = options.clone();
+    fields.extend(words.iter().map(|one| (one.clone(), Value::Bool(one == word))));
+    fields.insert(Name::from("by"), Value::text(by));
+    fields.insert(Name::from("reason"), Value::text(reason));
+    Value::Record(std::sync::Arc::new(fields))
+}
+
+/// Whoever bends a rule says who and why.
+fn named(by: &str, reason: &str) -> Taken {
+    if by.trim().is_empty() {
+        return Err(Refusal::new(RefusalKind::Malformed, "nobody is named").hint("say who with --by NAME"));
+    }
+    if reason.trim().is_empty() {
+        return Err(Refusal::new(RefusalKind::Malformed, "the reason is blank").hint("say why with --reason"));
+    }
+    Ok(())
+}
+
+fn gone(id: InstanceId) -> Refusal {
+    Refusal::new(RefusalKind::Malformed, format!("there is no instance {id}"))
+}

@@ -1,0 +1,121 @@
+//! The built-in meters: tokens, money, time, turns.
+//!
+//! Before an agent is asked, something is set aside for it in its instance and in every ancestor.
+//! What it uses is taken from there first. So children can never outspend their parent, and a cap
+//! is overstepped by at most what one agent uses beyond its own reservation.
+
+use super::draft::Draft;
+use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, Usage};
+use super::walk::{Flow, Here};
+use crate::program::Whom;
+use crate::value::Name;
+
+impl Draft<'_> {
+    /// Holds a step whose agent cannot be afforded.
+    pub(super) fn cannot_afford(&mut self, here: &Here<'_>, whom: &Whom) -> Option<Flow> {
+        let Whom::Task(_) = whom else { return None };
+        let terms = self.terms.clone();
+        let (owner, meter) = self.short_of(here.id, &terms.reserve)?;
+        self.hold_for(here, owner, meter);
+        Some(Flow::Rest)
+    }
+
+    fn hold_for(&mut self, here: &Here<'_>, owner: InstanceId, meter: Name) {
+        let failure = Failure::new(
+            FailureKind::Exhausted,
+            format!("{meter} spent: not enough is left for another agent"),
+        );
+        let (thread, place) = (here.thread.clone(), here.place);
+        self.put(here.id, Fact::Held { thread, place, failure, meter: Some((owner, meter)), stuck: false });
+    }
+
+    /// The first purse on the way up that cannot set so much aside.
+    pub(super) fn short_of(&self, id: InstanceId, usage: &Usage) -> Option<(InstanceId, Name)> {
+        let mut at = Some(id);
+        while let Some(one) = at {
+            let purses = self.get_purses(one);
+            for (name, amount) in usage {
+                if purses.and_then(|purses| purses.get(name)).is_some_and(|purse| !purse.has(*amount)) {
+                    return Some((one, name.clone()));
+                }
+            }
+            at = self.get(one).and_then(|instance| instance.parent).map(|(parent, _)| parent);
+        }
+        None
+    }
+
+    /// Sets something aside for an agent.
+    pub(super) fn set_aside(&mut self, id: InstanceId, action: ActionId, whom: &Whom) {
+        let Whom::Task(_) = whom else { return };
+        if !self.terms.reserve.is_empty() {
+            let usage = self.terms.reserve.clone();
+            self.put(id, Fact::Reserved { action, usage });
+        }
+    }
+
+    /// Frees what was set aside and not used.
+    pub(super) fn settle_purse(&mut self, id: InstanceId, action: ActionId) {
+        let open = self.get(id).and_then(|one| one.open.get(&action));
+        if open.is_some_and(|open| open.reserved.values().any(|amount| *amount > 0)) {
+            self.put(id, Fact::Released { action });
+        }
+    }
+
+    /// Charges what an action used; where nobody knows, the worst case that is still set aside.
+    pub(super) fn charge(&mut self, id: InstanceId, action: ActionId, usage: Option<&Usage>) {
+        let open = self.get(id).and_then(|one| one.open.get(&action));
+        let mut charged = usage.cloned().unwrap_or_default();
+        let mut guessed = Vec::new();
+        for (name, left) in open.map(|open| &open.reserved).into_iter().flatten() {
+            let silent = !charged.contains_key(name) && open.is_none_or(|open| !open.used.contains_key(name));
+            if silent && *left > 0 {
+                charged.insert(name.clone(), *left);
+                guessed.push(name.clone());
+            }
+        }
+        if charged.values().any(|amount| *amount > 0) {
+            self.put(id, Fact::Paid(Payment::Purse { action, usage: charged, guessed }));
+        }
+    }
+
+    /// An agent that still runs reports what it used. When more than was set aside is used and no
+    /// more can be, it ends and its instance is held.
+    pub(super) fn spent(&mut self, id: InstanceId, action: ActionId, usage: &Usage) {
+        self.put(id, Fact::Paid(Payment::Purse { action, usage: usage.clone(), guessed: Vec::new() }));
+        let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
+        let more: Usage = self
+            .terms
+            .reserve
+            .iter()
+            .filter(|(name, _)| {
+                usage.contains_key(*name) && open.reserved.get(*name).copied().unwrap_or(0) == 0
+            })
+            .map(|(name, amount)| (name.clone(), *amount))
+            .collect();
+        if more.is_empty() {
+            return;
+        }
+        match self.short_of(id, &more) {
+            None => {
+                self.put(id, Fact::Reserved { action, usage: more });
+            }
+            Some((owner, meter)) => self.stop_for(id, action, owner, &meter),
+        }
+    }
+
+    /// Ends an agent whose purse is empty; the step is held, and asked again after a raise.
+    fn stop_for(&mut self, id: InstanceId, action: ActionId, owner: InstanceId, meter: &Name) {
+        let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
+        self.settle_purse(id, action);
+        self.cancel(id, action);
+        let failure =
+            Failure::new(FailureKind::Exhausted, format!("{meter} spent while the agent was at work"));
+        let answer = super::fact::Answer::Failed(failure.clone());
+        self.put(id, Fact::Heard { action, answer, bind: None });
+        let (thread, place) = (open.thread.clone(), open.place);
+        self.put(
+            id,
+            Fact::Held { thread, place, failure, meter: Some((owner, meter.clone())), stuck: false },
+        );
+    }
+}

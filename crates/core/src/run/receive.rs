@@ -1,0 +1,267 @@
+//! Receiving: each input is handed to what it is about.
+
+use super::draft::Draft;
+use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Usage};
+use super::input::{Adoption, Event, Outcome, Refusal, RefusalKind};
+use super::instance::OpenKind;
+use super::steps::{MAX_DEATHS, spent};
+use crate::language::syntax::Step;
+use crate::value::{Fields, Name};
+
+type Taken = Result<(), Refusal>;
+
+impl Draft<'_> {
+    /// Hands an input to what it is about.
+    pub(super) fn receive(&mut self, event: &Event) -> Taken {
+        match event {
+            Event::Open { protocol, inputs, terms, adopt } => {
+                self.open_root(protocol, inputs, terms, adopt.as_ref())
+            }
+            Event::Outcome { instance, action, outcome, usage } => {
+                self.outcome(*instance, *action, outcome, usage.as_ref())
+            }
+            Event::Tool { instance, action, tool } => self.tool(*instance, *action, tool),
+            Event::Spent { instance, action, usage } => {
+                self.is_open(*instance, *action)?;
+                self.spent(*instance, *action, usage);
+                Ok(())
+            }
+            Event::Say { instance, word, by, reason, options } => {
+                self.say(*instance, word, by, reason, options)
+            }
+            Event::Reply { instance, action, value, .. } => self.reply(*instance, *action, value),
+            Event::Waive { instance, to, by, reason } => self.waive(*instance, to, by, reason),
+            Event::Raise { instance, meter, limit, by, reason } => {
+                self.raise(*instance, meter, *limit, by, reason)
+            }
+            Event::Redo { instance, to, by, reason } => self.redo(*instance, to, by, reason),
+            Event::Resume { instance, by } => self.resume(*instance, by),
+            Event::Stop { instance, by, reason } => self.stop(*instance, by, reason),
+            Event::Tick => {
+                self.tick();
+                Ok(())
+            }
+            Event::Recover => {
+                self.recover();
+                Ok(())
+            }
+        }
+    }
+
+    fn open_root(
+        &mut self,
+        protocol: &Name,
+        inputs: &Fields,
+        terms: &super::fact::Terms,
+        adopt: Option<&Adoption>,
+    ) -> Taken {
+        if self.get(ROOT).is_some() {
+            return Err(Refusal::new(RefusalKind::Malformed, "the run is open already"));
+        }
+        if let Some(adopt) = adopt {
+            let program = self.run.library().program(protocol);
+            if program.is_some_and(|program| program.state(&adopt.state).is_none()) {
+                let message = format!("`{protocol}` has no state `{}`", adopt.state);
+                return Err(Refusal::new(RefusalKind::Malformed, message));
+            }
+        }
+        let opened = self.open(protocol, inputs.clone(), None, Some(terms.clone()));
+        let id = opened.map_err(|message| Refusal::new(RefusalKind::Malformed, message))?;
+        if let Some(adopt) = adopt {
+            self.adopt(id, adopt);
+        }
+        Ok(())
+    }
+
+    fn adopt(&mut self, id: InstanceId, adopt: &Adoption) {
+        let code =
+            self.program(id).and_then(|program| program.state(&adopt.state).map(|state| state.code.clone()));
+        let mut visited = adopt.visited.clone();
+        if !visited.contains(&adopt.state) {
+            visited.push(adopt.state.clone());
+        }
+        let (state, by) = (adopt.state.clone(), adopt.by.clone());
+        self.put(id, Fact::Adopted { state, code: code.unwrap_or_default(), visited, by });
+    }
+
+    /// Whether anybody still waits for an action.
+    fn is_open(&self, id: InstanceId, action: ActionId) -> Taken {
+        let instance = self.get(id);
+        match instance.and_then(|one| one.open.get(&action)) {
+            Some(open) if matches!(open.kind, OpenKind::Call | OpenKind::Record) => Ok(()),
+            Some(_) => {
+                Err(Refusal::new(RefusalKind::Malformed, format!("{action} is not answered from outside")))
+            }
+            None => Err(Refusal::new(RefusalKind::Late, format!("nobody waits for {action} any more"))),
+        }
+    }
+
+    fn outcome(
+        &mut self,
+        id: InstanceId,
+        action: ActionId,
+        outcome: &Outcome,
+        usage: Option<&Usage>,
+    ) -> Taken {
+        if let Err(refusal) = self.is_open(id, action) {
+            if self.get(id).is_some() && usage.is_some() {
+                self.charge(id, action, usage);
+            }
+            return Err(refusal);
+        }
+        match outcome {
+            Outcome::Done(value) => {
+                self.charge(id, action, usage);
+                self.answer(id, action, Ok(value.clone()));
+            }
+            Outcome::Failed(failure) => {
+                self.charge(id, action, usage);
+                self.answer(id, action, Err(failure.clone()));
+            }
+            Outcome::Died(message) => self.died(id, action, message, usage),
+            Outcome::Interrupted => {
+                self.charge_known(id, action, usage);
+                self.put(id, Fact::Resumed { action: Some(action), thread: ThreadId::Main, by: None });
+                self.ask_again(id, action);
+            }
+            Outcome::Outage { service, until } => {
+                self.charge_known(id, action, usage);
+                self.put(id, Fact::Suspended { action, service: service.clone(), until: *until });
+            }
+        }
+        Ok(())
+    }
+
+    fn charge_known(&mut self, id: InstanceId, action: ActionId, usage: Option<&Usage>) {
+        if let Some(usage) = usage.filter(|usage| !usage.is_empty()) {
+            let (usage, guessed) = (usage.clone(), Vec::new());
+            self.put(id, Fact::Paid(Payment::Purse { action, usage, guessed }));
+        }
+    }
+
+    /// An agent or command that died is asked again, a few times; then its step could not be run.
+    fn died(&mut self, id: InstanceId, action: ActionId, message: &str, usage: Option<&Usage>) {
+        self.charge(id, action, usage);
+        let died = self.get(id).and_then(|one| one.open.get(&action)).map_or(0, |open| open.died);
+        if died + 1 >= MAX_DEATHS {
+            let message = format!("died {MAX_DEATHS} times: {message}");
+            return self.answer(id, action, Err(Failure::new(FailureKind::CouldNotRun, message)));
+        }
+        self.put(id, Fact::Paid(Payment::Attempts { action, message: message.to_owned() }));
+        self.ask_again(id, action);
+    }
+
+    fn ask_again(&mut self, id: InstanceId, action: ActionId) {
+        if let Some(action) = self.action_of(id, action) {
+            self.start(action);
+        }
+    }
+
+    /// An agent wants to call a tool: the meter is paid first, or the task ends.
+    fn tool(&mut self, id: InstanceId, action: ActionId, tool: &Name) -> Taken {
+        self.is_open(id, action)?;
+        let Some((meter, keeping)) = self.paying(id, action) else { return Ok(()) };
+        let keys = vec![Name::from("")];
+        let counter = self.get(id).and_then(|one| one.meters.get(&meter)).cloned();
+        if counter.as_ref().is_some_and(|counter| counter.can_pay(&keys, keeping)) {
+            let action = Some(action);
+            self.put(id, Fact::Paid(Payment::Meter { meter, keys, action }));
+            return Ok(());
+        }
+        let limit = counter.map_or(0, |counter| counter.limit);
+        let failure = spent(&meter, limit, &[]);
+        let what = format!("tool {tool} of {action}");
+        self.put(id, Fact::Refused { thread: None, what, failure: failure.clone(), by: None });
+        self.charge(id, action, None);
+        self.cancel(id, action);
+        self.answer(id, action, Err(failure));
+        self.refusal = Some(Refusal::new(RefusalKind::Guard, format!("{meter} spent: the call is denied")));
+        Ok(())
+    }
+
+    fn paying(&self, id: InstanceId, action: ActionId) -> Option<(Name, u64)> {
+        let instance = self.get(id)?;
+        let place = instance.open.get(&action)?.place;
+        let program = self.program(id)?;
+        match program.state(&instance.state)?.node(place)?.step()? {
+            Step::Do { paying: Some(paying), .. } => Some((paying.meter.name.clone(), paying.keeping)),
+            _ => None,
+        }
+    }
+
+    /// What was due: services to ask again, PARALLELs whose time is over.
+    fn tick(&mut self) {
+        for id in self.instances() {
+            let Some(instance) = self.get(id) else { continue };
+            let at = self.at;
+            let mut again = Vec::new();
+            let mut over = Vec::new();
+            for (action, open) in &instance.open {
+                if open.suspended.as_ref().is_some_and(|(_, until)| *until <= at) {
+                    again.push(*action);
+                }
+                if let OpenKind::Parallel { until: Some(until), .. } = &open.kind
+                    && *until <= at {
+                        over.push(*action);
+                    }
+            }
+            for action in again {
+                self.put(id, Fact::Resumed { action: Some(action), thread: ThreadId::Main, by: None });
+                self.ask_again(id, action);
+            }
+            for action in over {
+                self.parallel_answer(id, action);
+            }
+        }
+    }
+
+    /// The engine came back: instances whose state has changed are held, everything else that is
+    /// open is asked again under its own id.
+    fn recover(&mut self) {
+        for id in self.instances() {
+            let Some(instance) = self.get(id).filter(|one| !one.is_settled()) else { continue };
+            let code = instance.code.clone();
+            let open: Vec<ActionId> = instance
+                .open
+                .iter()
+                .filter(|(_, open)| open.suspended.is_none())
+                .map(|(action, _)| *action)
+                .collect();
+            if let Some(message) = self.changed(id, &code) {
+                self.hold_changed(id, message);
+                continue;
+            }
+            for action in open {
+                let Some(action) = self.action_of(id, action) else { continue };
+                if self.unchanged(id, &action) {
+                    self.start(action);
+                }
+            }
+        }
+        self.tick();
+    }
+
+    fn changed(&self, id: InstanceId, code: &Name) -> Option<String> {
+        let instance = self.get(id)?;
+        let Some(program) = self.program(id) else {
+            return Some(format!("the protocol `{}` is gone or no longer sound", instance.protocol));
+        };
+        match program.state(&instance.state) {
+            None => Some(format!("the protocol no longer has the state `{}`", instance.state)),
+            Some(state) if state.code != *code => {
+                Some(format!("the text of `{}` has changed since it was entered", instance.state))
+            }
+            Some(_) => None,
+        }
+    }
+
+    fn hold_changed(&mut self, id: InstanceId, message: String) {
+        let held = self.get(id).and_then(|one| one.held.get(&ThreadId::Main));
+        if held.is_some_and(|held| held.stuck && held.failure.message == message) {
+            return;
+        }
+        let place = self.get(id).and_then(|one| one.thread(&ThreadId::Main)).map_or(0, |thread| thread.place);
+        let failure = Failure::new(FailureKind::Stale, message);
+        self.put(id, Fact::Held { thread: ThreadId::Main, place, failure, meter: None, stuck: true });
+    }
+}

@@ -1,0 +1,197 @@
+//! Replay: a run out of its facts, and whether today's protocols would decide the same.
+//!
+//! `replay` needs no guard and no protocol. `verify` takes the input out of each decision's first
+//! fact, decides again, and compares.
+
+use std::sync::Arc;
+
+use super::Run;
+use super::fact::{Answer, Cause, Entry, Fact, Payment};
+use super::input::{Adoption, Event, Input, Outcome};
+use super::instance::OpenKind;
+use super::people::POLICY;
+use crate::library::Library;
+use crate::value::{Fields, Name, Value};
+
+/// The first place where today's protocols decide otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Divergence {
+    /// The entry.
+    pub seq: u64,
+    /// What the journal says.
+    pub journal: Option<Box<Entry>>,
+    /// What would be decided today.
+    pub today: Option<Box<Entry>>,
+    /// What it means.
+    pub message: String,
+}
+
+/// How much of a journal was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Entries read.
+    pub entries: usize,
+    /// Decisions made again and found equal.
+    pub decided: usize,
+    /// Decisions whose input cannot be told from the facts, such as the passing of time.
+    pub taken: usize,
+}
+
+impl Run {
+    /// The run that these facts make.
+    pub fn replay<'a>(library: Arc<Library>, entries: impl IntoIterator<Item = &'a Entry>) -> Run {
+        let mut run = Run::new(library);
+        for entry in entries {
+            run.apply(entry);
+        }
+        run
+    }
+
+    /// Whether today's protocols would decide what the journal says.
+    pub fn verify(library: Arc<Library>, entries: &[Entry]) -> Result<Replayed, Box<Divergence>> {
+        let mut run = Run::new(library);
+        let mut seen = Replayed::default();
+        let mut at = 0;
+        while at < entries.len() {
+            let end = entries[at + 1..]
+                .iter()
+                .position(|entry| entry.first)
+                .map_or(entries.len(), |more| at + 1 + more);
+            let batch = &entries[at..end];
+            if batch[0].seq != run.next_seq() {
+                let message =
+                    format!("the journal goes on with {} where {} is due", batch[0].seq, run.next_seq());
+                return Err(Box::new(Divergence {
+                    seq: batch[0].seq,
+                    journal: Some(Box::new(batch[0].clone())),
+                    today: None,
+                    message,
+                }));
+            }
+            match run.input_of(batch) {
+                Some(input) => {
+                    compare(batch, &run.decide(&input).entries)?;
+                    seen.decided += 1;
+                }
+                None => seen.taken += 1,
+            }
+            batch.iter().for_each(|entry| run.apply(entry));
+            seen.entries += batch.len();
+            at = end;
+        }
+        Ok(seen)
+    }
+
+    /// The input that a decision answered, as far as its facts tell.
+    fn input_of(&self, batch: &[Entry]) -> Option<Input> {
+        let first = batch.first()?;
+        let instance = first.instance;
+        let event = match &first.fact {
+            Fact::Opened(opened) => {
+                let adopt = batch.iter().find_map(|entry| match &entry.fact {
+                    Fact::Adopted { state, visited, by, .. } => {
+                        Some(Adoption { state: state.clone(), visited: visited.clone(), by: by.clone() })
+                    }
+                    _ => None,
+                });
+                let terms = opened.terms.clone().unwrap_or_default();
+                Event::Open { protocol: opened.protocol.clone(), inputs: opened.inputs.clone(), terms, adopt }
+            }
+            Fact::Heard { action, answer, .. } => return self.heard_input(first, *action, answer, None),
+            Fact::Released { action } | Fact::Paid(Payment::Purse { action, .. }) => {
+                let usage = match &first.fact {
+                    Fact::Paid(Payment::Purse { usage, guessed, .. }) if guessed.is_empty() => {
+                        Some(usage.clone())
+                    }
+                    Fact::Released { .. } => Some(super::fact::Usage::new()),
+                    _ => None,
+                };
+                let heard = batch.iter().find_map(|entry| match &entry.fact {
+                    Fact::Heard { action: heard, answer, .. } if heard == action => Some((entry, answer)),
+                    _ => None,
+                })?;
+                return self
+                    .heard_input(heard.0, *action, heard.1, usage)
+                    .map(|input| Input { at: first.at, ..input });
+            }
+            Fact::Waived { to, by, reason, .. } => {
+                Event::Waive { instance, to: to.clone(), by: by.clone(), reason: reason.clone() }
+            }
+            Fact::Raised { meter, limit, by, reason } => {
+                let (meter, limit, by, reason) = (meter.clone(), *limit, by.clone(), reason.clone());
+                Event::Raise { instance, meter, limit, by, reason }
+            }
+            Fact::Paid(Payment::Meter { action: None, .. }) => match batch.get(1).map(|entry| &entry.fact) {
+                Some(Fact::Moved { to, cause: Cause::Redo { by, reason }, .. }) => {
+                    Event::Redo { instance, to: to.clone(), by: by.clone(), reason: reason.clone() }
+                }
+                _ => return None,
+            },
+            Fact::Suspended { action, service, until } => {
+                let outcome = Outcome::Outage { service: service.clone(), until: *until };
+                Event::Outcome { instance, action: *action, outcome, usage: None }
+            }
+            Fact::Resumed { action: None, by: Some(by), .. } => Event::Resume { instance, by: by.clone() },
+            _ => return None,
+        };
+        Some(Input { at: first.at, event })
+    }
+
+    /// A word, an answer or an outcome, by what kind of thing was open.
+    fn heard_input(
+        &self,
+        entry: &Entry,
+        action: super::fact::ActionId,
+        answer: &Answer,
+        usage: Option<super::fact::Usage>,
+    ) -> Option<Input> {
+        let instance = entry.instance;
+        let open = self.instance(instance)?.open.get(&action)?;
+        let event = match (&open.kind, answer) {
+            (OpenKind::Words(words), Answer::Done(value)) => said(instance, words, value)?,
+            (OpenKind::Question, Answer::Done(value)) => {
+                Event::Reply { instance, action: Some(action), value: value.clone(), by: String::new() }
+            }
+            (OpenKind::Call | OpenKind::Record, Answer::Done(value)) => {
+                Event::Outcome { instance, action, outcome: Outcome::Done(value.clone()), usage }
+            }
+            (OpenKind::Call | OpenKind::Record, Answer::Failed(failure)) => {
+                Event::Outcome { instance, action, outcome: Outcome::Failed(failure.clone()), usage }
+            }
+            _ => return None,
+        };
+        Some(Input { at: entry.at, event })
+    }
+}
+
+/// The word that a person said, out of what was heard.
+fn said(instance: super::fact::InstanceId, words: &[Name], value: &Value) -> Option<Event> {
+    let Value::Record(fields) = value else { return None };
+    let word = words.iter().find(|word| value.field(word).holds())?.clone();
+    let by = value.field("by").as_text().unwrap_or_default().to_owned();
+    if by == POLICY {
+        return None;
+    }
+    let reason = value.field("reason").as_text().unwrap_or_default().to_owned();
+    let known = |name: &Name| words.contains(name) || matches!(&**name, "by" | "reason");
+    let options: Fields = fields
+        .iter()
+        .filter(|(name, _)| !known(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    Some(Event::Say { instance, word, by, reason, options })
+}
+
+fn compare(journal: &[Entry], today: &[Entry]) -> Result<(), Box<Divergence>> {
+    let longest = journal.len().max(today.len());
+    for index in 0..longest {
+        let (one, two) = (journal.get(index), today.get(index));
+        if one != two {
+            let seq = one.or(two).map_or(0, |entry| entry.seq);
+            let message = "today's protocol decides otherwise".to_owned();
+            let boxed = |entry: Option<&Entry>| entry.cloned().map(Box::new);
+            return Err(Box::new(Divergence { seq, journal: boxed(one), today: boxed(two), message }));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,417 @@
+//! Steps: asking for one thing, and hearing of it.
+//!
+//! A step writes what it asks before anybody is told to do it. What comes back is checked against
+//! the declared type first: an answer that does not fit is a failure of the step, so that a closed
+//! set of verdicts stays closed.
+
+use sha2::{Digest as _, Sha256};
+
+use super::draft::{Draft, Work};
+use super::eval;
+use super::fact::{
+    ActionId, Answer, Ask, Bind, End, Fact, Failure, FailureKind, Fan, InstanceId, Limit, Opened, Payment,
+    ThreadId, WHOLE,
+};
+use super::input::{Action, Wanted};
+use super::instance::{Open, OpenKind};
+use super::walk::{Flow, Here, told};
+use crate::language::syntax::{Step, Target, What};
+use crate::program::{CallCode, Node, Program, Whom};
+use crate::value::{Fields, Name, Number, Value};
+
+/// How deep children may open children.
+pub(super) const MAX_CHILDREN_DEPTH: u32 = 8;
+/// How often the agent or command of a step may die before the step fails.
+pub(super) const MAX_DEATHS: u32 = 3;
+
+impl Draft<'_> {
+    pub(super) fn step(&mut self, here: &Here<'_>, step: &Step) -> Flow {
+        match step {
+            Step::Do { .. } | Step::Check { .. } | Step::WaitFor { .. } => self.ask_one(here),
+            Step::Parallel { .. } => self.ask_parallel(here),
+            Step::ForEach { .. } => self.ask_each(here),
+            Step::WaitWords { words, .. } => {
+                let words = words.iter().map(|word| word.name.clone()).collect();
+                self.ask_words(here, words)
+            }
+            Step::Ask { .. } => self.ask_question(here),
+            Step::Pay { meter, per } => {
+                let keys = per.as_ref().map(|(_, list)| self.value(here, |names| eval::eval(list, names)));
+                self.pay(here, &meter.name, keys.as_ref())
+            }
+        }
+    }
+
+    fn ask_one(&mut self, here: &Here<'_>) -> Flow {
+        let Some(code) = here.node.calls.first() else { return Flow::On(here.node.next) };
+        let params = match self.params(here, code) {
+            Ok(params) => params,
+            Err(failure) => return self.could_not_ask(here, failure),
+        };
+        if let Some(flow) = self.cannot_afford(here, &code.whom) {
+            return flow;
+        }
+        let ask = ask_of(code, &params);
+        let entry = self.put(
+            here.id,
+            Fact::Asked { thread: here.thread.clone(), place: here.place, asks: vec![ask], fan: None },
+        );
+        self.begin(here, code, ActionId { entry, index: 0 }, params);
+        Flow::Rest
+    }
+
+    /// Starts one thing that was asked for.
+    pub(super) fn begin(&mut self, here: &Here<'_>, code: &CallCode, id: ActionId, params: Fields) {
+        if let Whom::Run(protocol) = &code.whom {
+            return self.open_child(here.id, id, protocol, params);
+        }
+        self.set_aside(here.id, id, &code.whom);
+        if let Some(wanted) = wanted(here.node, code) {
+            self.start(Action { instance: here.id, id, wanted, params });
+        }
+    }
+
+    /// A step that cannot even be asked.
+    pub(super) fn could_not_ask(&mut self, here: &Here<'_>, failure: Failure) -> Flow {
+        let what = crate::language::print::line(&here.node.what);
+        self.put(
+            here.id,
+            Fact::Refused {
+                thread: Some(here.thread.clone()).filter(|_| !self.is_waiving(here)),
+                what,
+                failure: failure.clone(),
+                by: None,
+            },
+        );
+        self.fail(here, &failure)
+    }
+
+    fn is_waiving(&self, here: &Here<'_>) -> bool {
+        self.get(here.id)
+            .and_then(|one| one.thread(here.thread))
+            .is_some_and(|thread| thread.waiving.is_some())
+    }
+
+    /// The parameters of a call; one that must be there and is not is a failure.
+    pub(super) fn params(&self, here: &Here<'_>, code: &CallCode) -> Result<Fields, Failure> {
+        let mut params = self.fields(here, &code.args);
+        if let Some(piped) = &code.piped {
+            let last =
+                self.get(here.id).and_then(|one| one.thread(here.thread)).map(|thread| thread.last.clone());
+            params.insert(piped.clone(), last.unwrap_or_default());
+        }
+        if code.whom == Whom::Shell {
+            self.shell(here, &mut params);
+        }
+        match code.required.iter().find(|name| params.get(*name).is_none_or(Value::is_none)) {
+            Some(name) => Err(Failure::new(FailureKind::CouldNotRun, format!("`{name}` is not known"))),
+            None => Ok(params),
+        }
+    }
+
+    /// A shell command: its holes become positional parameters, never text of the script.
+    fn shell(&self, here: &Here<'_>, params: &mut Fields) {
+        let What::Step { step: Step::Do { call, .. }, .. } = &here.node.what else { return };
+        let Target::Shell(template) = &call.target else { return };
+        let (mut script, mut args) = (String::new(), Vec::new());
+        for part in &template.parts {
+            match part {
+                crate::language::syntax::Part::Text(text) => script.push_str(text),
+                crate::language::syntax::Part::Hole(expr) => {
+                    args.push(Value::text(self.value(here, |names| eval::eval(expr, names)).to_string()));
+                    script.push_str(&format!("\"${{{}}}\"", args.len()));
+                }
+            }
+        }
+        params.insert(Name::from("script"), Value::text(script));
+        params.insert(Name::from("args"), Value::list(args));
+    }
+
+    fn pay(&mut self, here: &Here<'_>, meter: &Name, keys: Option<&Value>) -> Flow {
+        let keys = keys_of(keys);
+        let Some(counter) = self.get(here.id).and_then(|one| one.meters.get(meter)) else {
+            let failure = Failure::new(FailureKind::CouldNotRun, format!("there is no meter `{meter}`"));
+            return self.could_not_ask(here, failure);
+        };
+        if counter.can_pay(&keys, 0) {
+            self.put(here.id, Fact::Paid(Payment::Meter { meter: meter.clone(), keys, action: None }));
+            return Flow::On(here.node.next);
+        }
+        let failure = spent(meter, counter.limit, &keys);
+        self.could_not_ask(here, failure)
+    }
+
+    /// Opens a child for an action that was asked for.
+    fn open_child(&mut self, parent: InstanceId, action: ActionId, protocol: &Name, given: Fields) {
+        let depth = self.get(parent).map_or(0, |one| one.depth + 1);
+        let failure = if depth > MAX_CHILDREN_DEPTH {
+            Some(format!("children may open children {MAX_CHILDREN_DEPTH} deep"))
+        } else {
+            self.open(protocol, given, Some((parent, action)), None).err()
+        };
+        if let Some(message) = failure {
+            self.answer(parent, action, Err(Failure::new(FailureKind::CouldNotRun, message)));
+        }
+    }
+
+    /// Opens an instance: inputs, variables and limits are fixed here.
+    pub(super) fn open(
+        &mut self,
+        protocol: &Name,
+        given: Fields,
+        parent: Option<(InstanceId, ActionId)>,
+        terms: Option<super::fact::Terms>,
+    ) -> Result<InstanceId, String> {
+        let program = self.run.library().program(protocol).cloned();
+        let program = program.ok_or_else(|| format!("there is no sound protocol `{protocol}`"))?;
+        let inputs = inputs(&program, given)?;
+        let first = program.states.first().ok_or_else(|| format!("`{protocol}` has no state"))?;
+        let names = Given(&inputs);
+        let opened = Opened {
+            protocol: protocol.clone(),
+            digest: program.digest.clone(),
+            state: first.name.clone(),
+            code: first.code.clone(),
+            params: told(first, Fields::new(), &names),
+            parent,
+            tracked: program
+                .tracks
+                .iter()
+                .map(|(name, value)| {
+                    (name.clone(), value.as_ref().map_or(Value::None, |value| eval::eval(value, &names)))
+                })
+                .collect(),
+            meters: program
+                .limits
+                .iter()
+                .map(|limit| (limit.meter.clone(), limit_of(limit, &inputs)))
+                .collect(),
+            inputs: inputs.clone(),
+            terms,
+        };
+        let id = self.next_instance();
+        self.put(id, Fact::Opened(Box::new(opened)));
+        self.work.push_back(Work::Go(id, ThreadId::Main, Some(0)));
+        Ok(id)
+    }
+
+    /// Hears of an action: the answer is checked, kept, and the line of work goes on.
+    pub(super) fn answer(&mut self, id: InstanceId, action: ActionId, result: Result<Value, Failure>) {
+        let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
+        let Some(program) = self.program(id) else { return };
+        let Some(name) = self.get(id).map(|one| one.state.clone()) else { return };
+        let Some(state) = program.state(&name) else { return };
+        let Some(node) = state.node(open.place) else { return };
+        let here = Here { id, thread: &open.thread, place: open.place, node, state, program: &program };
+        let result = result.and_then(|value| fits(node, &open, action, value));
+        self.settle_purse(id, action);
+        let whole = ActionId { entry: action.entry, index: WHOLE };
+        let branch = action.index != WHOLE && self.get(id).is_some_and(|one| one.open.contains_key(&whole));
+        let bind = if branch || open.kind == OpenKind::Record { None } else { here.bind() };
+        let answer = match &result {
+            Ok(value) => Answer::Done(value.clone()),
+            Err(failure) => Answer::Failed(failure.clone()),
+        };
+        self.put(id, Fact::Heard { action, answer, bind });
+        if branch {
+            return self.parallel_answer(id, whole);
+        }
+        let flow = match (&result, &open.kind) {
+            (Ok(_), OpenKind::Record) => Flow::On(Some(0)),
+            (Ok(_), _) => Flow::On(node.next),
+            (Err(failure), OpenKind::Record) => self.record_failed(&here, failure),
+            (Err(failure), _) => self.fail(&here, failure),
+        };
+        self.follow(id, &open.thread, flow);
+    }
+
+    fn record_failed(&mut self, here: &Here<'_>, failure: &Failure) -> Flow {
+        let waiving =
+            self.get(here.id).and_then(|one| one.thread(here.thread)).and_then(|one| one.waiving.clone());
+        if let Some(waiving) = waiving {
+            self.waiver_refused(here.id, &waiving, failure);
+        }
+        Flow::Rest
+    }
+
+    /// Goes on later in this decision.
+    pub(super) fn follow(&mut self, id: InstanceId, thread: &ThreadId, flow: Flow) {
+        match flow {
+            Flow::On(at) => self.work.push_back(Work::Go(id, thread.clone(), at)),
+            Flow::Entered => self.work.push_back(Work::Go(id, ThreadId::Main, Some(0))),
+            Flow::Rest => {}
+        }
+    }
+
+    /// Ends something that nobody waits for any more.
+    pub(super) fn drop_action(&mut self, id: InstanceId, action: ActionId) {
+        let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
+        match &open.kind {
+            OpenKind::Child(Some(child)) => self.settle(*child, End::Cancelled, Fields::new()),
+            OpenKind::Call | OpenKind::Words(_) | OpenKind::Question | OpenKind::Record => {
+                self.settle_purse(id, action);
+                self.cancel(id, action);
+            }
+            OpenKind::Child(None) | OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => {
+            }
+        }
+    }
+
+    /// What an open action asks, made again from the same place.
+    pub(super) fn action_of(&self, id: InstanceId, action: ActionId) -> Option<Action> {
+        let open = self.get(id)?.open.get(&action)?.clone();
+        let program = self.program(id)?;
+        let name = self.get(id)?.state.clone();
+        let state = program.state(&name)?;
+        let node = state.node(open.place)?;
+        let here = Here { id, thread: &open.thread, place: open.place, node, state, program: &program };
+        let (wanted, params) = match &open.kind {
+            OpenKind::Words(words) => (Wanted::Word(words.clone()), Fields::new()),
+            OpenKind::Question => (Wanted::Question, self.question(&here)),
+            OpenKind::Record => (Wanted::Action(open.whom.clone()), self.record_params(id)?),
+            OpenKind::Call => {
+                let code = node.calls.get(action.index as usize)?;
+                (wanted(node, code)?, self.params(&here, code).ok()?)
+            }
+            OpenKind::Child(_) | OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => {
+                return None;
+            }
+        };
+        Some(Action { instance: id, id: action, wanted, params })
+    }
+
+    /// An entry that asks for one thing of a person or of a waiver.
+    pub(super) fn put_ask(
+        &mut self,
+        here: &Here<'_>,
+        whom: &str,
+        params: &Fields,
+        fan: Option<Fan>,
+    ) -> ActionId {
+        let ask = Ask { whom: Name::from(whom), branch: Name::from(whom), digest: digest(params) };
+        let (thread, place) = (here.thread.clone(), here.place);
+        let entry = self.put(here.id, Fact::Asked { thread, place, asks: vec![ask], fan });
+        ActionId { entry, index: 0 }
+    }
+}
+
+/// The name under which a step keeps its answer.
+pub(super) fn answer_name(node: &Node, program: &Program) -> Option<Bind> {
+    node.bind().map(|name| Bind { name: name.clone(), tracked: program.tracks(name) })
+}
+
+/// How an entry names what is asked.
+pub(super) fn ask_of(code: &CallCode, params: &Fields) -> Ask {
+    let whom = match &code.whom {
+        Whom::Action(name) => name.clone(),
+        Whom::Task(role) => Name::from(format!("Task({role})")),
+        Whom::Run(protocol) => Name::from(format!("Run({protocol})")),
+        Whom::Shell => Name::from("sh"),
+    };
+    Ask { whom, branch: code.branch.clone(), digest: digest(params) }
+}
+
+fn wanted(node: &Node, code: &CallCode) -> Option<Wanted> {
+    match &code.whom {
+        Whom::Action(name) => Some(Wanted::Action(name.clone())),
+        Whom::Shell => Some(Wanted::Action(Name::from("sh"))),
+        Whom::Task(role) => {
+            let paying = match node.step() {
+                Some(Step::Do { paying: Some(paying), .. }) => Some(paying.meter.name.clone()),
+                Some(_) | None => None,
+            };
+            Some(Wanted::Task { role: role.clone(), paying })
+        }
+        Whom::Run(_) => None,
+    }
+}
+
+/// The digest of parameters, as short as is safe.
+pub(super) fn digest(params: &Fields) -> Name {
+    let text = serde_json::to_vec(params).unwrap_or_default();
+    let hash = Sha256::digest(&text);
+    let mut hex = String::with_capacity(32);
+    for byte in hash.iter().take(16) {
+        for half in [byte >> 4, byte & 15] {
+            hex.push(char::from_digit(u32::from(half), 16).unwrap_or('0'));
+        }
+    }
+    Name::from(hex)
+}
+
+/// Whether an answer is what was declared.
+fn fits(node: &Node, open: &Open, action: ActionId, value: Value) -> Result<Value, Failure> {
+    if matches!(open.kind, OpenKind::Child(_) | OpenKind::Record | OpenKind::Question)
+        || action.index == WHOLE
+    {
+        return Ok(value);
+    }
+    let Some(code) = node.calls.get(action.index as usize) else { return Ok(value) };
+    match code.answer.accept(&value) {
+        Ok(()) => Ok(value),
+        Err(message) => Err(Failure::new(
+            FailureKind::Failed,
+            format!("the answer of {} does not fit: {message}", open.whom),
+        )),
+    }
+}
+
+/// The keys of a payment. A payment for each of nothing still pays once, so that it always pays.
+fn keys_of(list: Option<&Value>) -> Vec<Name> {
+    let keys: Vec<Name> =
+        list.map_or(&[][..], Value::items).iter().map(|key| Name::from(key.to_string())).collect();
+    if keys.is_empty() { vec![Name::from("")] } else { keys }
+}
+
+/// A meter that cannot be paid.
+pub(super) fn spent(meter: &Name, limit: u64, keys: &[Name]) -> Failure {
+    let keys: Vec<&str> = keys.iter().map(|key| &**key).filter(|key| !key.is_empty()).collect();
+    let whom = if keys.is_empty() { String::new() } else { format!(" for {}", keys.join(", ")) };
+    Failure::new(FailureKind::Exhausted, format!("{meter} spent{whom}: the limit is {limit}"))
+}
+
+/// Only inputs are known when limits and variables get their first values.
+struct Given<'a>(&'a Fields);
+
+impl eval::Names for Given<'_> {
+    fn name(&self, name: &str) -> Option<Value> {
+        self.0.get(name).cloned()
+    }
+}
+
+fn inputs(program: &Program, mut given: Fields) -> Result<Fields, String> {
+    let mut inputs = Fields::new();
+    for input in &program.inputs {
+        let value = given.remove(&input.name).filter(|value| !value.is_none());
+        let value = match (value, &input.default) {
+            (Some(value), _) => value,
+            (None, Some(default)) => default.clone(),
+            (None, None) => return Err(format!("`{}` must be given `{}`", program.name, input.name)),
+        };
+        let allowed = input.choices.is_empty()
+            || value.as_text().is_some_and(|word| input.choices.iter().any(|one| &**one == word));
+        if !allowed {
+            return Err(format!(
+                "`{}` of `{}` is one of {}",
+                input.name,
+                program.name,
+                input.choices.join(", ")
+            ));
+        }
+        inputs.insert(input.name.clone(), value);
+    }
+    match given.keys().next() {
+        Some(name) => Err(format!("`{}` has no input `{name}`", program.name)),
+        None => Ok(inputs),
+    }
+}
+
+fn limit_of(limit: &crate::program::LimitCode, inputs: &Fields) -> Limit {
+    let names = Given(inputs);
+    let expr = match &limit.variant {
+        Some((input, word, expr)) if inputs.get(input).and_then(Value::as_text) == Some(&**word) => expr,
+        Some(_) | None => &limit.limit,
+    };
+    let number = eval::eval(expr, &names).as_number().unwrap_or(Number::whole(0));
+    Limit { limit: number.as_count(), keyed: limit.keyed }
+}

@@ -1,0 +1,460 @@
+//! The walk: from where an instance rests to where it rests again.
+//!
+//! `go` is the one function that picks a transition. It follows the statements of a state, writes
+//! a fact for everything that changes, and stops where something must be asked, where a person is
+//! needed, or where the instance ends.
+
+use super::draft::{Draft, Work};
+use super::eval::{self, eval};
+use super::fact::{Bind, Cause, End, Fact, Failure, FailureKind, InstanceId, ThreadId};
+use super::instance::Waiving;
+use super::steps::answer_name;
+use crate::language::syntax::{Arg, Args, Emit, Exit, Ident, Step, What};
+use crate::program::{Node, Program, StateCode};
+use crate::value::{Fields, Name, Value};
+
+/// How many statements a decision may follow in one instance without coming to rest.
+pub(super) const MAX_STATEMENTS: usize = 100_000;
+
+/// What comes after a statement.
+pub(super) enum Flow {
+    /// The statement at this place, or the end of the block.
+    On(Option<u32>),
+    /// The first statement of the state that was moved to.
+    Entered,
+    /// Nothing now.
+    Rest,
+}
+
+/// A statement in its place.
+pub(super) struct Here<'a> {
+    pub(super) id: InstanceId,
+    pub(super) thread: &'a ThreadId,
+    pub(super) place: u32,
+    pub(super) node: &'a Node,
+    pub(super) state: &'a StateCode,
+    pub(super) program: &'a Program,
+}
+
+impl Here<'_> {
+    /// The name under which an answer is kept.
+    pub(super) fn bind(&self) -> Option<Bind> {
+        answer_name(self.node, self.program)
+    }
+}
+
+impl Draft<'_> {
+    /// Follows the statements of a line of work until it rests.
+    pub(super) fn go(&mut self, id: InstanceId, mut thread: ThreadId, mut at: Option<u32>) {
+        let Some(program) = self.program(id) else {
+            let message = "its protocol is gone or no longer sound";
+            return self.hold(id, &thread, at.unwrap_or(0), Failure::new(FailureKind::CouldNotRun, message));
+        };
+        for _ in 0..MAX_STATEMENTS {
+            let Some(name) = self.get(id).filter(|one| !one.is_settled()).map(|one| one.state.clone()) else {
+                return;
+            };
+            let Some(state) = program.state(&name) else {
+                let message = format!("its protocol no longer has the state `{name}`");
+                return self.hold(
+                    id,
+                    &thread,
+                    at.unwrap_or(0),
+                    Failure::new(FailureKind::CouldNotRun, message),
+                );
+            };
+            let Some((place, node)) = at.and_then(|place| state.node(place).map(|node| (place, node))) else {
+                return self.block_ended(id, &thread);
+            };
+            let here = Here { id, thread: &thread, place, node, state, program: &program };
+            match self.statement(&here) {
+                Flow::On(next) => at = next,
+                Flow::Entered => {
+                    thread = ThreadId::Main;
+                    at = Some(0);
+                }
+                Flow::Rest => return,
+            }
+        }
+        let message = format!("more than {MAX_STATEMENTS} statements without a rest");
+        self.hold(id, &thread, at.unwrap_or(0), Failure::new(FailureKind::CouldNotRun, message));
+    }
+
+    /// The end of a block: an item of a FOR EACH is done; a state cannot end so, it was checked.
+    fn block_ended(&mut self, id: InstanceId, thread: &ThreadId) {
+        match thread {
+            ThreadId::Item { .. } => self.item_ended(id, thread, None),
+            ThreadId::Main => {
+                let failure = Failure::new(FailureKind::CouldNotRun, "the state ended without an exit");
+                self.hold(id, thread, 0, failure);
+            }
+        }
+    }
+
+    fn statement(&mut self, here: &Here<'_>) -> Flow {
+        let thread = self.get(here.id).and_then(|one| one.thread(here.thread));
+        let (waiving, wanted) =
+            thread.map_or((None, None), |thread| (thread.waiving.clone(), thread.wanted.clone()));
+        if let Some(waiving) = waiving {
+            return self.waive_statement(here, &waiving);
+        }
+        if let Some(wanted) = wanted
+            && self.passes_by(here, &wanted) {
+                return Flow::On(here.node.next);
+            }
+        self.plain_statement(here)
+    }
+
+    /// What a statement does when no person bends the way.
+    pub(super) fn plain_statement(&mut self, here: &Here<'_>) -> Flow {
+        match &here.node.what {
+            What::Step { step, .. } => self.step(here, step),
+            What::If { condition, .. } => {
+                let holds = self.value(here, |names| eval(condition, names)).holds();
+                Flow::On(if holds { here.node.body.or(here.node.next) } else { here.node.next })
+            }
+            What::Emit(emit) => self.emit(here, emit),
+            What::Set(name, expr) => {
+                let value = self.value(here, |names| eval(expr, names));
+                self.put(here.id, Fact::Set { name: name.name.clone(), value });
+                Flow::On(here.node.next)
+            }
+            What::Increment(name) => self.increment(here, name),
+            What::Refill(meter, to) => {
+                let to = to.as_ref().map(|to| self.value(here, |names| eval(to, names)));
+                self.refill(here, meter, to.as_ref())
+            }
+            What::Exit(exit) => self.exit(here, exit),
+            What::Proceed | What::Use(_) | What::Broken => Flow::On(here.node.next),
+        }
+    }
+
+    /// A value as this line of work sees it.
+    pub(super) fn value(&self, here: &Here<'_>, read: impl FnOnce(&dyn eval::Names) -> Value) -> Value {
+        match self.get(here.id) {
+            Some(instance) => read(&instance.names(here.thread)),
+            None => read(&eval::Nothing),
+        }
+    }
+
+    /// Named values as this line of work sees them.
+    pub(super) fn fields(&self, here: &Here<'_>, args: &Args) -> Fields {
+        args.iter()
+            .map(|(name, arg)| (name.name.clone(), self.value(here, |names| eval::arg(arg, names))))
+            .collect()
+    }
+
+    fn emit(&mut self, here: &Here<'_>, emit: &Emit) -> Flow {
+        let (event, fields) = match emit {
+            Emit::Text(template) => {
+                let text = self.value(here, |names| Value::text(eval::text(template, names)));
+                (None, Fields::from([(Name::from("text"), text)]))
+            }
+            Emit::Event(event, args) => (Some(event.name.clone()), self.fields(here, args)),
+        };
+        self.put(here.id, Fact::Emitted { event, fields });
+        Flow::On(here.node.next)
+    }
+
+    fn increment(&mut self, here: &Here<'_>, name: &Ident) -> Flow {
+        let old = self.value(here, |names| names.name(&name.name).unwrap_or_default());
+        let old = old.as_number().map_or(0, |number| number.in_thousandths());
+        let value = Value::Number(crate::value::Number::thousandths(old.saturating_add(1000)));
+        self.put(here.id, Fact::Set { name: name.name.clone(), value });
+        Flow::On(here.node.next)
+    }
+
+    fn refill(&mut self, here: &Here<'_>, meter: &Ident, to: Option<&Value>) -> Flow {
+        let old =
+            self.get(here.id).and_then(|one| one.meters.get(&meter.name)).map_or(0, |meter| meter.limit);
+        let limit = to.and_then(Value::as_number).map_or(old, |number| number.as_count());
+        self.put(here.id, Fact::Refilled { meter: meter.name.clone(), limit });
+        Flow::On(here.node.next)
+    }
+
+    fn exit(&mut self, here: &Here<'_>, exit: &Exit) -> Flow {
+        match exit {
+            Exit::Goto { target, args, by_else, .. } => {
+                let mut params = self.fields(here, args);
+                let cause = self.cause(here, *by_else, &mut params);
+                self.enter(here.id, here.program, &target.name, params, cause)
+            }
+            Exit::Return { verdict, args } => {
+                let values = self.fields(here, args);
+                let end = End::of(&verdict.name).unwrap_or(End::Error);
+                self.settle(here.id, end, values);
+                Flow::Rest
+            }
+            Exit::Stay(reason) => self.stay(here, reason.as_ref()),
+            Exit::Hold(reason) => {
+                let message = self.value(here, |names| eval::arg(reason, names)).to_string();
+                let failure = Failure::new(FailureKind::Denied, message);
+                let (thread, place) = (here.thread.clone(), here.place);
+                self.put(here.id, Fact::Held { thread, place, failure, meter: None, stuck: true });
+                Flow::Rest
+            }
+        }
+    }
+
+    /// What moved it; a move in an ELSE also tells why.
+    fn cause(&self, here: &Here<'_>, by_else: bool, params: &mut Fields) -> Cause {
+        let failure = self
+            .get(here.id)
+            .and_then(|one| one.thread(here.thread))
+            .and_then(|thread| thread.failure.clone());
+        match failure {
+            Some(failure) if by_else => {
+                params.entry(Name::from("reason")).or_insert_with(|| Value::text(&failure.message));
+                Cause::Else { place: here.place, failure }
+            }
+            Some(_) | None => Cause::Goto { place: here.place, guards: guards(here.state, here.place) },
+        }
+    }
+
+    /// Moves to a state: what the old one started ends, and the new one is told what it takes.
+    pub(super) fn enter(
+        &mut self,
+        id: InstanceId,
+        program: &Program,
+        to: &Name,
+        given: Fields,
+        cause: Cause,
+    ) -> Flow {
+        let Some(from) = self.get(id).map(|one| one.state.clone()) else { return Flow::Rest };
+        let Some(state) = program.state(to) else { return Flow::Rest };
+        let params =
+            self.get(id).map_or_else(Fields::new, |one| told(state, given, &one.names(&ThreadId::Main)));
+        self.leave(id, from == *to);
+        let code = state.code.clone();
+        self.put(id, Fact::Moved { from, to: to.clone(), code, params, cause });
+        Flow::Entered
+    }
+
+    /// Cancels what a state started; the items of a FOR EACH stay when it comes back to itself.
+    fn leave(&mut self, id: InstanceId, same: bool) {
+        let open: Vec<_> = self
+            .get(id)
+            .into_iter()
+            .flat_map(|one| &one.open)
+            .filter(|(_, open)| !same || open.thread == ThreadId::Main)
+            .map(|(action, _)| *action)
+            .collect();
+        for action in open {
+            self.drop_action(id, action);
+        }
+    }
+
+    /// Ends an instance and tells whoever opened it.
+    pub(super) fn settle(&mut self, id: InstanceId, end: End, values: Fields) {
+        self.leave(id, false);
+        let Some(instance) = self.get(id) else { return };
+        let (parent, waivers) = (instance.parent, (*instance.waivers).clone());
+        self.put(id, Fact::Settled { end, values: values.clone(), waivers });
+        let Some((parent, action)) = parent else { return };
+        if end == End::Cancelled {
+            return;
+        }
+        if end == End::Stopped {
+            let message = format!("instance {id} was stopped");
+            return self.answer(parent, action, Err(Failure::new(FailureKind::Denied, message)));
+        }
+        let mut answer = values;
+        answer.insert(Name::from("verdict"), Value::text(end.word()));
+        self.answer(parent, action, Ok(Value::Record(std::sync::Arc::new(answer))));
+    }
+
+    /// STAY answers the person and waits again at the WAIT.
+    fn stay(&mut self, here: &Here<'_>, reason: Option<&Arg>) -> Flow {
+        if let Some(reason) = reason {
+            let message = self.value(here, |names| eval::arg(reason, names)).to_string();
+            let failure = Failure::new(FailureKind::Denied, message);
+            self.refuse_word(here, failure);
+        }
+        self.wait_again(here)
+    }
+
+    /// Says no to the word that a person said.
+    pub(super) fn refuse_word(&mut self, here: &Here<'_>, failure: Failure) {
+        let words =
+            self.get(here.id).and_then(|one| one.thread(here.thread)).and_then(|thread| thread.waited);
+        let bound = words.and_then(|place| here.state.node(place)).and_then(Node::bind);
+        let said = bound
+            .map(|name| self.value(here, |names| names.name(name).unwrap_or_default()))
+            .unwrap_or_default();
+        let by = said.field("by").as_text().map(str::to_owned);
+        let what = super::people::word_of(&said).unwrap_or_else(|| "word".to_owned());
+        self.put(here.id, Fact::Refused { thread: Some(here.thread.clone()), what, failure, by });
+    }
+
+    /// Goes back to the WAIT that was passed.
+    pub(super) fn wait_again(&mut self, here: &Here<'_>) -> Flow {
+        let thread = self.get(here.id).and_then(|one| one.thread(here.thread));
+        Flow::On(Some(thread.and_then(|thread| thread.waited).unwrap_or(0)))
+    }
+
+    /// What follows when a step cannot do what it says.
+    pub(super) fn fail(&mut self, here: &Here<'_>, failure: &Failure) -> Flow {
+        let thread = self.get(here.id).and_then(|one| one.thread(here.thread));
+        let waiving = thread.and_then(|thread| thread.waiving.clone());
+        let waited = thread.and_then(|thread| thread.waited);
+        if let Some(waiving) = waiving {
+            return self.waiver_step_failed(here, &waiving, failure);
+        }
+        if let Some(otherwise) = here.node.otherwise {
+            return Flow::On(Some(otherwise));
+        }
+        if failure.kind == FailureKind::Exhausted
+            && let Some(flow) = self.by_limit(here, failure) {
+                return flow;
+            }
+        if let ThreadId::Item { .. } = here.thread {
+            self.item_ended(here.id, here.thread, Some(failure.clone()));
+            return Flow::Rest;
+        }
+        if waited.is_some_and(|wait| wait != here.place) {
+            self.refuse_word(here, failure.clone());
+            return self.wait_again(here);
+        }
+        self.hold(here.id, here.thread, here.place, failure.clone());
+        Flow::Rest
+    }
+
+    /// A payment that cannot be made goes where its LIMIT says.
+    fn by_limit(&mut self, here: &Here<'_>, failure: &Failure) -> Option<Flow> {
+        let meter = match here.node.step()? {
+            Step::Pay { meter, .. } => meter,
+            Step::Do { paying: Some(paying), .. } => &paying.meter,
+            Step::Do { .. } | Step::Parallel { .. } | Step::ForEach { .. } | Step::Check { .. } => {
+                return None;
+            }
+            Step::WaitFor { .. } | Step::WaitWords { .. } | Step::Ask { .. } => return None,
+        };
+        let limit = here.program.limit(&meter.name)?;
+        let Some(target) = &limit.target else {
+            let (thread, place) = (here.thread.clone(), here.place);
+            let meter = Some((here.id, meter.name.clone()));
+            self.put(here.id, Fact::Held { thread, place, failure: failure.clone(), meter, stuck: false });
+            return Some(Flow::Rest);
+        };
+        let params = Fields::from([(Name::from("reason"), Value::text(&failure.message))]);
+        let cause = Cause::Limit { place: here.place, meter: meter.name.clone() };
+        Some(self.enter(here.id, here.program, target, params, cause))
+    }
+
+    /// Whether a person who asked for a state passes this statement by.
+    fn passes_by(&self, here: &Here<'_>, wanted: &Name) -> bool {
+        let leads =
+            |place: u32| here.state.gotos(wanted).into_iter().any(|goto| here.state.encloses(place, goto));
+        match &here.node.what {
+            What::If { .. } => !leads(here.place) && has_exit(here.state, here.place),
+            What::Exit(Exit::Goto { target, .. }) => target.name != *wanted && here.node.next.is_some(),
+            What::Exit(Exit::Return { .. } | Exit::Hold(_)) => here.node.next.is_some(),
+            What::Exit(Exit::Stay(_))
+            | What::Step { .. }
+            | What::Emit(_)
+            | What::Set(..)
+            | What::Increment(_) => false,
+            What::Refill(..) | What::Use(_) | What::Proceed | What::Broken => false,
+        }
+    }
+
+    /// A statement on the way of a waiver.
+    fn waive_statement(&mut self, here: &Here<'_>, waiving: &Waiving) -> Flow {
+        let (place, goto) = (here.place, waiving.goto);
+        if place == goto {
+            return self.waived_move(here, waiving);
+        }
+        if here.state.encloses(place, goto) {
+            let in_else = here.node.otherwise.is_some_and(|first| goto >= first);
+            return Flow::On(if in_else { here.node.otherwise } else { here.node.body });
+        }
+        let clause = here.state.node(goto).and_then(|node| node.up);
+        if clause.is_some() && here.node.up == clause {
+            return self.plain_statement(here);
+        }
+        if place < waiving.rested {
+            return Flow::On(here.node.next);
+        }
+        match &here.node.what {
+            What::Step { step: Step::Check { .. } | Step::Pay { .. }, .. } => self.plain_statement(here),
+            What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {
+                self.plain_statement(here)
+            }
+            What::Step { .. }
+            | What::If { .. }
+            | What::Exit(_)
+            | What::Use(_)
+            | What::Proceed
+            | What::Broken => Flow::On(here.node.next),
+        }
+    }
+
+    fn waived_move(&mut self, here: &Here<'_>, waiving: &Waiving) -> Flow {
+        let What::Exit(Exit::Goto { target, args, .. }) = &here.node.what else { return Flow::Rest };
+        let mut params = self.fields(here, args);
+        for (name, _) in here.program.state(&target.name).into_iter().flat_map(|state| &state.params) {
+            if matches!(&**name, "feedback" | "reason") {
+                params.insert(name.clone(), Value::text(&waiving.reason));
+            }
+        }
+        let cause = Cause::Waiver {
+            place: here.place,
+            by: waiving.by.clone(),
+            reason: waiving.reason.clone(),
+            unmet: self.unmet(here.id, here.state, here.place),
+        };
+        self.enter(here.id, here.program, &target.name, params, cause)
+    }
+
+    /// On the way of a waiver a look that fails leaves its value unknown; anything else ends it.
+    fn waiver_step_failed(&mut self, here: &Here<'_>, waiving: &Waiving, failure: &Failure) -> Flow {
+        let clause = here.state.node(waiving.goto).and_then(|node| node.up);
+        let in_clause = clause.is_some() && here.node.up == clause;
+        let looks = matches!(here.node.step(), Some(Step::Check { .. }));
+        if looks && !in_clause {
+            return Flow::On(here.node.next);
+        }
+        self.waiver_refused(here.id, waiving, failure);
+        Flow::Rest
+    }
+
+    /// Gives a waiver up: everything is as it was, and what was being waited for is asked again.
+    pub(super) fn waiver_refused(&mut self, id: InstanceId, waiving: &Waiving, failure: &Failure) {
+        let what = format!("waiver to {}", waiving.to);
+        let by = Some(waiving.by.clone());
+        self.put(id, Fact::Refused { thread: Some(ThreadId::Main), what, failure: failure.clone(), by });
+        if waiving.held.is_none() {
+            self.work.push_back(Work::Go(id, ThreadId::Main, Some(waiving.rested)));
+        }
+    }
+}
+
+/// What a state is told: what is given, else its defaults, else `none`.
+pub(super) fn told(state: &StateCode, mut given: Fields, names: &dyn eval::Names) -> Fields {
+    let default = |arg: &Option<Arg>| arg.as_ref().map_or(Value::None, |arg| eval::arg(arg, names));
+    state
+        .params
+        .iter()
+        .map(|(name, arg)| (name.clone(), given.remove(name).unwrap_or_else(|| default(arg))))
+        .collect()
+}
+
+/// The conditions around a statement, outermost first.
+pub(super) fn guards(state: &StateCode, place: u32) -> Vec<String> {
+    let mut guards = Vec::new();
+    let mut at = state.node(place).and_then(|node| node.up);
+    while let Some(node) = at.and_then(|up| state.node(up)) {
+        if let What::If { condition, .. } = &node.what {
+            guards.push(condition.to_string());
+        }
+        at = node.up;
+    }
+    guards.reverse();
+    guards
+}
+
+fn has_exit(state: &StateCode, outer: u32) -> bool {
+    (0u32..)
+        .zip(&state.nodes)
+        .any(|(place, node)| matches!(node.what, What::Exit(_)) && state.encloses(outer, place))
+}
