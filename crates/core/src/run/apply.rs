@@ -91,9 +91,10 @@ fn open(store: &mut dyn Store, id: InstanceId, opened: &Opened) {
     };
     store.add(instance, purses);
     if let Some((parent, action)) = opened.parent
-        && let Some(open) = store.instance_mut(parent).and_then(|parent| parent.open.get_mut(&action)) {
-            Arc::make_mut(open).kind = OpenKind::Child(Some(id));
-        }
+        && let Some(open) = store.instance_mut(parent).and_then(|parent| parent.open.get_mut(&action))
+    {
+        Arc::make_mut(open).kind = OpenKind::Child(Some(id));
+    }
 }
 
 /// Does something to the purses of an instance and of each of its ancestors.

@@ -86,9 +86,10 @@ impl<'r> Draft<'r> {
     pub(super) fn put(&mut self, instance: InstanceId, fact: Fact) -> u64 {
         let seq = self.next_seq();
         if let Fact::Opened(opened) = &fact
-            && let Some(terms) = &opened.terms {
-                self.terms = Arc::new(terms.clone());
-            }
+            && let Some(terms) = &opened.terms
+        {
+            self.terms = Arc::new(terms.clone());
+        }
         let entry = Entry { seq, at: self.at, instance, first: false, fact };
         apply(self, &entry);
         self.entries.push(entry);
@@ -146,10 +147,11 @@ impl<'r> Draft<'r> {
     /// Records a request from outside that was not carried out.
     fn refuse_input(&mut self, event: &Event, refusal: Refusal) {
         if let Some((instance, what, by)) = super::people::request(event)
-            && self.get(instance).is_some() {
-                let failure = Failure::new(super::fact::FailureKind::Denied, refusal.message.clone());
-                self.put(instance, Fact::Refused { thread: None, what, failure, by });
-            }
+            && self.get(instance).is_some()
+        {
+            let failure = Failure::new(super::fact::FailureKind::Denied, refusal.message.clone());
+            self.put(instance, Fact::Refused { thread: None, what, failure, by });
+        }
         self.refusal = Some(refusal);
     }
 }

@@ -62,9 +62,10 @@ impl Run {
     /// Changes the run by a fact.
     pub fn apply(&mut self, entry: &Entry) {
         if let Fact::Opened(opened) = &entry.fact
-            && let Some(terms) = &opened.terms {
-                self.terms = Arc::new(terms.clone());
-            }
+            && let Some(terms) = &opened.terms
+        {
+            self.terms = Arc::new(terms.clone());
+        }
         apply::apply(self, entry);
         self.next = self.next.max(entry.seq + 1);
     }

@@ -201,9 +201,10 @@ impl Draft<'_> {
                     again.push(*action);
                 }
                 if let OpenKind::Parallel { until: Some(until), .. } = &open.kind
-                    && *until <= at {
-                        over.push(*action);
-                    }
+                    && *until <= at
+                {
+                    over.push(*action);
+                }
             }
             for action in again {
                 self.put(id, Fact::Resumed { action: Some(action), thread: ThreadId::Main, by: None });

@@ -46,7 +46,7 @@ impl Draft<'_> {
         let Some(code) = here.node.calls.first() else { return Flow::On(here.node.next) };
         let params = match self.params(here, code) {
             Ok(params) => params,
-            Err(failure) => return self.could_not_ask(here, failure),
+            Err(failure) => return self.could_not_ask(here, &failure),
         };
         if let Some(flow) = self.cannot_afford(here, &code.whom) {
             return flow;
@@ -72,7 +72,7 @@ impl Draft<'_> {
     }
 
     /// A step that cannot even be asked.
-    pub(super) fn could_not_ask(&mut self, here: &Here<'_>, failure: Failure) -> Flow {
+    pub(super) fn could_not_ask(&mut self, here: &Here<'_>, failure: &Failure) -> Flow {
         let what = crate::language::print::line(&here.node.what);
         self.put(
             here.id,
@@ -83,7 +83,7 @@ impl Draft<'_> {
                 by: None,
             },
         );
-        self.fail(here, &failure)
+        self.fail(here, failure)
     }
 
     fn is_waiving(&self, here: &Here<'_>) -> bool {
@@ -131,14 +131,14 @@ impl Draft<'_> {
         let keys = keys_of(keys);
         let Some(counter) = self.get(here.id).and_then(|one| one.meters.get(meter)) else {
             let failure = Failure::new(FailureKind::CouldNotRun, format!("there is no meter `{meter}`"));
-            return self.could_not_ask(here, failure);
+            return self.could_not_ask(here, &failure);
         };
         if counter.can_pay(&keys, 0) {
             self.put(here.id, Fact::Paid(Payment::Meter { meter: meter.clone(), keys, action: None }));
             return Flow::On(here.node.next);
         }
         let failure = spent(meter, counter.limit, &keys);
-        self.could_not_ask(here, failure)
+        self.could_not_ask(here, &failure)
     }
 
     /// Opens a child for an action that was asked for.

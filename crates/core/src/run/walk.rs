@@ -17,6 +17,7 @@ use crate::value::{Fields, Name, Value};
 pub(super) const MAX_STATEMENTS: usize = 100_000;
 
 /// What comes after a statement.
+#[derive(Clone, Copy)]
 pub(super) enum Flow {
     /// The statement at this place, or the end of the block.
     On(Option<u32>),
@@ -99,9 +100,10 @@ impl Draft<'_> {
             return self.waive_statement(here, &waiving);
         }
         if let Some(wanted) = wanted
-            && self.passes_by(here, &wanted) {
-                return Flow::On(here.node.next);
-            }
+            && self.passes_by(here, &wanted)
+        {
+            return Flow::On(here.node.next);
+        }
         self.plain_statement(here)
     }
 
@@ -304,9 +306,10 @@ impl Draft<'_> {
             return Flow::On(Some(otherwise));
         }
         if failure.kind == FailureKind::Exhausted
-            && let Some(flow) = self.by_limit(here, failure) {
-                return flow;
-            }
+            && let Some(flow) = self.by_limit(here, failure)
+        {
+            return flow;
+        }
         if let ThreadId::Item { .. } = here.thread {
             self.item_ended(here.id, here.thread, Some(failure.clone()));
             return Flow::Rest;

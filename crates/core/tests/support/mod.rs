@@ -1,7 +1,7 @@
 //! A stage for protocols: answers actions by name, and checks after every step that the journal
 //! replays to the same run.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use ftl_core::catalogue::Catalogue;
 use ftl_core::language::source::{Origin, Source};
 use ftl_core::library::{Library, built_in_sources};
 use ftl_core::run::{
-    Action, ActionId, Decision, End, Entry, Event, Fact, Failure, FailureKind, Input, InstanceId, Outcome, ROOT, Run,
-    Standing, Terms, Usage, Wanted,
+    Action, ActionId, Decision, End, Entry, Event, Fact, Failure, FailureKind, Input, InstanceId, Outcome,
+    ROOT, Run, Standing, Terms, Usage, Wanted,
 };
 use ftl_core::types::Type;
 use ftl_core::value::{Fields, Name, Number, Value};
@@ -93,7 +93,13 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(library: Arc<Library>) -> Stage {
-        Stage { run: Run::new(library), journal: Vec::new(), waiting: Vec::new(), clock: 1_000, careful: true }
+        Stage {
+            run: Run::new(library),
+            journal: Vec::new(),
+            waiting: Vec::new(),
+            clock: 1_000,
+            careful: true,
+        }
     }
 
     /// Opens a protocol with inputs given as JSON.
@@ -103,7 +109,8 @@ impl Stage {
 
     pub fn open_with(library: Arc<Library>, protocol: &str, inputs: &str, terms: Terms) -> Stage {
         let mut stage = Stage::new(library);
-        let event = Event::Open { protocol: Name::from(protocol), inputs: fields(inputs), terms, adopt: None };
+        let event =
+            Event::Open { protocol: Name::from(protocol), inputs: fields(inputs), terms, adopt: None };
         let decision = stage.send(event);
         assert_eq!(decision.refusal, None);
         stage
@@ -164,7 +171,9 @@ impl Stage {
     /// The first open action of that name.
     pub fn find(&self, whom: &str) -> Action {
         let found = self.waiting.iter().find(|action| name_of(action) == whom);
-        found.cloned().unwrap_or_else(|| panic!("{whom} is not asked for; open: {:?}, {}", self.asks(), self.describe()))
+        found.cloned().unwrap_or_else(|| {
+            panic!("{whom} is not asked for; open: {:?}, {}", self.asks(), self.describe())
+        })
     }
 
     /// The declared answer of an open action.
@@ -199,7 +208,12 @@ impl Stage {
     }
 
     pub fn reply(&mut self, json: &str) -> Decision {
-        let action = self.waiting.iter().find(|action| action.wanted == Wanted::Question).expect("no question").clone();
+        let action = self
+            .waiting
+            .iter()
+            .find(|action| action.wanted == Wanted::Question)
+            .expect("no question")
+            .clone();
         let (instance, action) = (action.instance, Some(action.id));
         self.send(Event::Reply { instance, action, value: value(json), by: "ann".to_owned() })
     }
@@ -246,7 +260,14 @@ impl Stage {
 
     pub fn describe(&self) -> String {
         let root = self.run.instance(ROOT).unwrap();
-        format!("{} in {} ({:?}) held {:?} end {:?}", root.protocol, root.state, root.standing(), root.held, root.end)
+        format!(
+            "{} in {} ({:?}) held {:?} end {:?}",
+            root.protocol,
+            root.state,
+            root.standing(),
+            root.held,
+            root.end
+        )
     }
 }
 
