@@ -4,6 +4,7 @@
 //! where its block and its ELSE begin. The place inside a state is the number of a statement.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::catalogue::Catalogue;
 use crate::language::check::calls::branch_name;
@@ -94,6 +95,8 @@ pub struct Node {
     pub each: Option<u32>,
     /// What it asks, for steps that ask.
     pub calls: Vec<CallCode>,
+    /// The conditions around it, outermost first, as they are written.
+    pub guards: Arc<Vec<Name>>,
     /// Where it stands in the document.
     pub span: Span,
 }
@@ -109,6 +112,8 @@ pub struct CallCode {
     pub required: Vec<Name>,
     /// The parameter that takes the last result.
     pub piped: Option<Name>,
+    /// How entries name it: `verify.run`, `Task(builder)`, `Run(builder)`, `sh`.
+    pub label: Name,
     /// What it must answer.
     pub answer: Type,
     /// Its name as a branch of PARALLEL.
@@ -137,7 +142,12 @@ impl Program {
             .iter()
             .map(|state| {
                 let mut nodes = Vec::new();
-                lay(&state.body, &Around { up: None, after: None, each: None }, catalogue, &mut nodes);
+                lay(
+                    &state.body,
+                    &Around { guards: Arc::default(), up: None, after: None, each: None },
+                    catalogue,
+                    &mut nodes,
+                );
                 StateCode {
                     name: state.name.name.clone(),
                     params: state
@@ -271,6 +281,7 @@ impl Node {
 }
 
 struct Around {
+    guards: Arc<Vec<Name>>,
     up: Option<u32>,
     after: Option<u32>,
     each: Option<u32>,
@@ -289,6 +300,7 @@ fn lay(block: &Block, around: &Around, catalogue: &Catalogue, nodes: &mut Vec<No
             otherwise: None,
             each: around.each,
             calls: calls(statement, catalogue),
+            guards: around.guards.clone(),
             span: statement.span,
         });
         let (body, otherwise) = inside(statement);
@@ -297,12 +309,31 @@ fn lay(block: &Block, around: &Around, catalogue: &Catalogue, nodes: &mut Vec<No
             nodes[place as usize].body = body.first().map(|first| first.place);
             let after = if is_each { None } else { next };
             let each = if is_each { Some(place) } else { around.each };
-            lay(body, &Around { up: Some(place), after, each }, catalogue, nodes);
+            let guards = guards_inside(&statement.what, &around.guards);
+            lay(body, &Around { guards, up: Some(place), after, each }, catalogue, nodes);
         }
         if let Some(otherwise) = otherwise {
             nodes[place as usize].otherwise = otherwise.first().map(|first| first.place);
-            lay(otherwise, &Around { up: Some(place), after: next, each: around.each }, catalogue, nodes);
+            let guards = around.guards.clone();
+            lay(
+                otherwise,
+                &Around { guards, up: Some(place), after: next, each: around.each },
+                catalogue,
+                nodes,
+            );
         }
+    }
+}
+
+fn guards_inside(what: &What, outer: &Arc<Vec<Name>>) -> Arc<Vec<Name>> {
+    match what {
+        What::If { condition, .. } => {
+            Arc::new(outer.iter().cloned().chain([Name::from(condition.to_string())]).collect())
+        }
+        What::Step { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {
+            outer.clone()
+        }
+        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => outer.clone(),
     }
 }
 
@@ -338,21 +369,25 @@ fn call_code(call: &Call, pipe: bool, index: usize, catalogue: &Catalogue) -> Ca
         args: call.args.clone(),
         required: Vec::new(),
         piped: None,
+        label: Name::from("sh"),
         answer: Type::Any,
         branch: branch_name(call, index),
     };
     let declared = match &call.target {
         Target::Action(action) => {
             code.whom = Whom::Action(action.name.clone());
+            code.label = action.name.clone();
             catalogue.action(&action.name)
         }
         Target::Shell(_) => catalogue.action("sh"),
         Target::Run(protocol) => {
             code.whom = Whom::Run(protocol.name.clone());
+            code.label = Name::from(format!("Run({})", protocol.name));
             return code;
         }
         Target::Task(role) => {
             code.whom = Whom::Task(role.name.clone());
+            code.label = Name::from(format!("Task({})", role.name));
             let form = catalogue.role(&role.name).and_then(|declared| {
                 let word = call.args.iter().find(|(name, _)| declared.selector == Some(&*name.name));
                 let word = word.and_then(|(_, arg)| match arg {
@@ -394,6 +429,7 @@ fn word_code<'a>(words: impl Iterator<Item = &'a Name> + Clone, catalogue: &Cata
         args: Args::new(),
         required: Vec::new(),
         piped: None,
+        label: Name::from("word"),
         answer: Type::record("word", fields),
         branch: Name::from("word"),
     }

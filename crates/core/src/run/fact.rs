@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -217,7 +218,7 @@ pub enum Cause {
         /// Its place.
         place: u32,
         /// The conditions around it.
-        guards: Vec<String>,
+        guards: Arc<Vec<Name>>,
     },
     /// An ELSE that moves.
     Else {

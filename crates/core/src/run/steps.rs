@@ -302,13 +302,7 @@ pub(super) fn answer_name(node: &Node, program: &Program) -> Option<Bind> {
 
 /// How an entry names what is asked.
 pub(super) fn ask_of(code: &CallCode, params: &Fields) -> Ask {
-    let whom = match &code.whom {
-        Whom::Action(name) => name.clone(),
-        Whom::Task(role) => Name::from(format!("Task({role})")),
-        Whom::Run(protocol) => Name::from(format!("Run({protocol})")),
-        Whom::Shell => Name::from("sh"),
-    };
-    Ask { whom, branch: code.branch.clone(), digest: digest(params) }
+    Ask { whom: code.label.clone(), branch: code.branch.clone(), digest: digest(params) }
 }
 
 fn wanted(node: &Node, code: &CallCode) -> Option<Wanted> {

@@ -209,7 +209,7 @@ impl Draft<'_> {
                 params.entry(Name::from("reason")).or_insert_with(|| Value::text(&failure.message));
                 Cause::Else { place: here.place, failure }
             }
-            Some(_) | None => Cause::Goto { place: here.place, guards: guards(here.state, here.place) },
+            Some(_) | None => Cause::Goto { place: here.place, guards: here.node.guards.clone() },
         }
     }
 
@@ -440,20 +440,6 @@ pub(super) fn told(state: &StateCode, mut given: Fields, names: &dyn eval::Names
         .iter()
         .map(|(name, arg)| (name.clone(), given.remove(name).unwrap_or_else(|| default(arg))))
         .collect()
-}
-
-/// The conditions around a statement, outermost first.
-pub(super) fn guards(state: &StateCode, place: u32) -> Vec<String> {
-    let mut guards = Vec::new();
-    let mut at = state.node(place).and_then(|node| node.up);
-    while let Some(node) = at.and_then(|up| state.node(up)) {
-        if let What::If { condition, .. } = &node.what {
-            guards.push(condition.to_string());
-        }
-        at = node.up;
-    }
-    guards.reverse();
-    guards
 }
 
 fn has_exit(state: &StateCode, outer: u32) -> bool {

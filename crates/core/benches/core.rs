@@ -1,0 +1,153 @@
+//! Figures of the core: decisions, loading, replay, the plan graph. All in memory, one thread.
+//!
+//! `cargo bench -p ftl-core` prints times and items per second. The aims stand in CONTRIBUTING.md;
+//! compare runs on one machine only.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::sync::Arc;
+
+use divan::{Bencher, counter::ItemsCount};
+use ftl_core::catalogue::Catalogue;
+use ftl_core::library::{Library, built_in_sources};
+use ftl_core::plan::{Graph, Progress};
+use ftl_core::run::{Entry, Event, Input, Outcome, Run, Terms, Usage};
+use ftl_core::value::Value;
+
+fn main() {
+    divan::main();
+}
+
+/// A coder that is sent back by its tests again and again: the busiest small loop there is.
+const LOOP: &str = "PROTOCOL: busy
+INPUT: story
+TRACK: site
+LIMIT: turns = 1000000 ELSE HOLD
+STATE: SETUP
+  DO: site = worktree.open story={story}
+  GOTO: WORK with feedback=none
+STATE: WORK with feedback
+  PAY: turns
+  DO: Task(coder) step=code story={story} plan={story} feedback={feedback} write={story}
+  GOTO: LOOK
+STATE: LOOK
+  CHECK: tests = tests.run site={site}
+  IF: tests.passed → RETURN complete
+  GOTO: WORK with feedback={tests.summary}";
+
+struct Busy {
+    run: Run,
+    journal: Vec<Entry>,
+    next: Vec<(ftl_core::run::InstanceId, ftl_core::run::ActionId, bool)>,
+    coded: Value,
+    red: Value,
+    at: u64,
+}
+
+impl Busy {
+    fn open() -> Busy {
+        let library = support::library_with(&[("busy", LOOP)]);
+        let mut stage = support::Stage::open_with(library, "busy", r#"{"story":"s"}"#, Terms::default());
+        stage.careful = false;
+        stage.done("worktree.open", "{}");
+        let coded = support::plain(&stage.answer_type(&stage.find("Task(coder)")));
+        stage.done("Task(coder)", "{}");
+        let red = support::with(
+            &support::plain(&stage.answer_type(&stage.find("tests.run"))),
+            &support::fields(r#"{"passed":false,"failed":true,"summary":"2 failed"}"#),
+        );
+        stage.outcome(&stage.find("tests.run"), Outcome::Done(red.clone()));
+        let next = stage.waiting.iter().map(|action| (action.instance, action.id, false)).collect();
+        Busy { run: stage.run, journal: stage.journal, next, coded, red, at: 1 }
+    }
+
+    /// One decision: the open action is answered, and its facts are applied.
+    fn step(&mut self, keep: bool) {
+        let (instance, action, looking) = self.next.pop().unwrap();
+        let value = if looking { self.red.clone() } else { self.coded.clone() };
+        self.at += 1;
+        let event =
+            Event::Outcome { instance, action, outcome: Outcome::Done(value), usage: Some(Usage::new()) };
+        let decision = self.run.decide(&Input { at: self.at, event });
+        for entry in &decision.entries {
+            self.run.apply(entry);
+        }
+        if keep {
+            self.journal.extend(decision.entries);
+        }
+        self.next.extend(decision.start.iter().map(|action| (action.instance, action.id, !looking)));
+    }
+}
+
+/// Aim: 500,000 a second on one core.
+#[divan::bench]
+fn decisions(bencher: Bencher<'_, '_>) {
+    const BATCH: usize = 10_000;
+    bencher.counter(ItemsCount::new(BATCH)).with_inputs(Busy::open).bench_local_refs(|busy| {
+        for _ in 0..BATCH {
+            busy.step(false);
+        }
+    });
+}
+
+/// Aim: under 10 ms for all five together.
+#[divan::bench]
+fn load_and_check_five_documents(bencher: Bencher<'_, '_>) {
+    bencher
+        .counter(ItemsCount::new(5usize))
+        .bench(|| Library::load(built_in_sources(), Catalogue::standard()));
+}
+
+/// Aim: under 300 ms.
+#[divan::bench(sample_count = 10)]
+fn replay_100_000_facts(bencher: Bencher<'_, '_>) {
+    let mut busy = Busy::open();
+    while busy.journal.len() < 100_000 {
+        busy.step(true);
+    }
+    busy.journal.truncate(100_000);
+    let library = busy.run.library().clone();
+    bencher
+        .counter(ItemsCount::new(100_000usize))
+        .bench_local(|| Run::replay(Arc::clone(&library), &busy.journal));
+}
+
+fn tasks(cycle: bool) -> Vec<(String, Vec<String>)> {
+    let mut tasks: Vec<(String, Vec<String>)> = (0u64..100_000)
+        .map(|index| {
+            let parents = (1..=3).filter_map(|step| index.checked_sub(step * (index % 97 + 1)));
+            (index.to_string(), parents.map(|parent| parent.to_string()).collect())
+        })
+        .collect();
+    if cycle {
+        tasks[0].1.push("99999".to_owned());
+    }
+    tasks
+}
+
+/// Aim: under 25 ms.
+#[divan::bench(sample_count = 10)]
+fn ready_set_of_100_000_tasks(bencher: Bencher<'_, '_>) {
+    let tasks = tasks(false);
+    bencher.counter(ItemsCount::new(100_000usize)).bench_local(|| {
+        let graph = Graph::build(&tasks).unwrap();
+        Progress::new(Arc::new(graph)).ready().len()
+    });
+}
+
+/// The same plan with one edge that closes a cycle: refused with its path.
+#[divan::bench(sample_count = 10)]
+fn cycle_in_100_000_tasks(bencher: Bencher<'_, '_>) {
+    let tasks = tasks(true);
+    bencher.counter(ItemsCount::new(100_000usize)).bench_local(|| Graph::build(&tasks).is_err());
+}
+
+/// A yardstick for this machine: hashing 1 MiB.
+#[divan::bench]
+fn yardstick_digest_of_1_mib(bencher: Bencher<'_, '_>) {
+    let text = "x".repeat(1 << 20);
+    bencher.bench(|| ftl_core::library::digest(&text));
+}
