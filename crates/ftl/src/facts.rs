@@ -195,7 +195,7 @@ impl ProblemFact {
             line: place.as_ref().map(|place| place.line),
             column: place.as_ref().map(|place| place.column),
             end_column: place.as_ref().map(|place| place.column + place.width),
-            hint: problem.hint.clone(),
+            hint: crate::problems::hint(problem, sources),
             pasted_at: problem
                 .pasted
                 .and_then(|span| Place::of(sources, span))

@@ -26,6 +26,21 @@ pub(crate) fn count(problems: &[Problem]) -> (usize, usize) {
     (errors, problems.len() - errors)
 }
 
+/// What to do about a problem. Drawings are mended by the path of the document, since not every
+/// document is known by its name.
+pub(crate) fn hint(problem: &Problem, sources: &[Source]) -> Option<String> {
+    match sources.get(problem.span.file as usize) {
+        Some(source) if problem.code == "drawing" => {
+            let quote = if source.path.contains(char::is_whitespace) { "'" } else { "" };
+            let path = &source.path;
+            Some(format!(
+                "`ftl draw {quote}{path}{quote} --write` brings the drawings of a document up to date"
+            ))
+        }
+        Some(_) | None => problem.hint.clone(),
+    }
+}
+
 fn render_group(group: &[Problem], sources: &[Source]) -> String {
     let Some(first) = group.first() else { return String::new() };
     let (style, word) = match first.severity {
@@ -46,8 +61,8 @@ fn render_group(group: &[Problem], sources: &[Source]) -> String {
     if let Some(at) = first.pasted.and_then(|span| Place::of(sources, span)) {
         out.push_str(&format!("{bar} pasted by USE at {}:{}\n", safe(at.path), at.line));
     }
-    if let Some(hint) = &first.hint {
-        out.push_str(&format!("{bar} {} {}\n", paint(paint::HINT, "hint:"), safe(hint)));
+    if let Some(hint) = hint(first, sources) {
+        out.push_str(&format!("{bar} {} {}\n", paint(paint::HINT, "hint:"), safe(&hint)));
     }
     out.push('\n');
     out

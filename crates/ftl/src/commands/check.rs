@@ -8,7 +8,7 @@ use ftl_core::value::Name;
 
 use crate::cli::{Check, Cli};
 use crate::exit::Exit;
-use crate::facts::{self, CheckFacts, GateFact, HoldFact, LoopFact, ProblemFact, ProtocolFacts};
+use crate::facts::{self, CheckFacts, GateFact, HoldFact, LoopFact, PersonFact, ProblemFact, ProtocolFacts};
 use crate::failure::Failure;
 use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
@@ -158,11 +158,11 @@ fn report(facts: &ProtocolFacts, width: usize) -> String {
     row("gates", &gates(facts));
     row("success", &success(facts));
     row("verdicts", &verdicts(facts));
-    for (at, (why, places)) in held(&facts.holds, &facts.path).into_iter().enumerate() {
-        row(if at == 0 { "can hold" } else { "" }, &format!("{why}: {}", places.join(" · ")));
+    for (at, (why, places)) in held(facts).into_iter().enumerate() {
+        row(if at == 0 { "can hold" } else { "" }, &format!("if {why}: {}", places.join(" · ")));
     }
     for (at, (what, places)) in people(facts).into_iter().enumerate() {
-        row(if at == 0 { "people" } else { "" }, &format!("{} {what}", places.join(" · ")));
+        row(if at == 0 { "people" } else { "" }, &format!("{what}: {}", places.join(" · ")));
     }
     row("drawings", &drawings(facts));
     text + "\n"
@@ -182,21 +182,19 @@ fn head(facts: &ProtocolFacts) -> String {
         true => (paint::GOOD, "✓", "sound"),
         false => (paint::ERROR, "✗", "not sound"),
     };
-    let name = paint(paint::STRONG, &facts.name);
-    let size = if facts.readable { format!(", {states}, {edges}") } else { String::new() };
-    format!(
-        "{} {name} {} {}{size}\n",
-        paint(style, mark),
-        paint(style, word),
-        paint(paint::QUIET, format!("({origin})"))
-    )
+    let (mark, word) = (paint(style, mark), paint(style, word));
+    let (name, origin) = (paint(paint::STRONG, &facts.name), paint(paint::QUIET, format!("({origin})")));
+    let size = if facts.readable { format!(": {states}, {edges}") } else { String::new() };
+    format!("{mark} {name} {origin} is {word}{size}\n")
 }
 
 fn runs(facts: &ProtocolFacts) -> String {
     let start = facts.start.as_deref().unwrap_or_default();
-    let last = joined(facts.last());
-    let ends = if last.is_empty() { "no state is final".to_owned() } else { format!("to {last}") };
-    format!("from {start} {ends}")
+    let last: Vec<&str> = facts.last().map(|name| &**name).collect();
+    match last.is_empty() {
+        true => format!("from {start}; no state is final"),
+        false => format!("from {start} to {}", last.join(" or ")),
+    }
 }
 
 fn paths(facts: &ProtocolFacts) -> String {
@@ -211,11 +209,10 @@ fn fact(proven: bool, yes: &str, no: &str) -> String {
 }
 
 fn bounded(one: &LoopFact) -> String {
-    let states = one.states.iter().map(|state| &**state).collect::<Vec<_>>().join(" ⟲ ");
-    let states = if one.states.len() == 1 { format!("{states} ⟲") } else { states };
+    let states = joined(&one.states);
     match one.bounded_by.is_empty() {
-        true => format!("{states} {}", paint(paint::ERROR, "bounded by nothing")),
-        false => format!("{states} bounded by {}", joined(&one.bounded_by)),
+        true => format!("{states}: {}", paint(paint::ERROR, "bounded by nothing")),
+        false => format!("{states}: bounded by {}", joined(&one.bounded_by)),
     }
 }
 
@@ -248,63 +245,58 @@ fn verdicts(facts: &ProtocolFacts) -> String {
     if all.is_empty() { "none".to_owned() } else { all.join("; ") }
 }
 
-/// The places of each reason, one entry a state: `VERIFY:12,14`.
-fn held(holds: &[HoldFact], own: &str) -> Vec<(String, Vec<String>)> {
-    grouped(
-        holds.iter().map(|hold| Spot {
-            state: &hold.state,
-            path: &hold.path,
-            line: hold.line,
-            why: &hold.why,
-        }),
-        own,
-    )
-}
+/// What is said about places, and the places.
+type Said = (String, Vec<String>);
 
-fn people(facts: &ProtocolFacts) -> Vec<(String, Vec<String>)> {
-    let spots = facts.people.iter().map(|one| Spot {
-        state: &one.state,
-        path: &one.path,
-        line: one.line,
-        why: &one.what,
-    });
-    grouped(spots, &facts.path)
-}
-
-/// A place in a state and what is said about it.
-struct Spot<'a> {
-    state: &'a str,
-    path: &'a str,
-    line: usize,
-    why: &'a str,
-}
-
-/// Places by what is said about them, in the order in which that first comes; in each the states
-/// with their lines. Lines of another document carry its name.
-fn grouped<'a>(spots: impl Iterator<Item = Spot<'a>>, own: &str) -> Vec<(String, Vec<String>)> {
-    type States<'a> = Vec<(&'a str, &'a str, Vec<usize>)>;
-    let mut groups: Vec<(&str, States<'_>)> = Vec::new();
-    for spot in spots {
-        let at = groups.iter().position(|(why, _)| *why == spot.why);
-        let at = at.unwrap_or_else(|| {
-            groups.push((spot.why, Vec::new()));
-            groups.len() - 1
-        });
-        let states = &mut groups[at].1;
-        match states.iter_mut().find(|(state, path, _)| (*state, *path) == (spot.state, spot.path)) {
-            Some((_, _, lines)) => lines.push(spot.line),
-            None => states.push((spot.state, spot.path, vec![spot.line])),
+/// Where an instance can be held, by the reason: `VERIFY:12,14`. Where a person is waited for is
+/// said with what the person is asked.
+fn held(facts: &ProtocolFacts) -> Vec<Said> {
+    let mut states: Vec<(&str, String, Vec<usize>)> = Vec::new();
+    for hold in facts.holds.iter().filter(|hold| !waits(facts, hold)) {
+        let place = place(&hold.state, &hold.path, &facts.path);
+        match states.iter_mut().find(|(why, known, _)| *why == hold.why && *known == place) {
+            Some((.., lines)) => lines.push(hold.line),
+            None => states.push((&hold.why, place, vec![hold.line])),
         }
     }
     let lines = |mut lines: Vec<usize>| {
         lines.sort_unstable();
         lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     };
-    let place = |(state, path, at): (&str, &str, Vec<usize>)| match path == own {
-        true => format!("{state}:{}", lines(at)),
-        false => format!("{state}@{}:{}", safe(file_name(path)), lines(at)),
+    grouped(states.into_iter().map(|(why, place, at)| (safe(why), format!("{place}:{}", lines(at)))))
+}
+
+fn waits(facts: &ProtocolFacts, hold: &HoldFact) -> bool {
+    let same = |one: &PersonFact| one.line == hold.line && one.state == hold.state && one.path == hold.path;
+    facts.people.iter().any(same)
+}
+
+/// Where a person is waited for, by the kind of waiting: `planning:187 (plan, redo, next)`.
+fn people(facts: &ProtocolFacts) -> Vec<Said> {
+    let one = |person: &PersonFact| {
+        let place = place(&person.state, &person.path, &facts.path);
+        let (kind, what) = person.what.split_once(": ").unwrap_or((&person.what, ""));
+        let what = if what.is_empty() { String::new() } else { format!(" ({})", safe(what)) };
+        (safe(kind), format!("{place}:{}{what}", person.line))
     };
-    groups.into_iter().map(|(why, states)| (safe(why), states.into_iter().map(place).collect())).collect()
+    grouped(facts.people.iter().map(one))
+}
+
+/// A state; with the name of the document if its lines stand in another one.
+fn place(state: &str, path: &str, own: &str) -> String {
+    if path == own { state.to_owned() } else { format!("{state}@{}", safe(file_name(path))) }
+}
+
+/// The places of each saying, in the order in which it first comes.
+fn grouped(all: impl Iterator<Item = (String, String)>) -> Vec<Said> {
+    let mut groups: Vec<Said> = Vec::new();
+    for (said, place) in all {
+        match groups.iter_mut().find(|(known, _)| *known == said) {
+            Some((_, places)) => places.push(place),
+            None => groups.push((said, vec![place])),
+        }
+    }
+    groups
 }
 
 fn file_name(path: &str) -> &str {

@@ -97,25 +97,20 @@ fn table(catalogue: &Catalogue, width: usize) -> String {
     let mut text = String::new();
     for (kind, title) in kinds {
         let actions = catalogue.actions().filter(|action| action.kind == kind);
-        text.push_str(&section(title, actions.map(|one| (&*one.name, one.about)).collect(), width));
+        let rows: Vec<_> = actions.map(|one| (&*one.name, one.about)).collect();
+        text.push_str(&section(title, &rows, width));
     }
-    text.push_str(&section(
-        "Roles (Task)",
-        catalogue.roles().map(|one| (&*one.name, one.about)).collect(),
-        width,
-    ));
+    let roles: Vec<_> = catalogue.roles().map(|one| (&*one.name, one.about)).collect();
+    text.push_str(&section("Roles (Task)", &roles, width));
     text + "`ftl schema NAME` prints what one takes and answers.\n"
 }
 
-fn section(title: &str, rows: Vec<(&str, &str)>, width: usize) -> String {
-    const NAME: usize = 24;
-    if rows.is_empty() {
-        return String::new();
-    }
+fn section(title: &str, rows: &[(&str, &str)], width: usize) -> String {
+    let widest = rows.iter().map(|(name, _)| paint::columns(name)).max().unwrap_or(0);
     let mut text = format!("{}\n", paint(paint::STRONG, title));
     for (name, about) in rows {
-        let about = paint::wrapped(about.trim(), NAME + 3, NAME + 3, width);
-        text.push_str(&format!("  {} {about}\n", paint::padded(&paint(paint::HINT, name), NAME)));
+        let about = paint::wrapped(about.trim(), widest + 4, widest + 4, width);
+        text.push_str(&format!("  {}  {about}\n", paint::padded(&paint(paint::HINT, name), widest)));
     }
-    text + "\n"
+    if rows.is_empty() { String::new() } else { text + "\n" }
 }
