@@ -39,12 +39,16 @@ pub(crate) fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
+/// What stands between the entries of a row.
+pub(crate) const DOT: &str = " · ";
+
 /// A text whose lines are at most `width` wide, each but the first indented. A word that is wider
-/// stays whole.
+/// stays whole, and no line begins with a dot.
 pub(crate) fn wrapped(text: &str, first: usize, indent: usize, width: usize) -> String {
+    let glued = text.replace(DOT, "\u{a0}· ");
     let mut out = String::new();
     let mut at = first;
-    for (index, word) in text.split(' ').enumerate() {
+    for (index, word) in glued.split(' ').enumerate() {
         let wide = columns(word);
         if index > 0 && at + 1 + wide > width {
             out.push('\n');
@@ -57,7 +61,7 @@ pub(crate) fn wrapped(text: &str, first: usize, indent: usize, width: usize) -> 
         out.push_str(word);
         at += wide;
     }
-    out
+    out.replace('\u{a0}', " ")
 }
 
 /// `1 error`, `2 errors`.
@@ -80,6 +84,7 @@ mod tests {
         let red = paint(ERROR, "dd");
         let text = wrapped(&format!("aa bb {red} eeeeeeeeee f"), 2, 2, 8);
         assert_eq!(strip_str(&text).to_string(), "aa bb\n  dd\n  eeeeeeeeee\n  f");
+        assert_eq!(wrapped("aaaa · bbbb", 0, 0, 6), "aaaa ·\nbbbb");
         assert_eq!(padded(&red, 4).len(), red.len() + 2);
     }
 

@@ -155,14 +155,17 @@ fn report(facts: &ProtocolFacts, width: usize) -> String {
     for (at, one) in facts.loops.iter().enumerate() {
         row(if at == 0 { "loops" } else { "" }, &bounded(one));
     }
+    if facts.loops.is_empty() {
+        row("loops", "none");
+    }
     row("gates", &gates(facts));
     row("success", &success(facts));
     row("verdicts", &verdicts(facts));
     for (at, (why, places)) in held(facts).into_iter().enumerate() {
-        row(if at == 0 { "can hold" } else { "" }, &format!("if {why}: {}", places.join(" · ")));
+        row(if at == 0 { "can hold" } else { "" }, &format!("if {why}: {}", places.join(paint::DOT)));
     }
     for (at, (what, places)) in people(facts).into_iter().enumerate() {
-        row(if at == 0 { "people" } else { "" }, &format!("{what}: {}", places.join(" · ")));
+        row(if at == 0 { "people" } else { "" }, &format!("{what}: {}", places.join(paint::DOT)));
     }
     row("drawings", &drawings(facts));
     text + "\n"

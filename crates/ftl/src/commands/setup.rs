@@ -28,6 +28,9 @@ pub(crate) fn man(name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
         None => root,
         Some(name) => root.find_subcommand(name).cloned().ok_or_else(|| unknown(&root, name))?,
     };
+    // The page has no place of its own for what the help says before the options.
+    let more = command.get_before_help().cloned();
+    let command = if let Some(more) = more { command.long_about(more) } else { command };
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| {
         Failure::new(format!("the manual page cannot be made: {error}"), "please report this")
