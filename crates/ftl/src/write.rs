@@ -5,9 +5,12 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Puts a text in the place of a file: a new file beside it, synced, then renamed. Permissions
-/// stay; a link is followed, and stays a link.
+/// stay; a link is followed, and stays a link. A file that is marked read-only is left alone.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&target).is_ok_and(|before| before.permissions().readonly()) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
+    }
     let beside = beside(&target)?;
     let mut options = OpenOptions::new();
     let file = options.write(true).create_new(true).open(&beside)?;

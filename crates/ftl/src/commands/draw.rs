@@ -116,6 +116,7 @@ fn mend(shelf: &Shelf, protocol: &Protocol, machine: &Machine, out: &Out) -> Res
     let source = shelf.source(protocol);
     let before = &source.text;
     let after = draw::rewrite(before, machine);
+    still_the_same(&path, before)?;
     let changed = save(&path, &after)?;
     let left = differences(&after, machine);
     if out.is_json() {
@@ -129,6 +130,17 @@ fn mend(shelf: &Shelf, protocol: &Protocol, machine: &Machine, out: &Out) -> Res
     }
     out.beside(&by_hand(&source.path, &left));
     Ok(Exit::Error)
+}
+
+/// What somebody saved in the meantime is not written over.
+fn still_the_same(path: &Path, text: &str) -> Result<(), Failure> {
+    match std::fs::read(path) {
+        Ok(now) if now == text.as_bytes() => Ok(()),
+        Ok(_) | Err(_) => {
+            let message = format!("`{}` was changed while it was being read", path.display());
+            Err(Failure::new(message, "nothing was written; try again"))
+        }
+    }
 }
 
 fn own_file(shelf: &Shelf, protocol: &Protocol) -> Result<PathBuf, Failure> {

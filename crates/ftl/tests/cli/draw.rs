@@ -146,6 +146,8 @@ fn writing_keeps_permissions_and_links_and_leaves_nothing_behind() {
     assert!(dir.path(".ftl/protocols/mine.md").is_symlink());
     assert!(dir.read("docs/mine.md").contains("| LOOK | DONE |"));
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o440)).unwrap();
+    dir.ftl(&["draw", "coder", "-o", "docs/mine.md"]).code(1).says(&["docs/mine.md", "read-only", "hint:"]);
     for folder in ["docs", ".ftl/protocols"] {
         assert_eq!(fs::read_dir(dir.path(folder)).unwrap().count(), 1, "{folder}");
     }
