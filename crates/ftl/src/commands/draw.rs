@@ -1,0 +1,209 @@
+//! `ftl draw`: the machine of a protocol, drawn; and the drawings in its document, put right.
+
+use std::path::{Path, PathBuf};
+
+use ftl_core::draw::{self, Difference, DifferenceKind, DrawingKind, Machine};
+use ftl_core::language::problem::{Problem, Severity};
+use ftl_core::library::Protocol;
+use serde_json::json;
+
+use crate::cli::{Cli, Draw, Format};
+use crate::exit::Exit;
+use crate::facts;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::paint::{self, paint, safe};
+use crate::problems;
+use crate::shelf::{Found, Shelf};
+use crate::write;
+
+/// Draws what was asked for, or brings its document up to date.
+pub(crate) fn run(cli: &Cli, asked: &Draw, out: &Out) -> Result<Exit, Failure> {
+    if asked.write && !matches!(asked.format, Format::Mermaid | Format::Table) {
+        let message =
+            format!("--write puts diagrams and tables in order; it writes no {}", asked.format.word());
+        return Err(Failure::usage(message, "leave --format out, or write to a file with --output"));
+    }
+    let (shelf, found) = Shelf::with(cli, std::slice::from_ref(&asked.what))?;
+    let name = match found.into_iter().next() {
+        Some(Found::Protocol(name)) => name,
+        Some(Found::Stray(file)) => return stray(&shelf, file, out),
+        Some(Found::Unreadable(unreadable)) => return Err(unreadable.failure),
+        None => return Err(Failure::usage("nothing was named", "name a protocol or a document")),
+    };
+    for unreadable in &shelf.left_out {
+        out.warning(&unreadable.failure);
+    }
+    let Some(protocol) = shelf.library.get(&name) else {
+        return Err(Failure::new(format!("there is no protocol `{name}`"), "`ftl protocols` lists them"));
+    };
+    if !facts::is_readable(&shelf.library, protocol) {
+        return refuse(&shelf, &protocol.findings.problems, out);
+    }
+    let machine = shelf.library.machine(&name).unwrap_or_default();
+    if asked.write { mend(&shelf, protocol, &machine, out) } else { print(asked, &machine, out) }
+}
+
+/// A document that defines no protocol cannot be drawn; its problems say why.
+fn stray(shelf: &Shelf, file: u32, out: &Out) -> Result<Exit, Failure> {
+    let strays = shelf.library.strays().iter().filter(|(stray, _)| *stray == file);
+    let problems: Vec<Problem> = strays.flat_map(|(_, problems)| problems.iter().cloned()).collect();
+    refuse(shelf, &problems, out)
+}
+
+fn refuse(shelf: &Shelf, problems: &[Problem], out: &Out) -> Result<Exit, Failure> {
+    let sources = shelf.library.sources();
+    out.beside(&problems::render(problems, sources));
+    if out.is_json() {
+        out.json(&json!({ "ok": false, "problems": facts::problems(sources, problems) }))?;
+    }
+    Ok(Exit::Error)
+}
+
+fn print(asked: &Draw, machine: &Machine, out: &Out) -> Result<Exit, Failure> {
+    let text = match asked.format {
+        Format::Mermaid => draw::mermaid(machine),
+        Format::Table => draw::table(machine),
+        Format::Edges => draw::edges(machine),
+        Format::Dot => draw::dot(machine),
+        Format::Svg => draw::svg(machine),
+    };
+    let format = asked.format.word();
+    match asked.output.as_deref().filter(|path| *path != Path::new("-")) {
+        Some(path) => {
+            let changed = save(path, &text)?;
+            let shown = path.display().to_string();
+            if out.is_json() {
+                out.json(
+                    &json!({ "name": machine.name, "format": format, "path": shown, "changed": changed }),
+                )?;
+            } else {
+                out.text(&format!("{}: {}\n", safe(&shown), if changed { "written" } else { UP_TO_DATE }))?;
+            }
+        }
+        None if out.is_json() => {
+            out.json(&json!({ "name": machine.name, "format": format, "text": text }))?;
+        }
+        None => out.bytes(&text)?,
+    }
+    Ok(Exit::Done)
+}
+
+const UP_TO_DATE: &str = "already up to date";
+
+/// Writes a file unless it has that text already.
+fn save(path: &Path, text: &str) -> Result<bool, Failure> {
+    if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
+        return Ok(false);
+    }
+    write::replace(path, text).map_err(|error| {
+        let message = format!("`{}` cannot be written: {error}", path.display());
+        Failure::new(message, "see whether its folder exists and may be written to")
+    })?;
+    Ok(true)
+}
+
+/// Puts the drawings in the document of a protocol right.
+fn mend(shelf: &Shelf, protocol: &Protocol, machine: &Machine, out: &Out) -> Result<Exit, Failure> {
+    let path = own_file(shelf, protocol)?;
+    let other = |problem: &&Problem| problem.severity == Severity::Error && problem.code != "drawing";
+    let others: Vec<Problem> = protocol.findings.problems.iter().filter(other).cloned().collect();
+    if !others.is_empty() {
+        out.beside(&problems::render(&others, shelf.library.sources()));
+        let message = format!("`{}` is not sound, so its drawings are left as they are", protocol.name);
+        return Err(Failure::new(message, "mend what is shown above, then write the drawings"));
+    }
+    let source = shelf.source(protocol);
+    let before = &source.text;
+    let after = draw::rewrite(before, machine);
+    still_the_same(&path, before)?;
+    let changed = save(&path, &after)?;
+    let left = differences(&after, machine);
+    if out.is_json() {
+        let left: Vec<&str> = left.iter().map(|(_, one)| one.message.as_str()).collect();
+        out.json(&json!({ "path": source.path, "changed": changed, "left": left }))?;
+    } else {
+        out.text(&mended(&source.path, changed, &differences(before, machine), left.len()))?;
+    }
+    if left.is_empty() {
+        return Ok(Exit::Done);
+    }
+    out.beside(&by_hand(&source.path, &left));
+    Ok(Exit::Error)
+}
+
+/// What somebody saved in the meantime is not written over.
+fn still_the_same(path: &Path, text: &str) -> Result<(), Failure> {
+    match std::fs::read(path) {
+        Ok(now) if now == text.as_bytes() => Ok(()),
+        Ok(_) | Err(_) => {
+            let message = format!("`{}` was changed while it was being read", path.display());
+            Err(Failure::new(message, "nothing was written; try again"))
+        }
+    }
+}
+
+fn own_file(shelf: &Shelf, protocol: &Protocol) -> Result<PathBuf, Failure> {
+    let path = shelf.path(protocol).map(Path::to_owned);
+    path.ok_or_else(|| {
+        let name = &protocol.name;
+        let message = format!("`{name}` is built in: there is no file to write to");
+        Failure::new(
+            message,
+            format!("pass the path of its document: `ftl draw protocols/{name}.md --write`"),
+        )
+    })
+}
+
+/// How the drawings of a text differ from the machine, each with the kind of its drawing.
+fn differences(text: &str, machine: &Machine) -> Vec<(DrawingKind, Difference)> {
+    let drawings = draw::read(text);
+    let of = |drawing: &draw::Drawing| {
+        let kind = drawing.kind;
+        draw::compare(drawing, machine).into_iter().map(move |one| (kind, one)).collect::<Vec<_>>()
+    };
+    drawings.iter().flat_map(of).collect()
+}
+
+fn mended(path: &str, changed: bool, before: &[(DrawingKind, Difference)], left: usize) -> String {
+    let path = safe(path);
+    if !changed {
+        return if left == 0 { format!("{path}: {UP_TO_DATE}\n") } else { String::new() };
+    }
+    let mut text = format!("{path}: drawings brought up to date\n");
+    for (kind, one) in before {
+        let (style, sign) = match one.kind {
+            DifferenceKind::Missing => (paint::GOOD, "+"),
+            DifferenceKind::Extra => (paint::ERROR, "-"),
+            DifferenceKind::Unreadable => continue,
+        };
+        let edge = paint(style, safe(&format!("{sign} {} → {}", one.from, one.to)));
+        if !matches!(kind, DrawingKind::Steps) {
+            text.push_str(&format!("  {edge}  ({}, line {})\n", word(*kind), one.line));
+        }
+    }
+    text
+}
+
+/// What only a person can put right.
+fn by_hand(path: &str, left: &[(DrawingKind, Difference)]) -> String {
+    let mut text = String::new();
+    for (kind, one) in left {
+        let head = paint(paint::ERROR, "error:");
+        let (path, message) = (safe(path), safe(&one.message));
+        text.push_str(&format!("{head} {path}:{}: {message} ({})\n", one.line, word(*kind)));
+    }
+    let hint = paint(paint::HINT, "hint:");
+    text + &format!(
+        "{hint} these need your hand: a table of Success and Failure, or a line that cannot be read\n"
+    )
+}
+
+fn word(kind: DrawingKind) -> &'static str {
+    match kind {
+        DrawingKind::Mermaid => "diagram",
+        DrawingKind::List => "table",
+        DrawingKind::Matrix => "matrix",
+        DrawingKind::Steps => "table of steps",
+    }
+}

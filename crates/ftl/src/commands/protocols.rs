@@ -1,0 +1,99 @@
+//! `ftl protocols`: every protocol, where it comes from, and whether it is sound.
+
+use ftl_core::language::source::Origin;
+use ftl_core::library::Protocol;
+use serde_json::{Value as Json, json};
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::facts::{self, ProblemFact};
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::paint::{self, paint, safe};
+use crate::problems;
+use crate::shelf::{Shelf, is_built_in};
+
+/// How much of a digest a person needs to see.
+const SHORT_DIGEST: usize = 12;
+
+/// Lists the protocols.
+pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+    let shelf = Shelf::load(cli)?;
+    if out.is_json() {
+        out.json(&as_json(&shelf))?;
+    } else {
+        out.text(&table(&shelf))?;
+    }
+    for unreadable in &shelf.left_out {
+        out.warning(&unreadable.failure);
+    }
+    for (file, _) in shelf.library.strays() {
+        let path = &shelf.library.sources()[*file as usize].path;
+        let message = format!("`{path}` adds no protocol");
+        out.warning(&Failure::new(message, format!("`ftl check {path}` says why")));
+    }
+    Ok(Exit::Done)
+}
+
+fn as_json(shelf: &Shelf) -> Json {
+    let sources = shelf.library.sources();
+    let row = |protocol: &Protocol| {
+        json!({
+            "name": protocol.name,
+            "origin": protocol.origin,
+            "replaces_built_in": replaces(protocol),
+            "states": protocol.states.len(),
+            "edges": protocol.findings.edges.len(),
+            "digest": protocol.digest,
+            "path": shelf.source(protocol).path,
+            "ok": protocol.findings.is_sound(),
+            "errors": problems::count(&protocol.findings.problems).0,
+        })
+    };
+    let rows: Vec<Json> = shelf.library.protocols().map(row).collect();
+    let strays = shelf.library.strays().iter();
+    let mut loose: Vec<ProblemFact> =
+        strays.flat_map(|(_, problems)| facts::problems(sources, problems)).collect();
+    loose.extend(shelf.left_out.iter().map(ProblemFact::unreadable));
+    json!({ "protocols": rows, "problems": loose })
+}
+
+fn replaces(protocol: &Protocol) -> bool {
+    protocol.origin != Origin::BuiltIn && is_built_in(&protocol.name)
+}
+
+fn table(shelf: &Shelf) -> String {
+    let titles = ["NAME", "CHECK", "STATES", "EDGES", "DIGEST", "ORIGIN"];
+    let mut rows = vec![titles.map(|title| paint(paint::QUIET, title)).to_vec()];
+    rows.extend(shelf.library.protocols().map(|protocol| row(shelf, protocol)));
+    let width = |column: usize| rows.iter().map(|row| paint::columns(&row[column])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..titles.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| paint::padded(cell, *width));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn row(shelf: &Shelf, protocol: &Protocol) -> Vec<String> {
+    let (errors, _) = problems::count(&protocol.findings.problems);
+    let check = match errors {
+        0 => paint(paint::GOOD, "ok"),
+        errors => paint(paint::ERROR, paint::count(errors, "error")),
+    };
+    let path = safe(&shelf.source(protocol).path);
+    let origin = match protocol.origin {
+        Origin::BuiltIn => "built-in".to_owned(),
+        Origin::User | Origin::File if replaces(protocol) => format!("user, replaces built-in: {path}"),
+        Origin::User | Origin::File => format!("user: {path}"),
+    };
+    let digest = protocol.digest.get(..SHORT_DIGEST).unwrap_or(&protocol.digest);
+    vec![
+        paint(paint::STRONG, &protocol.name),
+        check,
+        protocol.states.len().to_string(),
+        protocol.findings.edges.len().to_string(),
+        digest.to_owned(),
+        origin,
+    ]
+}
