@@ -76,6 +76,8 @@ pub struct StateCode {
     pub nodes: Vec<Node>,
     /// Changes when any statement of the state changes.
     pub code: Name,
+    /// Where its edges lead.
+    pub targets: Vec<Name>,
 }
 
 /// A statement in its row.
@@ -157,6 +159,12 @@ impl Program {
                         .collect(),
                     nodes,
                     code: code_of(state),
+                    targets: findings
+                        .edges
+                        .iter()
+                        .filter(|edge| edge.from == state.name.name)
+                        .map(|edge| edge.to.clone())
+                        .collect(),
                 }
             })
             .collect();
@@ -215,6 +223,11 @@ impl Program {
     /// Whether the variable is tracked.
     pub fn tracks(&self, name: &str) -> bool {
         self.tracks.iter().any(|(track, _)| &**track == name)
+    }
+
+    /// Whether an edge leads from one state to another.
+    pub fn leads(&self, from: &str, to: &str) -> bool {
+        self.state(from).is_some_and(|state| state.targets.iter().any(|target| &**target == to))
     }
 
     /// The states that an edge leads to from a state, in the order of the states.

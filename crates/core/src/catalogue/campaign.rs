@@ -2,7 +2,6 @@
 
 use super::plan::{Plan, TaskType, Worker};
 use super::spec::Remaining;
-use super::spelled::spelled;
 
 crate::choices! {
     /// How far a task of a campaign has come.
@@ -44,7 +43,7 @@ crate::choices! {
     }
 }
 
-spelled! {
+crate::records! {
     /// A task of a campaign.
     Task {
         /// Its number in the plan.

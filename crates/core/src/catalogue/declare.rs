@@ -94,19 +94,20 @@ pub fn record_type(name: &str, fields: Vec<(&'static str, Field)>) -> Type {
 /// Declares records: Rust structs that the language knows, field by field.
 ///
 /// Every field needs a doc comment; `Option` fields may be left out. Unknown fields of an answer
-/// are ignored when it is read, so that an older program reads a newer answer.
+/// are ignored when it is read, so that an older program reads a newer answer. A field that Rust
+/// cannot spell is written `kind as "type"`.
 #[macro_export]
 macro_rules! records {
-    ($($(#[doc = $about:literal])+ $name:ident { $( #[doc = $field_about:literal] $field:ident : $ty:ty ),* $(,)? })*) => {
+    ($($(#[doc = $about:literal])+ $name:ident { $( #[doc = $field_about:literal] $field:ident $(as $word:literal)? : $ty:ty ),* $(,)? })*) => {
         $(
             $(#[doc = $about])+
             #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-            pub struct $name { $( #[doc = $field_about] pub $field: $ty, )* }
+            pub struct $name { $( #[doc = $field_about] $(#[serde(rename = $word)])? pub $field: $ty, )* }
 
             impl $crate::types::Typed for $name {
                 fn ty() -> $crate::types::Type {
                     $crate::catalogue::declare::record_type(stringify!($name), vec![$(
-                        (stringify!($field), $crate::types::Field {
+                        ($crate::records!(@word $field $($word)?), $crate::types::Field {
                             ty: <$ty as $crate::types::Typed>::ty(),
                             required: <$ty as $crate::types::Typed>::required(),
                             about: $field_about,
@@ -116,6 +117,8 @@ macro_rules! records {
             }
         )*
     };
+    (@word $field:ident) => { stringify!($field) };
+    (@word $field:ident $word:literal) => { $word };
 }
 
 /// Declares closed sets of words: Rust enums whose variants are spelled as in the protocols.

@@ -15,7 +15,6 @@ pub mod scalars;
 mod schema;
 pub mod shell;
 pub mod spec;
-mod spelled;
 #[cfg(test)]
 mod tests;
 pub mod words;

@@ -3,7 +3,6 @@
 //! A value of these types has been read and validated; text that is not a plan yet stays text.
 
 use super::scalars::Depends;
-use super::spelled::spelled;
 use crate::value::Value;
 
 crate::choices! {
@@ -54,7 +53,7 @@ crate::records! {
     }
 }
 
-spelled! {
+crate::records! {
     /// One task of a plan.
     PlanTask {
         /// Its number: three digits, unique in the plan.

@@ -1,7 +1,6 @@
 //! The shape of a workspace: what a builder's brief says once it has been parsed.
 
 use super::plan::{Idioms, TaskType};
-use super::spelled::spelled;
 
 crate::choices! {
     /// How far a workspace has come.
@@ -133,7 +132,7 @@ crate::records! {
     }
 }
 
-spelled! {
+crate::records! {
     /// A failure as a workspace carries it.
     KnownFailure {
         /// Its name in memory.

@@ -198,8 +198,7 @@ impl Draft<'_> {
 
     fn declared(&self, id: InstanceId, to: &str) -> Taken {
         let (Some(instance), Some(program)) = (self.get(id), self.program(id)) else { return Err(gone(id)) };
-        let edge = (instance.state.clone(), Name::from(to));
-        if program.edges.contains(&edge) {
+        if program.leads(&instance.state, to) {
             return Ok(());
         }
         let targets: Vec<&str> = program.targets(&instance.state).map(|name| &**name).collect();

@@ -322,7 +322,10 @@ fn wanted(node: &Node, code: &CallCode) -> Option<Wanted> {
 
 /// The digest of parameters, as short as is safe.
 pub(super) fn digest(params: &Fields) -> Name {
-    let text = serde_json::to_vec(params).unwrap_or_default();
+    let mut text = Vec::with_capacity(256);
+    if serde_json::to_writer(&mut text, params).is_err() {
+        text.clear();
+    }
     let hash = Sha256::digest(&text);
     let mut hex = String::with_capacity(32);
     for byte in hash.iter().take(16) {

@@ -141,9 +141,13 @@ impl Draft<'_> {
 
     /// Named values as this line of work sees them.
     pub(super) fn fields(&self, here: &Here<'_>, args: &Args) -> Fields {
-        args.iter()
-            .map(|(name, arg)| (name.name.clone(), self.value(here, |names| eval::arg(arg, names))))
-            .collect()
+        let mut fields = Fields::new();
+        let Some(instance) = self.get(here.id) else { return fields };
+        let names = instance.names(here.thread);
+        for (name, arg) in args {
+            fields.insert(name.name.clone(), eval::arg(arg, &names));
+        }
+        fields
     }
 
     fn emit(&mut self, here: &Here<'_>, emit: &Emit) -> Flow {
@@ -434,12 +438,13 @@ impl Draft<'_> {
 
 /// What a state is told: what is given, else its defaults, else `none`.
 pub(super) fn told(state: &StateCode, mut given: Fields, names: &dyn eval::Names) -> Fields {
-    let default = |arg: &Option<Arg>| arg.as_ref().map_or(Value::None, |arg| eval::arg(arg, names));
-    state
-        .params
-        .iter()
-        .map(|(name, arg)| (name.clone(), given.remove(name).unwrap_or_else(|| default(arg))))
-        .collect()
+    let mut params = Fields::new();
+    for (name, default) in &state.params {
+        let value = given.remove(name);
+        let default = || default.as_ref().map_or(Value::None, |arg| eval::arg(arg, names));
+        params.insert(name.clone(), value.unwrap_or_else(default));
+    }
+    params
 }
 
 fn has_exit(state: &StateCode, outer: u32) -> bool {

@@ -3,7 +3,7 @@
 //! One walk finds the types, the bindings, the ways out, the payments and the gates of a state.
 //! It visits each statement once, with all environments that can reach it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::env::{Env, Local, bounded};
 use super::tables::{Pasted, Tables};
@@ -95,8 +95,8 @@ pub struct Walk<'a> {
     pub(super) problems: Vec<Problem>,
     pub(super) facts: StateFacts,
     pub(super) used: BTreeSet<Name>,
-    pasted_at: Option<Span>,
-    in_each: bool,
+    pub(super) pasted_at: Option<Span>,
+    pub(super) in_each: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn block(&mut self, block: &Block, mut envs: Vec<Env>) -> Vec<Env> {
+    pub(super) fn block(&mut self, block: &Block, mut envs: Vec<Env>) -> Vec<Env> {
         for statement in block {
             self.pasted_at = statement.pasted;
             if envs.is_empty() {
@@ -302,7 +302,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The LIMIT of a meter; one that is not declared is said.
-    fn limit(&mut self, meter: &Ident) -> Option<&'a Limit> {
+    pub(super) fn limit(&mut self, meter: &Ident) -> Option<&'a Limit> {
         self.used.insert(meter.name.clone());
         let limits = &self.pasted.document.limits;
         let found = limits.iter().find(|limit| limit.meter.name == meter.name);
@@ -537,212 +537,6 @@ impl<'a> Walk<'a> {
             });
         }
     }
-
-    fn step_types(&mut self, statement: &Statement, step: &Step, env: &mut Env) {
-        match step {
-            Step::Do { bind, pipe, call, paying } => {
-                let answer = self.call(call, "DO", *pipe, env);
-                if let Some(paying) = paying {
-                    self.paying(paying, call, env);
-                }
-                self.bind(
-                    bind.as_ref(),
-                    Local { ty: answer.clone(), gate: None, seen: false, words: Vec::new() },
-                    env,
-                );
-                env.last = Some(answer);
-            }
-            Step::Parallel { bind, args, calls } => self.parallel(bind.as_ref(), args, calls, env),
-            Step::ForEach { bind, item, list, by, body, .. } => {
-                self.for_each(statement, bind.as_ref(), item, (list, by.as_ref()), body, env);
-            }
-            Step::Check { bind, pipe, call } => {
-                let answer = self.call(call, "CHECK", *pipe, env);
-                let gate = self.gate_name(call);
-                self.bind(Some(bind), Local { ty: answer.clone(), gate, seen: true, words: Vec::new() }, env);
-                env.last = Some(answer);
-            }
-            Step::WaitFor { bind, call } => {
-                let ty = self.call(call, "WAIT", false, env);
-                self.bind(bind.as_ref(), Local { ty, gate: None, seen: false, words: Vec::new() }, env);
-            }
-            Step::WaitWords { bind, words } => self.wait_words(statement, bind.as_ref(), words, env),
-            Step::Ask { bind, question, args } => self.ask(statement, bind, question, args, env),
-            Step::Pay { meter, per } => self.pay(statement, meter, per.as_ref(), env),
-        }
-    }
-
-    /// Gives a name to an answer: a local, or the tracked variable of that name.
-    pub(super) fn bind(&mut self, bind: Option<&Ident>, local: Local, env: &mut Env) {
-        let Some(bind) = bind else { return };
-        let name = &bind.name;
-        let document = &self.pasted.document;
-        let taken = document.inputs.iter().any(|input| input.name.name == *name)
-            || document.limits.iter().any(|limit| limit.meter.name == *name)
-            || self.state.params.iter().any(|param| param.name.name == *name);
-        if taken {
-            let message =
-                format!("`{name}` is already an input, a meter or a parameter, and cannot be changed");
-            self.say(
-                Problem::error("double-name", bind.span, message).hint("choose another name for the answer"),
-            );
-        }
-        if document.tracks.iter().any(|track| track.name.name == *name) {
-            self.used.insert(name.clone());
-            self.learnt.track(name, &local.ty);
-        }
-        env.bind(name, local);
-    }
-
-    fn for_each(
-        &mut self,
-        statement: &Statement,
-        bind: Option<&Ident>,
-        item: &Ident,
-        (list, by): (&Expr, Option<&Expr>),
-        body: &Block,
-        env: &mut Env,
-    ) {
-        let of = match self.expr_type(list, env) {
-            Type::List(of) => (*of).clone(),
-            Type::Unknown | Type::Any => Type::Any,
-            other => {
-                self.say(Problem::error(
-                    "type",
-                    list.span,
-                    format!("FOR EACH wants a list, this is {other}"),
-                ));
-                Type::Any
-            }
-        };
-        if self.in_each {
-            self.say(Problem::error("each-in-each", statement.span, "FOR EACH cannot stand inside FOR EACH"));
-        }
-        let mut inner = env.clone();
-        self.bind(Some(item), Local { ty: of, gate: None, seen: false, words: Vec::new() }, &mut inner);
-        if let Some(by) = by {
-            self.expr_type(by, &inner);
-        }
-        let outer = std::mem::replace(&mut self.in_each, true);
-        self.block(body, vec![inner]);
-        self.in_each = outer;
-        self.pasted_at = statement.pasted;
-        if block_writes(body) {
-            env.wrote();
-        }
-        let batch = Local { ty: super::calls::batch_type(), gate: None, seen: false, words: Vec::new() };
-        self.bind(bind, batch, env);
-        env.last = Some(super::calls::batch_type());
-    }
-
-    fn wait_words(&mut self, statement: &Statement, bind: Option<&Ident>, words: &[Ident], env: &mut Env) {
-        if self.in_each {
-            self.say(Problem::error(
-                "wait-in-each",
-                statement.span,
-                "no WAIT for words may stand inside FOR EACH",
-            ));
-        }
-        let mut fields: BTreeMap<Name, Type> =
-            [("by", Type::Text), ("reason", Type::Text)].map(|(name, ty)| (Name::from(name), ty)).into();
-        for word in words {
-            fields.insert(word.name.clone(), Type::Bool);
-            if let Some(known) = self.world.catalogue.word(&word.name) {
-                fields.extend(known.options.iter().map(|(name, field)| (name.clone(), field.ty.clone())));
-            }
-        }
-        let names: Vec<Name> = words.iter().map(|word| word.name.clone()).collect();
-        self.people(statement, format!("waits for a word: {}", names.join(", ")));
-        let ty = Type::record("word", fields);
-        self.bind(bind, Local { ty, gate: None, seen: false, words: names }, env);
-        env.waited = true;
-    }
-
-    fn ask(&mut self, statement: &Statement, bind: &Ident, question: &Arg, args: &Args, env: &mut Env) {
-        self.arg_type(question, env);
-        self.args_types(args, env);
-        let choices = args.iter().find(|(name, _)| &*name.name == "choices");
-        let ty = match choices.map(|(_, arg)| arg) {
-            Some(Arg::Words(words)) => Type::choice(words.iter().map(|word| &word.name)),
-            Some(_) | None => Type::Text,
-        };
-        self.people(statement, format!("asks a person: {question}"));
-        self.bind(Some(bind), Local { ty, gate: None, seen: true, words: Vec::new() }, env);
-    }
-
-    fn people(&mut self, statement: &Statement, what: String) {
-        if !self.facts.people.iter().any(|(span, _)| *span == statement.span) {
-            self.facts.people.push((statement.span, what));
-        }
-    }
-
-    fn pay(&mut self, statement: &Statement, meter: &Ident, per: Option<&(Ident, Expr)>, env: &mut Env) {
-        let limit = self.limit(meter);
-        if let Some((_, keys)) = per
-            && !matches!(self.expr_type(keys, env), Type::List(_) | Type::Unknown | Type::Any)
-        {
-            self.say(Problem::error("type", keys.span, "PER … IN wants a list of keys"));
-        }
-        match limit {
-            Some(limit) if limit.per.is_some() && per.is_none() => {
-                let message = format!("`{}` has one counter for each key", meter.name);
-                self.say(
-                    Problem::error("per", statement.span, message)
-                        .hint(format!("write `PAY: {} PER … IN …`", meter.name)),
-                );
-            }
-            Some(limit) if limit.per.is_none() && per.is_some() => {
-                let message = format!("`{}` has a single counter", meter.name);
-                self.say(Problem::error("per", statement.span, message).hint("declare its LIMIT with PER"));
-            }
-            Some(_) | None => {}
-        }
-        env.paid.insert(meter.name.clone());
-        env.forget(&meter.name);
-    }
-
-    fn paying(&mut self, paying: &Paying, call: &crate::language::syntax::Call, env: &mut Env) {
-        let limit = self.limit(&paying.meter);
-        if limit.is_some_and(|limit| limit.per.is_some()) {
-            let message =
-                format!("`{}` has one counter for each key and cannot pay for tool calls", paying.meter.name);
-            self.say(Problem::error("per", paying.meter.span, message));
-        }
-        if !matches!(call.target, crate::language::syntax::Target::Task(_)) {
-            self.say(Problem::error(
-                "paying",
-                paying.meter.span,
-                "PAYING counts the tool calls of an agent: only a Task has them",
-            ));
-        }
-        env.forget(&paying.meter.name);
-    }
-
-    pub(super) fn number(&mut self, expr: &Expr, env: &Env, what: &str) {
-        let ty = self.expr_type(expr, env);
-        if !matches!(ty, Type::Number | Type::Duration | Type::Unknown | Type::Any) {
-            self.say(Problem::error("type", expr.span, format!("{what} is a number, this is {ty}")));
-        }
-    }
-}
-
-/// Whether any Task of a block may write.
-fn block_writes(block: &Block) -> bool {
-    block.iter().any(|statement| match &statement.what {
-        What::Step { step, otherwise } => {
-            let inner = match step {
-                Step::Do { call, .. } => super::calls::writes(call),
-                Step::Parallel { calls, .. } => calls.iter().any(super::calls::writes),
-                Step::ForEach { body, .. } => block_writes(body),
-                Step::Check { .. } | Step::WaitFor { .. } | Step::WaitWords { .. } => false,
-                Step::Ask { .. } | Step::Pay { .. } => false,
-            };
-            inner || otherwise.as_ref().is_some_and(block_writes)
-        }
-        What::If { body, .. } => block_writes(body),
-        What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
-        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
-    })
 }
 
 fn with_failure(mut env: Env) -> Env {
