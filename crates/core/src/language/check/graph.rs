@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::env::literal;
 use super::tables::Pasted;
 use super::walk::{Leads, StateFacts, Way};
 use super::{Findings, whole};
 use crate::language::problem::Problem;
 use crate::language::source::Span;
-use crate::language::syntax::{Block, Exit, Gate, Limit, Paying, Step, What};
+use crate::language::syntax::{Block, Compare, Exit, Expr, ExprKind, Gate, Limit, Paying, Step, What};
 use crate::value::Name;
 
 /// An edge of a protocol, with what is sure about every path that takes it.
@@ -65,11 +66,7 @@ pub fn edges(pasted: &Pasted, facts: &BTreeMap<Name, StateFacts>) -> Vec<Edge> {
         collect(&state.body, &pasted.document.limits, &mut Vec::new(), &mut found);
         for one in found.into_iter().filter(|one| pasted.state(&one.to).is_some()) {
             match edges.iter_mut().find(|edge| edge.from == *from && edge.to == one.to) {
-                Some(edge) if !one.label.is_empty() && edge.label != one.label && !edge.label.is_empty() => {
-                    edge.label = format!("{}; {}", edge.label, one.label);
-                }
-                Some(edge) if edge.label.is_empty() => edge.label = one.label,
-                Some(_) => {}
+                Some(edge) => edge.label = both(&edge.label, &one.label),
                 None => edges.push(edge(from, &one, facts.get(from))),
             }
         }
@@ -103,20 +100,51 @@ fn edge(from: &Name, found: &Found, facts: Option<&StateFacts>) -> Edge {
 struct Found {
     to: Name,
     label: String,
+    /// Whether it stands under an IF.
+    guarded: bool,
     span: Span,
+}
+
+/// Two causes of one edge: without a condition it is simply taken.
+fn both(one: &str, two: &str) -> String {
+    if one.is_empty() || two.is_empty() {
+        return String::new();
+    }
+    if one.split("; ").any(|part| part == two) { one.to_owned() } else { format!("{one}; {two}") }
+}
+
+/// A condition in as few words as a drawing has room for.
+fn short(condition: &Expr) -> String {
+    match &*condition.kind {
+        ExprKind::Compare(Compare::Same, _, word) => {
+            literal(word).map_or_else(|| condition.to_string(), |word| word.to_string())
+        }
+        ExprKind::Or(parts) => parts.iter().map(short).collect::<Vec<_>>().join(" or "),
+        ExprKind::And(parts) => parts.iter().map(short).collect::<Vec<_>>().join(" and "),
+        ExprKind::Not(inner) => format!("not {}", short(inner)),
+        ExprKind::Compare(..) | ExprKind::Empty(..) | ExprKind::Path(_) | ExprKind::Number(_) => {
+            condition.to_string()
+        }
+        ExprKind::Duration(_) | ExprKind::Text(_) | ExprKind::Bool(_) | ExprKind::None => {
+            condition.to_string()
+        }
+        ExprKind::Function(..) => condition.to_string(),
+    }
 }
 
 /// Every GOTO, every ELSE that moves, every payment that its LIMIT answers.
 fn collect(block: &Block, limits: &[Limit], guards: &mut Vec<String>, found: &mut Vec<Found>) {
+    let before = found.len();
     for statement in block {
         match &statement.what {
-            What::Exit(Exit::Goto { target, by_else, .. }) => {
-                let label =
-                    if *by_else && guards.is_empty() { "could not".to_owned() } else { guards.join(" AND ") };
-                found.push(Found { to: target.name.clone(), label, span: statement.span });
+            What::Exit(Exit::Goto { target, .. }) => {
+                let last = guards.is_empty() && found[before..].iter().any(|one| one.guarded);
+                let label = if last { "otherwise".to_owned() } else { guards.join(" and ") };
+                let guarded = !guards.is_empty();
+                found.push(Found { to: target.name.clone(), label, guarded, span: statement.span });
             }
             What::If { condition, body } => {
-                guards.push(condition.to_string());
+                guards.push(short(condition));
                 collect(body, limits, guards, found);
                 guards.pop();
             }
@@ -126,9 +154,11 @@ fn collect(block: &Block, limits: &[Limit], guards: &mut Vec<String>, found: &mu
                 }
                 match otherwise {
                     Some(block) => {
-                        guards.push(could_not(step));
+                        let outer = std::mem::replace(guards, vec![could_not(step)]);
+                        let first = found.len();
                         collect(block, limits, guards, found);
-                        guards.pop();
+                        found[first..].iter_mut().for_each(|one| one.guarded = false);
+                        *guards = outer;
                     }
                     None => found.extend(by_limit(step, limits, statement.span)),
                 }
@@ -157,7 +187,7 @@ fn by_limit(step: &Step, limits: &[Limit], span: Span) -> Option<Found> {
     };
     let limit = limits.iter().find(|limit| limit.meter.name == meter.name)?;
     let target = limit.target.as_ref()?;
-    Some(Found { to: target.name.clone(), label: format!("{} spent", meter.name), span })
+    Some(Found { to: target.name.clone(), label: format!("{} spent", meter.name), guarded: false, span })
 }
 
 fn last_states(pasted: &Pasted, facts: &BTreeMap<Name, StateFacts>) -> BTreeSet<Name> {
