@@ -5,6 +5,8 @@
 //! the same. `FTL_FUZZ_CASES` sets how many documents are tried. What once went wrong stands below
 //! as a case of its own, for ever.
 
+#![allow(clippy::panic, reason = "a test fails by panicking")]
+
 use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::Catalogue;
@@ -15,7 +17,7 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof};
 use proptest::test_runner::{TestCaseError, TestRunner};
 
 /// How many documents are tried unless `FTL_FUZZ_CASES` says otherwise.
-const CASES: u32 = 100;
+const CASES: u32 = 64;
 /// How long one load of the whole library may take, without optimization and on a busy machine.
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -110,6 +112,67 @@ fn any_text_loads() {
     });
     if let Err(failure) = outcome {
         panic!("{failure}");
+    }
+}
+
+/// What made loading overflow its stack, or take minutes or gigabytes, before it had a limit.
+#[test]
+fn documents_made_to_exhaust_load() {
+    let each = |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<String>();
+    let doubling = |pattern: &dyn Fn(usize) -> String, last: &str| {
+        format!("{}PATTERN: P6 with a\n  {last}\nSTATE: A\n  USE: P0 with a={{b}}\n", each(6, pattern))
+    };
+    let programs = [
+        format!("INPUT: a = true\nSTATE: A\n  {}RETURN blocked", "IF: a → ".repeat(300)),
+        format!("STATE: A\n  {}PROCEED", "DO: sh \"x\" ELSE ".repeat(200)),
+        format!("STATE: A\n  IF: {}a{} → STAY", "(".repeat(1500), ")".repeat(1500)),
+        format!("STATE: A\n  IF: {}a → STAY", "NOT ".repeat(1000)),
+        each(5000, &|at| format!("STATE: S{at}\n  GOTO: S{}\n", at + 1)),
+        each(250, &|at| format!("STATE: S{at}\n  GOTO: S{}\n", (at + 1) % 250)),
+        doubling(
+            &|at| format!("PATTERN: P{at} with a\n  USE: P{} with a=\"{}\"\n", at + 1, "{a}".repeat(200)),
+            "EMIT: \"{a}\"",
+        ),
+        doubling(
+            &|at| format!("PATTERN: P{at} with a\n  USE: P{} with a={{{}a}}\n", at + 1, "a AND ".repeat(120)),
+            "IF: a → EMIT: \"x\"",
+        ),
+        format!(
+            "{}STATE: A\n{}",
+            each(40, &|at| format!("INPUT: a{at} = true\n")),
+            each(40, &|at| format!("  DO: b{at} = sh \"x\"\n  IF: a{at} → EMIT: \"x\"\n")),
+        ),
+        format!(
+            "INPUT: a = 1\nSTATE: A\n  IF: a == 0{} → STAY",
+            each(200, &|at| format!(" OR a == {at} AND a > 1"))
+        ),
+        format!("STATE: A\n  DO: c = Run(x)\n  RETURN: complete{}", each(300, &|at| format!(" f{at}={{c}}"))),
+        format!("STATE: A\n  EMIT: X{}", each(5000, &|at| format!(" a{at}=1"))),
+        format!("{}STATE: A\n  RETURN: complete", each(5000, &|at| format!("LIMIT: m{at} = 1 ELSE HOLD\n"))),
+        format!("STATE: A with p{}\n  RETURN: complete", each(5000, &|at| format!(", p{at}"))),
+        format!("STATE: A\n{}", "  EMIT: \"{nothing}\"\n".repeat(10_001)),
+        format!("STATE: A\n  RETURN: complete\n```\n\n{}\n\n```text", ">".repeat(50_000)),
+        format!("STATE: A\n  RETURN: complete\n```\n\n|From|To|\n|-|-|\n{}\n```text", "|A|A|\n".repeat(5000)),
+    ];
+    for (at, program) in programs.iter().enumerate() {
+        let text = format!("```protocol\nPROTOCOL: x\n{program}\n```\n");
+        let outcome = prove(&[Source::new("x.md", Origin::File, text)]);
+        assert_eq!(outcome, Ok(()), "the program {at}");
+    }
+}
+
+/// What once made loading panic.
+#[test]
+fn documents_that_once_failed_load() {
+    for program in [
+        "INPUT: a = 5x中",
+        "  INCREMENT: 1o𐵅]",
+        "INPUT: a = 1.2345ß",
+        "STATE: A\n  DO: sh \"5x中\" timeout=5x中",
+    ] {
+        let text = format!("```protocol\nPROTOCOL: x\n{program}\n```\n");
+        let outcome = prove(&[Source::new("x.md", Origin::File, text)]);
+        assert_eq!(outcome, Ok(()), "{program}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! The users' reference keeps step with the language: its examples are sound, and it names every
 //! verb, header word, error code and limit that the sources know.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
