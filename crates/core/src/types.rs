@@ -221,11 +221,10 @@ fn join_records(one: &Record, two: &Record) -> Record {
         };
         fields.insert(name.clone(), joined);
     }
-    let name = if one.name == two.name {
-        one.name.clone()
-    } else {
-        Name::from(format!("{} or {}", one.name, two.name))
-    };
+    let mut names: Vec<&str> = one.name.split(" or ").chain(two.name.split(" or ")).collect();
+    names.sort_unstable();
+    names.dedup();
+    let name = Name::from(names.join(" or "));
     for (name, field) in fields.iter_mut() {
         field.required &= one.fields.contains_key(name) && two.fields.contains_key(name);
     }

@@ -14,8 +14,16 @@ use cursor::Cursor;
 
 /// How deep blocks may nest.
 pub const MAX_BLOCK_DEPTH: usize = 16;
+/// How deep statements may nest, on lines of their own and on one line together.
+pub const MAX_STATEMENT_DEPTH: usize = 24;
 /// How deep expressions may nest.
 pub const MAX_EXPRESSION_DEPTH: usize = 32;
+/// How long a line of program may be.
+pub const MAX_LINE_BYTES: usize = 4096;
+/// How many states a protocol may have.
+pub const MAX_STATES: usize = 256;
+/// How many inputs, meters and variables a protocol may have, all together.
+pub const MAX_DECLARATIONS: usize = 256;
 /// How many errors of one document are kept.
 pub const MAX_PROBLEMS: usize = 200;
 
@@ -86,7 +94,7 @@ const VERBS: &[&str] = &[
 
 /// Reads a document; the problems are all that reading alone can find.
 pub fn parse(file: u32, source: &Source) -> (Document, Vec<Problem>) {
-    let mut parser = Parser { file, problems: Vec::new() };
+    let mut parser = Parser { file, problems: Vec::new(), depth: 0 };
     let mut document = Document::default();
     let start = Span { file, start: 0, end: 0 };
     if source.text.len() > MAX_DOCUMENT_BYTES {
@@ -105,9 +113,10 @@ pub fn parse(file: u32, source: &Source) -> (Document, Vec<Problem>) {
     for node in &tree {
         if let Err(problem) = parser.header(node, &mut document) {
             document.broken = true;
-            parser.problems.push(problem);
+            parser.problems.extend((!node.bad).then_some(problem));
         }
     }
+    parser.sizes(&mut document, start);
     document.broken |= !parser.problems.is_empty();
     if document.name.is_none() && !document.broken {
         parser.problems.push(
@@ -123,6 +132,8 @@ pub fn parse(file: u32, source: &Source) -> (Document, Vec<Problem>) {
 struct Node {
     tokens: Vec<Placed>,
     span: Span,
+    /// Whether something of the line means nothing, which was said; what follows from it is not.
+    bad: bool,
     below: Vec<Node>,
 }
 
@@ -139,6 +150,8 @@ impl Node {
 struct Parser {
     file: u32,
     problems: Vec<Problem>,
+    /// How many statements enclose the one that is read.
+    depth: usize,
 }
 
 type Read<T> = Result<T, Problem>;
@@ -149,7 +162,15 @@ impl Parser {
         let mut roots = Vec::new();
         let mut open: Vec<(usize, Node)> = Vec::new();
         for line in lines {
+            if line.text.len() > MAX_LINE_BYTES {
+                let start = Span { file: self.file, start: line.start as u32, end: line.start as u32 };
+                let message = format!("this line is longer than {MAX_LINE_BYTES} bytes");
+                self.problems.push(Problem::error("too-large", start, message));
+                continue;
+            }
+            let before = self.problems.len();
             let tokens = tokens::read(self.file, *line, &mut self.problems);
+            let bad = self.problems.len() > before;
             let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { continue };
             let span = first.span.to(last.span);
             let indent = self.indent(line, span);
@@ -175,12 +196,29 @@ impl Parser {
                 ));
                 continue;
             }
-            open.push((indent, Node { tokens, span, below: Vec::new() }));
+            open.push((indent, Node { tokens, span, bad, below: Vec::new() }));
         }
         while !open.is_empty() {
             close(&mut open, &mut roots);
         }
         roots
+    }
+
+    /// A machine that nobody can read is not worth proving.
+    fn sizes(&mut self, document: &mut Document, start: Span) {
+        if let Some(extra) = document.states.get(MAX_STATES) {
+            let message = format!("a protocol may have {MAX_STATES} states");
+            self.problems.push(Problem::error("too-large", extra.name.span, message));
+            document.states.truncate(MAX_STATES);
+        }
+        if document.inputs.len() + document.limits.len() + document.tracks.len() > MAX_DECLARATIONS {
+            let message = format!("a protocol may have {MAX_DECLARATIONS} inputs, meters and variables");
+            self.problems.push(Problem::error("too-large", start, message));
+            document.inputs.clear();
+            document.limits.clear();
+            document.tracks.clear();
+            document.states.clear();
+        }
     }
 
     fn indent(&mut self, line: &Line<'_>, span: Span) -> usize {
@@ -298,9 +336,9 @@ impl Parser {
             let mut line = Cursor::new(self.file, node);
             let read = self.clause(&mut line, node, document).and_then(|clause| line.end().map(|()| clause));
             match read {
-                Ok(clause) => block.extend(clause),
-                Err(problem) => {
-                    self.problems.push(problem);
+                Ok(clause) if !node.bad => block.extend(clause),
+                read => {
+                    self.problems.extend(read.err().filter(|_| !node.bad));
                     document.broken = true;
                     block.push(Statement { what: What::Broken, span: node.span, pasted: None, place: 0 });
                     self.look_below(node, document);
@@ -329,6 +367,22 @@ impl Parser {
     }
 
     fn statement(&mut self, line: &mut Cursor<'_>, node: &Node, document: &mut Document) -> Read<Statement> {
+        if self.depth >= MAX_STATEMENT_DEPTH {
+            let message = format!("statements may nest {MAX_STATEMENT_DEPTH} deep");
+            return Err(Problem::error("too-deep", line.here(), message));
+        }
+        self.depth += 1;
+        let read = self.one_statement(line, node, document);
+        self.depth -= 1;
+        read
+    }
+
+    fn one_statement(
+        &mut self,
+        line: &mut Cursor<'_>,
+        node: &Node,
+        document: &mut Document,
+    ) -> Read<Statement> {
         let start = line.here();
         let verb = line.ident("a verb such as `DO:`")?;
         if !VERBS.contains(&&*verb.name) {

@@ -18,13 +18,17 @@ use crate::value::Name;
 pub const MAX_PASTE_DEPTH: usize = 8;
 /// How many statements a protocol may have after pasting.
 pub const MAX_STATEMENTS: usize = 10_000;
+/// How many statements a state may have after pasting.
+pub const MAX_STATE_STATEMENTS: usize = 200;
+/// How many pieces of text and expressions all parameters of patterns may become.
+pub const MAX_PASTED_PARTS: usize = 100_000;
 
 /// The documents that patterns may come from, by protocol name.
 pub type Shelf<'a> = BTreeMap<Name, &'a Document>;
 
 /// The states of a document with every pattern in place, and what went wrong.
 pub fn paste(document: &Document, shelf: &Shelf<'_>) -> (Vec<State>, Vec<Problem>) {
-    let mut paster = Paster { shelf, problems: Vec::new(), statements: 0, full: false };
+    let mut paster = Paster { shelf, problems: Vec::new(), statements: 0, parts: 0, full: false };
     let nothing = BTreeMap::new();
     let states = document
         .states
@@ -32,7 +36,15 @@ pub fn paste(document: &Document, shelf: &Shelf<'_>) -> (Vec<State>, Vec<Problem
         .map(|state| {
             let scope = Scope { document, values: &nothing, pasted: None, depth: 0 };
             let mut body = paster.block(&state.body, &scope);
-            number(&mut body, &mut 0, false);
+            let mut statements = 0;
+            number(&mut body, &mut statements, false);
+            if statements as usize > MAX_STATE_STATEMENTS {
+                let message = format!(
+                    "with its patterns in place the state has more than {MAX_STATE_STATEMENTS} statements"
+                );
+                paster.say(Problem::error("too-large", state.name.span, message), &scope);
+                body = vec![Statement { what: What::Broken, span: state.name.span, pasted: None, place: 0 }];
+            }
             State { body, ..state.clone() }
         })
         .collect();
@@ -51,6 +63,7 @@ struct Paster<'a> {
     shelf: &'a Shelf<'a>,
     problems: Vec<Problem>,
     statements: usize,
+    parts: usize,
     full: bool,
 }
 
@@ -71,6 +84,12 @@ impl Paster<'_> {
                     self.say(Problem::error("too-large", statement.span, message), scope);
                 }
                 self.full = true;
+                out.push(Statement {
+                    what: What::Broken,
+                    span: statement.span,
+                    pasted: scope.pasted,
+                    place: 0,
+                });
                 return out;
             }
             if let What::Use(used) = &statement.what {
@@ -254,7 +273,8 @@ impl Paster<'_> {
     fn arg(&mut self, arg: &Arg, scope: &Scope<'_>) -> Arg {
         match arg {
             Arg::Brace(expr, span) => match parameter(expr, scope) {
-                Some(value) => value.clone(),
+                Some(value) if self.affords(value, *span, scope) => value.clone(),
+                Some(_) => Arg::None(*span),
                 None => Arg::Brace(self.expr(expr, scope), *span),
             },
             Arg::Text(template) => Arg::Text(self.template(template, scope)),
@@ -268,7 +288,8 @@ impl Paster<'_> {
             match part {
                 Part::Text(_) => parts.push(part.clone()),
                 Part::Hole(expr) => match parameter(expr, scope) {
-                    Some(value) => splice(value, &mut parts),
+                    Some(value) if self.affords(value, expr.span, scope) => splice(value, &mut parts),
+                    Some(_) => {}
                     None => parts.push(Part::Hole(self.expr(expr, scope))),
                 },
             }
@@ -303,6 +324,9 @@ impl Paster<'_> {
             return expr.clone();
         };
         let rest = &path[1..];
+        if !self.affords(value, expr.span, scope) {
+            return Expr { kind: Box::new(ExprKind::None), span: expr.span };
+        }
         let kind = match value {
             Arg::Brace(inner, _) if rest.is_empty() => (*inner.kind).clone(),
             Arg::Brace(inner, _) => match &*inner.kind {
@@ -320,6 +344,17 @@ impl Paster<'_> {
             Arg::None(_) => ExprKind::None,
         };
         Expr { kind: Box::new(kind), span: expr.span }
+    }
+
+    /// Whether a value may be put in once more; patterns that double what they are given end here.
+    fn affords(&mut self, value: &Arg, span: Span, scope: &Scope<'_>) -> bool {
+        let before = self.parts;
+        self.parts = self.parts.saturating_add(arg_size(value));
+        if before <= MAX_PASTED_PARTS && self.parts > MAX_PASTED_PARTS {
+            let message = "the parameters of patterns become too large here";
+            self.say(Problem::error("too-large", span, message), scope);
+        }
+        self.parts <= MAX_PASTED_PARTS
     }
 
     fn no_field(&mut self, expr: &Expr, scope: &Scope<'_>) -> Expr {
@@ -357,6 +392,37 @@ fn parameter<'a>(expr: &Expr, scope: &Scope<'a>) -> Option<&'a Arg> {
     match &*expr.kind {
         ExprKind::Path(path) if path.len() == 1 => scope.values.get(&path[0].name),
         _ => None,
+    }
+}
+
+/// How many pieces a value consists of.
+fn arg_size(arg: &Arg) -> usize {
+    match arg {
+        Arg::Text(template) => template_size(template),
+        Arg::Brace(expr, _) => expr_size(expr),
+        Arg::Words(words) => words.len(),
+        Arg::Number(..) | Arg::Duration(..) | Arg::None(_) => 1,
+    }
+}
+
+fn template_size(template: &Template) -> usize {
+    let size = |part: &Part| match part {
+        Part::Text(_) => 1,
+        Part::Hole(expr) => expr_size(expr),
+    };
+    1 + template.parts.iter().map(size).sum::<usize>()
+}
+
+fn expr_size(expr: &Expr) -> usize {
+    1 + match &*expr.kind {
+        ExprKind::Or(parts) | ExprKind::And(parts) | ExprKind::Function(_, parts) => {
+            parts.iter().map(expr_size).sum()
+        }
+        ExprKind::Not(inner) | ExprKind::Empty(inner, _) => expr_size(inner),
+        ExprKind::Compare(_, one, two) => expr_size(one) + expr_size(two),
+        ExprKind::Text(template) => template_size(template),
+        ExprKind::Path(path) => path.len(),
+        ExprKind::Number(_) | ExprKind::Duration(_) | ExprKind::Bool(_) | ExprKind::None => 0,
     }
 }
 

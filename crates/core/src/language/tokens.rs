@@ -113,11 +113,12 @@ pub fn read(file: u32, line: Line<'_>, problems: &mut Vec<Problem>) -> Vec<Place
             reader.at += one.len_utf8();
             continue;
         }
+        let start = reader.at;
         match reader.token(one) {
             Ok(token) => tokens.push(token),
             Err(problem) => {
                 problems.push(problem);
-                reader.at = reader.at.max(line.text.len().min(reader.at + one.len_utf8()));
+                reader.at = reader.at.max(start + one.len_utf8());
             }
         }
     }

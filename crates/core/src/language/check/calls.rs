@@ -64,8 +64,7 @@ impl Walk<'_> {
             Target::Run(protocol) => self.child(protocol, call, env),
             Target::Shell(template) => {
                 self.template(template, env);
-                self.args_types(&call.args, env);
-                self.world.catalogue.action("sh").map_or(Type::Any, |declared| declared.answer.clone())
+                self.shell(call, template.span, env)
             }
         };
         if !matches!(call.target, Target::Action(_)) {
@@ -84,6 +83,18 @@ impl Walk<'_> {
             env.wrote();
         }
         answer
+    }
+
+    /// The script is written in the protocol and its holes are its arguments; the rest is given.
+    fn shell(&mut self, call: &Call, span: Span, env: &Env) -> Type {
+        let Some(declared) = self.world.catalogue.action("sh") else {
+            self.args_types(&call.args, env);
+            return Type::Any;
+        };
+        let mut params = declared.params.clone();
+        params.retain(|name, _| !matches!(&**name, "script" | "args"));
+        self.arguments("sh", span, &call.args, &params, None, env);
+        declared.answer.clone()
     }
 
     fn action(&mut self, action: &Ident, call: &Call, verb: &str, pipe: bool, env: &Env) -> Type {
@@ -452,6 +463,10 @@ impl Walk<'_> {
         let Some(first) = path.first() else { return Type::Unknown };
         self.used.insert(first.name.clone());
         let Some(mut ty) = self.name_type(&first.name, env) else {
+            // A line above could not be read; it may have bound the name.
+            if self.facts.broken {
+                return Type::Any;
+            }
             let problem =
                 Problem::error("unknown-name", first.span, format!("`{}` is not known here", first.name));
             let known = self.names(env);

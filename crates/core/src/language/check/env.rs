@@ -5,6 +5,7 @@
 //! know, which can refuse a good document but never accept a bad one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::language::syntax::{Compare, Expr, ExprKind, Part};
 use crate::types::Type;
@@ -12,6 +13,9 @@ use crate::value::Name;
 
 /// How many environments are kept side by side.
 pub const MAX_WAYS: usize = 64;
+
+/// How many tests a condition may have and still be taken apart; a longer one is just yes or no.
+pub const MAX_TESTS: usize = 16;
 
 /// What is known at one point of one path.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +52,14 @@ pub struct Local {
 }
 
 impl Env {
+    /// A number that differs where two environments most often differ; saves comparing them.
+    fn print(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let sets = (&self.passed, &self.paid, &self.refilled, self.waited, self.failing);
+        (&self.narrowed, sets, self.locals.len()).hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// Binds a name; what was known about its old value is forgotten.
     pub fn bind(&mut self, name: &Name, local: Local) {
         self.forget(name);
@@ -74,12 +86,25 @@ impl Env {
         truth: bool,
         closed: &dyn Fn(&Expr) -> Option<Vec<Name>>,
     ) -> Vec<Env> {
+        if tests(condition) > MAX_TESTS {
+            return self.assume_one(condition, truth, closed).into_iter().collect();
+        }
+        self.assume_parts(condition, truth, closed)
+    }
+
+    fn assume_parts(
+        &self,
+        condition: &Expr,
+        truth: bool,
+        closed: &dyn Fn(&Expr) -> Option<Vec<Name>>,
+    ) -> Vec<Env> {
         match (&*condition.kind, truth) {
-            (ExprKind::Not(inner), truth) => self.assume(inner, !truth, closed),
+            (ExprKind::Not(inner), truth) => self.assume_parts(inner, !truth, closed),
             (ExprKind::And(parts), true) | (ExprKind::Or(parts), false) => {
                 let mut envs = vec![self.clone()];
                 for part in parts {
-                    envs = bounded(envs.iter().flat_map(|env| env.assume(part, truth, closed)).collect());
+                    envs =
+                        bounded(envs.iter().flat_map(|env| env.assume_parts(part, truth, closed)).collect());
                 }
                 envs
             }
@@ -87,8 +112,9 @@ impl Env {
                 let mut open = vec![self.clone()];
                 let mut taken = Vec::new();
                 for part in parts {
-                    taken.extend(open.iter().flat_map(|env| env.assume(part, truth, closed)));
-                    open = bounded(open.iter().flat_map(|env| env.assume(part, !truth, closed)).collect());
+                    taken.extend(open.iter().flat_map(|env| env.assume_parts(part, truth, closed)));
+                    open =
+                        bounded(open.iter().flat_map(|env| env.assume_parts(part, !truth, closed)).collect());
                 }
                 bounded(taken)
             }
@@ -168,6 +194,15 @@ impl Env {
     }
 }
 
+/// How many tests AND, OR and NOT join.
+fn tests(condition: &Expr) -> usize {
+    match &*condition.kind {
+        ExprKind::Or(parts) | ExprKind::And(parts) => parts.iter().map(tests).sum(),
+        ExprKind::Not(inner) => tests(inner),
+        _ => 1,
+    }
+}
+
 /// A condition as a question about a closed set of values.
 struct Test {
     key: String,
@@ -209,9 +244,16 @@ fn mentions(key: &str, name: &str) -> bool {
 
 /// Keeps the number of environments small: equal ones count once, too many are joined.
 pub fn bounded(mut envs: Vec<Env>) -> Vec<Env> {
+    if envs.len() < 2 {
+        return envs;
+    }
+    let mut prints: Vec<u64> = Vec::new();
     let mut kept: Vec<Env> = Vec::new();
     for env in envs.drain(..) {
-        if !kept.contains(&env) {
+        let print = env.print();
+        let known = |(index, one): (usize, &Env)| prints[index] == print && *one == env;
+        if !kept.iter().enumerate().any(known) {
+            prints.push(print);
             kept.push(env);
         }
     }

@@ -74,6 +74,9 @@ pub fn unused(pasted: &Pasted, used: &BTreeSet<Name>) -> Vec<Problem> {
             used.extend(choice_input(pasted, &word.name).map(|input| input.name.clone()));
         }
     }
+    for track in &document.tracks {
+        track.first.iter().for_each(|first| roots(first, &mut used));
+    }
     used.extend(document.redo.iter().map(|redo| redo.name.clone()));
     let inputs = document.inputs.iter().map(|input| ("input", &input.name));
     let limits = document.limits.iter().map(|limit| ("meter", &limit.meter));
@@ -138,8 +141,11 @@ fn only(expr: &Expr, known: &BTreeSet<Name>, problems: &mut Vec<Problem>) {
 
 fn check_limit(pasted: &Pasted, limit: &Limit, inputs: &BTreeSet<Name>, problems: &mut Vec<Problem>) {
     only(&limit.limit, inputs, problems);
-    if matches!(*limit.limit.kind, ExprKind::Text(_) | ExprKind::Bool(_) | ExprKind::None) {
-        problems.push(Problem::error("type", limit.limit.span, "a limit is a number"));
+    for expr in [Some(&limit.limit), limit.variant.as_ref().map(|(_, expr)| expr)].into_iter().flatten() {
+        let fits = matches!(first_type(pasted, expr), Type::Number | Type::Duration | Type::Unknown);
+        if !fits || matches!(*expr.kind, ExprKind::None) {
+            problems.push(Problem::error("type", expr.span, "a limit is a number"));
+        }
     }
     if let Some((word, expr)) = &limit.variant {
         only(expr, inputs, problems);

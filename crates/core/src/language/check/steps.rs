@@ -103,6 +103,7 @@ impl Walk<'_> {
         if block_writes(body) {
             env.wrote();
         }
+        changed(body, env);
         let batch = Local { ty: batch_type(), gate: None, seen: false, words: Vec::new() };
         self.bind(bind, batch, env);
         env.last = Some(batch_type());
@@ -199,19 +200,59 @@ impl Walk<'_> {
     }
 }
 
+/// What the blocks of a FOR EACH may have refilled or set is no longer what it was.
+fn changed(block: &Block, env: &mut Env) {
+    for statement in block {
+        match &statement.what {
+            What::Refill(meter, _) => {
+                env.refilled.insert(meter.name.clone());
+                env.forget(&meter.name);
+            }
+            What::Set(name, _) | What::Increment(name) => env.forget(&name.name),
+            What::If { body, .. } => changed(body, env),
+            What::Step { step, otherwise } => {
+                let bind = match step {
+                    Step::Do { bind, .. } | Step::Parallel { bind, .. } | Step::WaitFor { bind, .. } => {
+                        bind.as_ref()
+                    }
+                    Step::Check { bind, .. } | Step::Ask { bind, .. } => Some(bind),
+                    Step::Pay { meter, .. } => Some(meter),
+                    Step::ForEach { .. } | Step::WaitWords { .. } => None,
+                };
+                bind.iter().for_each(|name| env.forget(&name.name));
+                step_changes(step, env);
+                otherwise.iter().for_each(|block| changed(block, env));
+            }
+            What::Emit(_) | What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => {}
+        }
+    }
+}
+
+/// What a step may have changed even if it failed.
+pub(super) fn step_changes(step: &Step, env: &mut Env) {
+    match step {
+        Step::Do { paying: Some(Paying { meter, .. }), .. } => env.forget(&meter.name),
+        Step::ForEach { body, .. } => changed(body, env),
+        Step::Do { .. } | Step::Parallel { .. } | Step::Check { .. } | Step::WaitFor { .. } => {}
+        Step::WaitWords { .. } | Step::Ask { .. } | Step::Pay { .. } => {}
+    }
+}
+
+/// Whether any Task of a step may write.
+pub(super) fn step_writes(step: &Step) -> bool {
+    match step {
+        Step::Do { call, .. } => writes(call),
+        Step::Parallel { calls, .. } => calls.iter().any(writes),
+        Step::ForEach { body, .. } => block_writes(body),
+        Step::Check { .. } | Step::WaitFor { .. } | Step::WaitWords { .. } => false,
+        Step::Ask { .. } | Step::Pay { .. } => false,
+    }
+}
+
 /// Whether any Task of a block may write.
 fn block_writes(block: &Block) -> bool {
     block.iter().any(|statement| match &statement.what {
-        What::Step { step, otherwise } => {
-            let inner = match step {
-                Step::Do { call, .. } => writes(call),
-                Step::Parallel { calls, .. } => calls.iter().any(writes),
-                Step::ForEach { body, .. } => block_writes(body),
-                Step::Check { .. } | Step::WaitFor { .. } | Step::WaitWords { .. } => false,
-                Step::Ask { .. } | Step::Pay { .. } => false,
-            };
-            inner || otherwise.as_ref().is_some_and(block_writes)
-        }
+        What::Step { step, otherwise } => step_writes(step) || otherwise.as_ref().is_some_and(block_writes),
         What::If { body, .. } => block_writes(body),
         What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
         What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,

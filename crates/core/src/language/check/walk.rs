@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::env::{Env, Local, bounded};
+use super::steps::{step_changes, step_writes};
 use super::tables::{Pasted, Tables};
 use super::{VERDICTS, World};
 use crate::language::problem::Problem;
@@ -225,7 +226,14 @@ impl<'a> Walk<'a> {
             inside.extend(env.assume(condition, true, &typing));
             past.extend(env.assume(condition, false, &typing));
         }
-        if inside.is_empty() && !self.facts.broken {
+        let said = self.problems.iter().any(|one| {
+            one.span.file == condition.span.file
+                && condition.span.start <= one.span.start
+                && one.span.end <= condition.span.end
+        });
+        if inside.is_empty() && said {
+            inside = envs;
+        } else if inside.is_empty() && !self.facts.broken {
             let message = format!("`{condition}` can never hold here");
             self.pasted_at = statement.pasted;
             self.say(
@@ -446,12 +454,10 @@ impl<'a> Walk<'a> {
             let mut done = env.clone();
             self.step_types(statement, step, &mut done);
             let mut fail = env;
-            fail.failing = true;
-            if let Step::Do { call, .. } = step
-                && super::calls::writes(call)
-            {
+            if step_writes(step) {
                 fail.wrote();
             }
+            step_changes(step, &mut fail);
             after.push(done);
             failed.push(fail);
         }
@@ -464,6 +470,8 @@ impl<'a> Walk<'a> {
 
     /// Walks the ELSE of a step; only PROCEED may lead out of it.
     fn otherwise(&mut self, statement: &Statement, step: &Step, block: &Block, failed: Vec<Env>) -> Vec<Env> {
+        // In an ELSE inside an ELSE the outer failure is known again afterwards.
+        let inside = failed.iter().any(|env| env.failing);
         let failed = failed.into_iter().map(with_failure).collect();
         let mut left = self.block(block, failed);
         let says = matches!(block.last().map(|last| &last.what), Some(What::Proceed | What::Broken));
@@ -485,7 +493,7 @@ impl<'a> Walk<'a> {
                 .hint("its ELSE must leave: a loop would never end"),
             );
         }
-        for env in &mut left {
+        for env in left.iter_mut().filter(|_| !inside) {
             env.failing = false;
             env.locals.remove("failure");
         }
@@ -540,6 +548,7 @@ impl<'a> Walk<'a> {
 }
 
 fn with_failure(mut env: Env) -> Env {
+    env.failing = true;
     let kinds = Type::choice(["failed", "could_not_run", "timeout", "denied", "exhausted", "stale"]);
     let ty = Type::full_record("failure", [("kind", kinds), ("message", Type::Text)]);
     env.bind(&Name::from("failure"), Local { ty, gate: None, seen: true, words: Vec::new() });
