@@ -33,9 +33,12 @@ check-protocols:
     cargo run -q -p ftl -- check
     cargo run -q -p ftl -- check protocols/*.md
 
-# Rewrite the diagrams and tables inside the protocol documents.
+# Bring the drawings inside the protocol documents up to date, and the pictures of the README.
 draw:
-    for file in protocols/*.md; do cargo run -q -p ftl -- draw "$(basename "$file" .md)" --write; done
+    for file in protocols/*.md; do \
+        cargo run -q -p ftl -- draw "$file" --write; \
+        cargo run -q -p ftl -- draw "$file" --format svg --output "docs/pictures/$(basename "$file" .md).svg"; \
+    done
 
 # Print the figures.
 bench *ARGS:

@@ -146,6 +146,11 @@ fn check_limit(pasted: &Pasted, limit: &Limit, inputs: &BTreeSet<Name>, problems
         if !fits || matches!(*expr.kind, ExprKind::None) {
             problems.push(Problem::error("type", expr.span, "a limit is a number"));
         }
+        if let ExprKind::Number(number) = &*expr.kind
+            && (number.in_thousandths() < 0 || number.in_thousandths() % 1000 != 0)
+        {
+            problems.push(Problem::error("type", expr.span, "a limit is a whole number, not below zero"));
+        }
     }
     if let Some((word, expr)) = &limit.variant {
         only(expr, inputs, problems);

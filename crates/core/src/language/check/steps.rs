@@ -92,7 +92,10 @@ impl Walk<'_> {
             self.say(Problem::error("each-in-each", statement.span, "FOR EACH cannot stand inside FOR EACH"));
         }
         let mut inner = env.clone();
-        self.bind(Some(item), Local { ty: of, gate: None, seen: false, words: Vec::new() }, &mut inner);
+        let mut read = std::collections::BTreeSet::new();
+        super::walk::roots(list, &mut read);
+        let seen = read.iter().any(|name| env.locals.get(name).is_some_and(|local| local.seen));
+        self.bind(Some(item), Local { ty: of, gate: None, seen, words: Vec::new() }, &mut inner);
         if let Some(by) = by {
             self.expr_type(by, &inner);
         }

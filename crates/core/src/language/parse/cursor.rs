@@ -246,8 +246,12 @@ impl<'a> Cursor<'a> {
         let mut keeping = 0;
         if self.take_word("KEEPING") {
             match self.peek() {
-                Some(Token::Number(number)) if number.in_thousandths() >= 0 => keeping = number.as_count(),
-                _ => return Err(self.expected("how many to keep")),
+                Some(Token::Number(number))
+                    if number.in_thousandths() >= 0 && number.in_thousandths() % 1000 == 0 =>
+                {
+                    keeping = number.as_count();
+                }
+                _ => return Err(self.expected("how many to keep, a whole number")),
             }
             self.at += 1;
         }
