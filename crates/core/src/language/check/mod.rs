@@ -73,83 +73,104 @@ impl Findings {
 
 /// Checks every document of a library against each other and the catalogue.
 pub fn check_all(documents: &BTreeMap<Name, Pasted>, catalogue: &Catalogue) -> BTreeMap<Name, Findings> {
-    let (tables, answers) = learn(documents, catalogue);
-    let world = World { catalogue, documents, answers };
-    let known = |name: &Name| tables.get(name).cloned().unwrap_or_default();
-    documents.iter().map(|(name, pasted)| (name.clone(), check(&world, pasted, known(name)))).collect()
-}
-
-/// Learns the types of all documents, round by round, until nothing changes.
-fn learn(
-    documents: &BTreeMap<Name, Pasted>,
-    catalogue: &Catalogue,
-) -> (BTreeMap<Name, Tables>, BTreeMap<Name, Type>) {
-    let mut tables: BTreeMap<Name, Tables> = BTreeMap::new();
-    let mut answers: BTreeMap<Name, Type> = BTreeMap::new();
+    let mut learning = Learning::default();
     let mut stale: BTreeSet<Name> = documents.keys().cloned().collect();
     for _ in 0..MAX_ROUNDS {
-        let world = World { catalogue, documents, answers: answers.clone() };
-        let mut changed = BTreeSet::new();
-        for name in &stale {
-            let Some(pasted) = documents.get(name) else { continue };
-            let known = tables.get(name).cloned().unwrap_or_default();
-            let learnt = learn_one(&world, pasted, &known);
-            let answer = tables::run_answer(name, &learnt);
-            if answers.get(name) != Some(&answer) {
-                changed.extend(callers(documents, name));
-                answers.insert(name.clone(), answer);
-            }
-            if learnt != known {
-                changed.insert(name.clone());
-            }
-            tables.insert(name.clone(), learnt);
-        }
-        stale = changed;
+        stale = learning.round(documents, catalogue, &stale);
         if stale.is_empty() {
             break;
         }
     }
-    (tables, answers)
+    let world = World { catalogue, documents, answers: learning.answers };
+    let mut all = BTreeMap::new();
+    for (name, pasted) in documents {
+        let tables = learning.tables.remove(name).unwrap_or_default();
+        let walked = match learning.walked.remove(name) {
+            Some(walked) if !stale.contains(name) => walked,
+            Some(_) | None => walk_all(&world, pasted, &tables),
+        };
+        all.insert(name.clone(), findings(&world, pasted, tables, walked));
+    }
+    all
 }
 
-fn learn_one(world: &World<'_>, pasted: &Pasted, known: &Tables) -> Tables {
-    let mut learnt = known.clone();
-    headers::learn(pasted, &mut learnt);
+/// What one walk through a document found.
+struct Walked {
+    learnt: Tables,
+    problems: Vec<Problem>,
+    states: BTreeMap<Name, StateFacts>,
+    used: BTreeSet<Name>,
+}
+
+/// Types are learnt round by round, until nothing changes; the last walk of a document then stands.
+#[derive(Default)]
+struct Learning {
+    tables: BTreeMap<Name, Tables>,
+    answers: BTreeMap<Name, Type>,
+    walked: BTreeMap<Name, Walked>,
+}
+
+impl Learning {
+    /// Walks the documents about which something new is known; answers with those that must be
+    /// walked again.
+    fn round(
+        &mut self,
+        documents: &BTreeMap<Name, Pasted>,
+        catalogue: &Catalogue,
+        stale: &BTreeSet<Name>,
+    ) -> BTreeSet<Name> {
+        let world = World { catalogue, documents, answers: self.answers.clone() };
+        let mut changed = BTreeSet::new();
+        for name in stale {
+            let Some(pasted) = documents.get(name) else { continue };
+            let known = self.tables.remove(name).unwrap_or_default();
+            let walked = walk_all(&world, pasted, &known);
+            let answer = tables::run_answer(name, &walked.learnt);
+            if self.answers.get(name) != Some(&answer) {
+                changed.extend(documents.values().filter(|other| other.runs(name)).map(Pasted::name));
+                self.answers.insert(name.clone(), answer);
+            }
+            if walked.learnt != known {
+                changed.insert(name.clone());
+            }
+            self.tables.insert(name.clone(), walked.learnt.clone());
+            self.walked.insert(name.clone(), walked);
+        }
+        changed
+    }
+}
+
+fn walk_all(world: &World<'_>, pasted: &Pasted, known: &Tables) -> Walked {
+    let mut walked = Walked {
+        learnt: known.clone(),
+        problems: Vec::new(),
+        states: BTreeMap::new(),
+        used: BTreeSet::new(),
+    };
+    headers::learn(pasted, &mut walked.learnt);
     for state in &pasted.states {
         let walk = Walk::run(world, pasted, state, known);
-        for ((state, param), ty) in &walk.learnt.params {
-            learnt.param(state, param, ty);
-        }
-        for (name, ty) in &walk.learnt.tracked {
-            learnt.track(name, ty);
-        }
-        for (name, ty) in &walk.learnt.returned {
-            learnt.give(name, ty);
-        }
+        walked.learnt.add(&walk.learnt);
+        walked.problems.extend(walk.problems);
+        walked.used.extend(walk.used);
+        walked.states.insert(state.name.name.clone(), walk.facts);
     }
-    learnt
+    walked
 }
 
-/// The protocols that run another one; which ones exactly does not matter, so all but itself.
-fn callers(documents: &BTreeMap<Name, Pasted>, name: &Name) -> Vec<Name> {
-    documents.keys().filter(|other| *other != name).cloned().collect()
-}
-
-fn check(world: &World<'_>, pasted: &Pasted, tables: Tables) -> Findings {
-    let mut findings = Findings { problems: headers::check(world, pasted), ..Findings::default() };
-    let mut used = BTreeSet::new();
-    for state in &pasted.states {
-        let walk = Walk::run(world, pasted, state, &tables);
-        findings.problems.extend(walk.problems);
-        used.extend(walk.used);
-        findings.states.insert(state.name.name.clone(), walk.facts);
-    }
+fn findings(world: &World<'_>, pasted: &Pasted, tables: Tables, walked: Walked) -> Findings {
+    let mut findings = Findings {
+        problems: headers::check(world, pasted),
+        states: walked.states,
+        tables,
+        ..Findings::default()
+    };
+    findings.problems.extend(walked.problems);
     let broken = pasted.document.broken || findings.states.values().any(|facts| facts.broken);
     if !broken {
-        findings.problems.extend(headers::unused(pasted, &used));
+        findings.problems.extend(headers::unused(pasted, &walked.used));
     }
     graph::prove(pasted, &mut findings, broken);
-    findings.tables = tables;
     findings.problems.sort_by_key(|problem| (problem.span.file, problem.span.start, problem.code));
     findings.problems.dedup();
     findings

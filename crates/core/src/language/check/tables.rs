@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::language::syntax::{Document, State};
+use crate::language::syntax::{Block, Call, Document, State, Step, Target, What};
 use crate::types::Type;
 use crate::value::Name;
 
@@ -21,6 +21,19 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Learns all that another round has learnt.
+    pub fn add(&mut self, other: &Tables) {
+        for ((state, param), ty) in &other.params {
+            self.param(state, param, ty);
+        }
+        for (name, ty) in &other.tracked {
+            self.track(name, ty);
+        }
+        for (name, ty) in &other.returned {
+            self.give(name, ty);
+        }
+    }
+
     /// Learns one more type of a parameter.
     pub fn param(&mut self, state: &Name, param: &Name, ty: &Type) {
         let known = self.params.entry((state.clone(), param.clone())).or_insert(Type::Unknown);
@@ -55,6 +68,11 @@ impl Pasted {
         self.states.iter().find(|state| &*state.name.name == name)
     }
 
+    /// Whether a `Run` of that protocol stands in it.
+    pub fn runs(&self, protocol: &str) -> bool {
+        self.states.iter().any(|state| block_runs(&state.body, protocol))
+    }
+
     /// The protocol's name.
     pub fn name(&self) -> Name {
         self.document.name.as_ref().map_or_else(|| Name::from("?"), |name| name.name.clone())
@@ -77,4 +95,22 @@ pub fn run_answer(protocol: &Name, tables: &Tables) -> Type {
     let verdicts = Type::choice(crate::language::check::VERDICTS);
     let fields = tables.returned.iter().map(|(name, ty)| (name.clone(), without_runs(ty)));
     Type::record(&format!("Run({protocol})"), fields).with("verdict", verdicts)
+}
+
+fn block_runs(block: &Block, protocol: &str) -> bool {
+    let asks = |call: &Call| matches!(&call.target, Target::Run(name) if &*name.name == protocol);
+    block.iter().any(|statement| match &statement.what {
+        What::Step { step, otherwise } => {
+            let inside = match step {
+                Step::Do { call, .. } | Step::Check { call, .. } | Step::WaitFor { call, .. } => asks(call),
+                Step::Parallel { calls, .. } => calls.iter().any(asks),
+                Step::ForEach { body, .. } => block_runs(body, protocol),
+                Step::WaitWords { .. } | Step::Ask { .. } | Step::Pay { .. } => false,
+            };
+            inside || otherwise.as_ref().is_some_and(|block| block_runs(block, protocol))
+        }
+        What::If { body, .. } => block_runs(body, protocol),
+        What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
+        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+    })
 }
