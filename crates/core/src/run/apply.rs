@@ -174,7 +174,7 @@ impl Instance {
             Fact::Asked { thread, place, asks, fan } => {
                 self.asked(entry.seq, thread, *place, asks, fan.as_ref());
             }
-            Fact::Heard { action, answer, bind } => self.heard(*action, answer, bind.as_ref()),
+            Fact::Heard { action, answer, bind, .. } => self.heard(*action, answer, bind.as_ref()),
             Fact::Set { name, value } => {
                 Arc::make_mut(&mut self.tracked).insert(name.clone(), value.clone());
             }

@@ -328,6 +328,9 @@ pub enum Fact {
         /// What the answer is called.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bind: Option<Bind>,
+        /// Who answered, if it was a person or a policy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A tracked variable changed.
     Set {

@@ -160,7 +160,9 @@ pub enum Outcome {
     Failed(Failure),
     /// Its agent or command died: it is asked again, a few times.
     Died(String),
-    /// The engine stopped it: it is asked again, and nothing is counted.
+    /// It was cancelled, and is still wanted: it is asked again, and nothing is counted.
+    Cancelled,
+    /// The engine stopped in the middle of it: it is asked again, and nothing is counted.
     Interrupted,
     /// A service does not answer; ask again then.
     Outage {

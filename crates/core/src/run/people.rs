@@ -48,9 +48,10 @@ impl Draft<'_> {
         if let Some(to) = options.get("to").and_then(Value::as_text) {
             self.declared(id, to)?;
         }
+        somebody(by)?;
         let value = spoken(&words, word, by, reason, options);
         self.accepts(id, action, &value)?;
-        self.answer(id, action, Ok(value));
+        self.answer_by(id, action, Ok(value), Some(by));
         Ok(())
     }
 
@@ -67,8 +68,15 @@ impl Draft<'_> {
     }
 
     /// A person's answer to a question.
-    pub(super) fn reply(&mut self, id: InstanceId, action: Option<ActionId>, value: &Value) -> Taken {
+    pub(super) fn reply(
+        &mut self,
+        id: InstanceId,
+        action: Option<ActionId>,
+        value: &Value,
+        by: &str,
+    ) -> Taken {
         let instance = self.live(id)?;
+        somebody(by)?;
         let asked: Vec<ActionId> = instance
             .open
             .iter()
@@ -91,7 +99,7 @@ impl Draft<'_> {
             }
         };
         self.choice_fits(id, question, value)?;
-        self.answer(id, question, Ok(value.clone()));
+        self.answer_by(id, question, Ok(value.clone()), Some(by));
         Ok(())
     }
 
@@ -292,6 +300,7 @@ impl Draft<'_> {
     /// A person lets a held instance go on: the step is asked again.
     pub(super) fn resume(&mut self, id: InstanceId, by: &str) -> Taken {
         let instance = self.live(id)?;
+        somebody(by)?;
         let held: Vec<(ThreadId, u32)> = instance
             .held
             .iter()
@@ -317,9 +326,7 @@ impl Draft<'_> {
     /// A person stops an instance and everything below it.
     pub(super) fn stop(&mut self, id: InstanceId, by: &str, reason: &str) -> Taken {
         self.live(id)?;
-        if by.trim().is_empty() {
-            return Err(Refusal::new(RefusalKind::Malformed, "nobody is named"));
-        }
+        somebody(by)?;
         let values =
             [("by", by), ("reason", reason)].map(|(name, text)| (Name::from(name), Value::text(text)));
         self.settle(id, End::Stopped, values.into());
@@ -351,7 +358,7 @@ impl Draft<'_> {
             Policy::Hold => None,
             Policy::Deny => {
                 let failure = Failure::new(FailureKind::Denied, "no person is asked here: policy");
-                self.answer(here.id, action, Err(failure));
+                self.answer_by(here.id, action, Err(failure), Some(POLICY));
                 return Flow::Rest;
             }
             Policy::Answer(Value::Text(word)) if spoken_before == 0 => Some(word.clone()),
@@ -362,7 +369,7 @@ impl Draft<'_> {
         match said.filter(|word| words.contains(word)) {
             Some(word) => {
                 let value = spoken(&words, &word, POLICY, "", &Fields::new());
-                self.answer(here.id, action, Ok(value));
+                self.answer_by(here.id, action, Ok(value), Some(POLICY));
             }
             None => self.start(Action {
                 instance: here.id,
@@ -384,10 +391,10 @@ impl Draft<'_> {
             }
             Policy::Deny => {
                 let failure = Failure::new(FailureKind::Denied, "no person is asked here: policy");
-                self.answer(here.id, action, Err(failure));
+                self.answer_by(here.id, action, Err(failure), Some(POLICY));
             }
             Policy::Answer(value) => match self.choice_fits(here.id, action, &value) {
-                Ok(()) => self.answer(here.id, action, Ok(value)),
+                Ok(()) => self.answer_by(here.id, action, Ok(value), Some(POLICY)),
                 Err(refusal) => {
                     self.answer(here.id, action, Err(Failure::new(FailureKind::Denied, refusal.message)));
                 }
@@ -457,11 +464,17 @@ fn spoken(words: &[Name], word: &Name, by: &str, reason: &str, options: &Fields)
 
 /// Whoever bends a rule says who and why.
 fn named(by: &str, reason: &str) -> Taken {
-    if by.trim().is_empty() {
-        return Err(Refusal::new(RefusalKind::Malformed, "nobody is named").hint("say who with --by NAME"));
-    }
+    somebody(by)?;
     if reason.trim().is_empty() {
         return Err(Refusal::new(RefusalKind::Malformed, "the reason is blank").hint("say why with --reason"));
+    }
+    Ok(())
+}
+
+/// Whoever speaks has a name.
+fn somebody(by: &str) -> Taken {
+    if by.trim().is_empty() {
+        return Err(Refusal::new(RefusalKind::Malformed, "nobody is named").hint("say who with --by NAME"));
     }
     Ok(())
 }

@@ -111,7 +111,7 @@ impl Draft<'_> {
         let failure =
             Failure::new(FailureKind::Exhausted, format!("{meter} spent while the agent was at work"));
         let answer = super::fact::Answer::Failed(failure.clone());
-        self.put(id, Fact::Heard { action, answer, bind: None });
+        self.put(id, Fact::Heard { action, answer, bind: None, by: None });
         let (thread, place) = (open.thread.clone(), open.place);
         self.put(
             id,

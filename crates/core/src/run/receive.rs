@@ -29,7 +29,7 @@ impl Draft<'_> {
             Event::Say { instance, word, by, reason, options } => {
                 self.say(*instance, word, by, reason, options)
             }
-            Event::Reply { instance, action, value, .. } => self.reply(*instance, *action, value),
+            Event::Reply { instance, action, value, by } => self.reply(*instance, *action, value, by),
             Event::Waive { instance, to, by, reason } => self.waive(*instance, to, by, reason),
             Event::Raise { instance, meter, limit, by, reason } => {
                 self.raise(*instance, meter, *limit, by, reason)
@@ -119,7 +119,7 @@ impl Draft<'_> {
                 self.answer(id, action, Err(failure.clone()));
             }
             Outcome::Died(message) => self.died(id, action, message, usage),
-            Outcome::Interrupted => {
+            Outcome::Cancelled | Outcome::Interrupted => {
                 self.charge_known(id, action, usage);
                 self.put(id, Fact::Resumed { action: Some(action), thread: ThreadId::Main, by: None });
                 self.ask_again(id, action);

@@ -97,7 +97,9 @@ impl Run {
                 let terms = opened.terms.clone().unwrap_or_default();
                 Event::Open { protocol: opened.protocol.clone(), inputs: opened.inputs.clone(), terms, adopt }
             }
-            Fact::Heard { action, answer, .. } => return self.heard_input(first, *action, answer, None),
+            Fact::Heard { action, answer, by, .. } => {
+                return self.heard_input(first, *action, answer, by.as_ref(), None);
+            }
             Fact::Released { action } | Fact::Paid(Payment::Purse { action, .. }) => {
                 let usage = match &first.fact {
                     Fact::Paid(Payment::Purse { usage, guessed, .. }) if guessed.is_empty() => {
@@ -111,7 +113,7 @@ impl Run {
                     _ => None,
                 })?;
                 return self
-                    .heard_input(heard.0, *action, heard.1, usage)
+                    .heard_input(heard.0, *action, heard.1, None, usage)
                     .map(|input| Input { at: first.at, ..input });
             }
             Fact::Waived { to, by, reason, .. } => {
@@ -143,6 +145,7 @@ impl Run {
         entry: &Entry,
         action: super::fact::ActionId,
         answer: &Answer,
+        by: Option<&String>,
         usage: Option<super::fact::Usage>,
     ) -> Option<Input> {
         let instance = entry.instance;
@@ -150,7 +153,8 @@ impl Run {
         let event = match (&open.kind, answer) {
             (OpenKind::Words(words), Answer::Done(value)) => said(instance, words, value)?,
             (OpenKind::Question, Answer::Done(value)) => {
-                Event::Reply { instance, action: Some(action), value: value.clone(), by: String::new() }
+                let by = by.cloned().unwrap_or_default();
+                Event::Reply { instance, action: Some(action), value: value.clone(), by }
             }
             (OpenKind::Call | OpenKind::Record, Answer::Done(value)) => {
                 Event::Outcome { instance, action, outcome: Outcome::Done(value.clone()), usage }

@@ -197,6 +197,17 @@ impl Draft<'_> {
 
     /// Hears of an action: the answer is checked, kept, and the line of work goes on.
     pub(super) fn answer(&mut self, id: InstanceId, action: ActionId, result: Result<Value, Failure>) {
+        self.answer_by(id, action, result, None);
+    }
+
+    /// Hears of an action from a person or a policy.
+    pub(super) fn answer_by(
+        &mut self,
+        id: InstanceId,
+        action: ActionId,
+        result: Result<Value, Failure>,
+        by: Option<&str>,
+    ) {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
         let Some(program) = self.program(id) else { return };
         let Some(name) = self.get(id).map(|one| one.state.clone()) else { return };
@@ -212,7 +223,7 @@ impl Draft<'_> {
             Ok(value) => Answer::Done(value.clone()),
             Err(failure) => Answer::Failed(failure.clone()),
         };
-        self.put(id, Fact::Heard { action, answer, bind });
+        self.put(id, Fact::Heard { action, answer, bind, by: by.map(str::to_owned) });
         if branch {
             return self.parallel_answer(id, whole);
         }
