@@ -63,7 +63,7 @@ pub fn plain(ty: &Type) -> Value {
             let fields = record.fields.iter().filter(|(_, field)| field.required);
             let mut value: Fields = fields.map(|(name, field)| (name.clone(), plain(&field.ty))).collect();
             for name in ["passed", "ok"] {
-                if let Some(passed) = value.get_mut(name) {
+                if let Some(passed @ Value::Bool(_)) = value.get_mut(name) {
                     *passed = Value::Bool(true);
                 }
             }
