@@ -21,7 +21,8 @@ use ftl_core::language::syntax::Step;
 use ftl_core::library::Library;
 use ftl_core::program::Node;
 use ftl_core::run::{
-    Action, Cause, Decision, Event, Fact, Failure, FailureKind, InstanceId, Outcome, ROOT, Run, Standing, Terms, Wanted,
+    Action, Cause, Decision, Event, Fact, Failure, FailureKind, InstanceId, Outcome, ROOT, Run, Standing,
+    Terms, Wanted,
 };
 use ftl_core::value::{Fields, Name, Value};
 
@@ -57,8 +58,7 @@ pub(crate) struct Covered {
 impl Table {
     /// Reads a table.
     pub(crate) fn read(protocol: &'static str, text: &str) -> Table {
-        let mut table =
-            Table { protocol, usual: BTreeMap::new(), lets: BTreeMap::new(), cases: Vec::new() };
+        let mut table = Table { protocol, usual: BTreeMap::new(), lets: BTreeMap::new(), cases: Vec::new() };
         for (line, text) in (1..).zip(text.lines()) {
             let text = text.trim();
             if text.is_empty() || text.starts_with('#') {
@@ -75,7 +75,8 @@ impl Table {
                 let [name, inputs, steps, way, end] = cells.as_slice() else {
                     table.bad(line, &format!("{} cells instead of 5", cells.len()))
                 };
-                let [name, inputs, steps, way, end] = [name, inputs, steps, way, end].map(|cell| cell.trim().to_owned());
+                let [name, inputs, steps, way, end] =
+                    [name, inputs, steps, way, end].map(|cell| cell.trim().to_owned());
                 table.cases.push(Case { line, name, inputs, steps, way, end });
             }
         }
@@ -102,7 +103,13 @@ impl Table {
                 Err(panic) => failed.push(said(&*panic)),
             }
         }
-        assert!(failed.is_empty(), "{} of {} cases failed:\n{}", failed.len(), self.cases.len(), failed.join("\n"));
+        assert!(
+            failed.is_empty(),
+            "{} of {} cases failed:\n{}",
+            failed.len(),
+            self.cases.len(),
+            failed.join("\n")
+        );
         covered
     }
 
@@ -122,7 +129,8 @@ impl Table {
             match (times, name) {
                 (Some(times), Some(name)) => {
                     let inner = self.lets.get(name);
-                    let inner = inner.unwrap_or_else(|| self.bad(line, &format!("nothing is called @{name}")));
+                    let inner =
+                        inner.unwrap_or_else(|| self.bad(line, &format!("nothing is called @{name}")));
                     (0..times).for_each(|_| all.extend(self.spelled(line, inner)));
                 }
                 (_, None) if !step.is_empty() => all.push(step.to_owned()),
@@ -175,6 +183,7 @@ impl<'a> Walk<'a> {
             self.last = self.act(&words, &step);
             self.refused = refusal(&self.last);
             self.turn_the_world();
+            self.stage.recovers();
         }
         if let Some(refused) = &self.refused {
             self.bad(&format!("refused: {refused}"));
@@ -276,7 +285,8 @@ impl<'a> Walk<'a> {
             None => (whom, Fields::new()),
         };
         let fits = |action: &&Action| {
-            name_of(action) == name && params.iter().all(|(name, value)| action.params.get(name) == Some(value))
+            name_of(action) == name
+                && params.iter().all(|(name, value)| action.params.get(name) == Some(value))
         };
         let found = self.stage.waiting.iter().find(fits).cloned();
         found.unwrap_or_else(|| self.bad(&format!("{whom} is not open; open is {:?}", self.stage.asks())))
@@ -324,7 +334,10 @@ impl<'a> Walk<'a> {
                 let says = |fact: &Fact| match fact {
                     Fact::Emitted { event, fields } => {
                         event.as_deref() == Some(&*text)
-                            || fields.get("text").and_then(Value::as_text).is_some_and(|line| line.contains(&text))
+                            || fields
+                                .get("text")
+                                .and_then(Value::as_text)
+                                .is_some_and(|line| line.contains(&text))
                     }
                     _ => false,
                 };
@@ -356,9 +369,10 @@ impl<'a> Walk<'a> {
         }
         let root = self.stage.run.instance(ROOT).unwrap();
         let (standing, says) = match root.standing() {
-            Standing::Settled(end) => {
-                (end.word(), root.end.iter().map(|(_, values)| json(&Value::Record(values.clone()))).collect())
-            }
+            Standing::Settled(end) => (
+                end.word(),
+                root.end.iter().map(|(_, values)| json(&Value::Record(values.clone()))).collect(),
+            ),
             Standing::Held => ("held", root.held.values().map(|held| held.failure.message.clone()).collect()),
             Standing::Waiting => ("waiting", self.stage.asks()),
             Standing::Suspended => ("suspended", self.stage.asks()),
@@ -419,7 +433,8 @@ impl Covered {
             missing.extend(never.map(|hold| format!("{state} never holds at {}: {}", hold.place, hold.why)));
         }
         for (verdict, states) in &protocol.findings.verdicts {
-            let never = states.iter().filter(|state| !self.ends.contains(&(verdict.clone(), (*state).clone())));
+            let never =
+                states.iter().filter(|state| !self.ends.contains(&(verdict.clone(), (*state).clone())));
             missing.extend(never.map(|state| format!("{state} never returns {verdict}")));
         }
         assert!(missing.is_empty(), "{}:\n{}", self.protocol, missing.join("\n"));
@@ -457,7 +472,9 @@ fn refusals(decision: &Decision) -> Vec<String> {
         Fact::Refused { failure, .. } => Some(failure.message.clone()),
         _ => None,
     });
-    facts.chain(decision.refusal.iter().map(|refusal| format!("{:?} {}", refusal.kind, refusal.message))).collect()
+    facts
+        .chain(decision.refusal.iter().map(|refusal| format!("{:?} {}", refusal.kind, refusal.message)))
+        .collect()
 }
 
 /// Fields written as `name=value name=value`; a value is JSON, or text as it stands.

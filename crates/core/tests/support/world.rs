@@ -73,10 +73,13 @@ impl World {
 
     fn answer(&mut self, action: &Action, planning: bool) -> Option<Fields> {
         let count = |count: usize| Value::whole(count as i64);
-        let given = |name: &str| action.params.get(name).and_then(Value::as_text).unwrap_or_default().to_owned();
+        let given =
+            |name: &str| action.params.get(name).and_then(Value::as_text).unwrap_or_default().to_owned();
         Some(match &*name_of(action) {
             "exploration.clear" | "exploration.aggregate" | "exploration.write" => Fields::new(),
-            "Task(explorer)" | "campaign.create" | "campaign.add_tasks" | "campaign.complete" => Fields::new(),
+            "Task(explorer)" | "campaign.create" | "campaign.add_tasks" | "campaign.complete" => {
+                Fields::new()
+            }
             "observer.analyze" | "Task(observer)" | "campaign.replan_input" => Fields::new(),
             "Task(planner)" if planning => Fields::new(),
             "decision.parse" => fields([("kind", Value::text("PROCEED")), ("plan", plan(&self.tasks))]),
