@@ -54,6 +54,19 @@ STATE: OPENING
   RETURN: complete settled={all.settled} failed={all.failed}
 "#;
 
+/// Items that outlive the round they were started in, under a parameter that changes.
+const ROUNDS: &str = r#"PROTOCOL: rounds
+INPUT: items
+LIMIT: turns = 3 ELSE HOLD
+STATE: WORK with note
+  CHECK: seen = file.read path=a
+  PAY: turns
+  DO: batch = FOR EACH one IN items BY one UNTIL ANY
+    DO: lesson.experience trigger="{one}" attempted={note}
+  IF: batch.running is empty → RETURN complete
+  GOTO: WORK with note={seen.text}
+"#;
+
 fn with_policies(policies: &[(&str, Policy)]) -> Terms {
     let policies = policies.iter().map(|(key, policy)| ((*key).to_owned(), policy.clone())).collect();
     Terms { policies, ..Terms::default() }
@@ -680,6 +693,35 @@ fn a_recovery_asks_again_with_what_was_asked_first() {
     assert_eq!(stage.send(Event::Recover).start, [agent], "recovered");
 }
 
+/// The same BUG: an item asks with what its state was told when it asked, not with what a later round
+/// of that state is told.
+#[test]
+fn an_item_of_an_earlier_round_is_asked_again() {
+    let library = library_with(&[("rounds", ROUNDS)]);
+    let mut stage = Stage::open_with(library, "rounds", r#"{"items":["a","b"]}"#, Terms::default());
+    stage.done("file.read", r#"{"text":"second"}"#);
+    stage.recovers();
+    stage.done("lesson.experience", "{}");
+    assert_eq!(stage.asks(), ["lesson.experience", "file.read"]);
+    stage.recovers();
+}
+
+/// BUG in src: nothing takes back the hold of a state whose text is what it was again.
+#[test]
+fn a_state_that_changed_back_goes_on() {
+    let old = builder();
+    let library =
+        changed("builder", "CHECK: spec = workspace.parse", "EMIT: \"new\"\n  CHECK: spec = workspace.parse");
+    let mut stage = moved_to(&old, library);
+    stage.send(Event::Recover);
+    let mut stage = moved_to(&stage, support::library());
+    assert_eq!(stage.send(Event::Recover).start, old.waiting);
+    assert_eq!(stage.standing(), Standing::Running);
+    assert_eq!(held(&stage), [""; 0]);
+    stage.done("workspace.parse", "{}");
+    assert_eq!(stage.state(), Name::from("PLAN"));
+}
+
 #[test]
 fn only_agents_that_pay_are_asked_for_their_tools() {
     let library = library_with(&[("telling", TELLING)]);
@@ -888,7 +930,7 @@ fn a_protocol_that_decides_otherwise_is_found() {
 fn a_protocol_that_decides_the_same_is_confirmed() {
     let prose = changed("builder", "PROTOCOL: builder", "PROTOCOL: builder");
     Run::verify(prose, &violated().journal).unwrap();
-    let equal = changed("builder", "framework_confidence >= 0.6", "framework_confidence >= 0.61");
+    let equal = changed("builder", "tools.left >= 2 AND", "tools.left >= 1 AND");
     Run::verify(equal, &violated().journal).unwrap();
 }
 

@@ -43,7 +43,7 @@ impl World {
         stage.done("Task(planner)", "{}");
         let revised: Vec<Task> = tasks.split_whitespace().map(Task::read).collect();
         let problems = ("problems", Value::list([]));
-        self.reply(stage, "plan.parse", fields([problems, ("plan", plan(&revised))]));
+        self.reply(stage, "plan.parse", &fields([problems, ("plan", plan(&revised))]));
         let old = std::mem::replace(self, World { progress: Progress::new(graph(&revised)), tasks: revised });
         for task in &self.tasks {
             if let Some(place) = old.progress.graph().find(&task.seq)
@@ -53,12 +53,12 @@ impl World {
             }
         }
         let Value::Record(merged) = plan(&self.tasks) else { unreachable!() };
-        self.reply(stage, "campaign.merge_plan", (*merged).clone())
+        self.reply(stage, "campaign.merge_plan", &merged)
     }
 
-    fn reply(&self, stage: &mut Stage, whom: &str, changes: Fields) -> Decision {
+    fn reply(&self, stage: &mut Stage, whom: &str, changes: &Fields) -> Decision {
         let action = stage.find(whom);
-        let answer = with(&plain(&stage.answer_type(&action)), &changes);
+        let answer = with(&plain(&stage.answer_type(&action)), changes);
         stage.outcome(&action, Outcome::Done(answer))
     }
 
