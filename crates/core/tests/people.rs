@@ -390,7 +390,7 @@ fn three_deaths_are_a_failure_and_two_are_not() {
     let agent = stage.find("Task(builder)");
     for _ in 0..2 {
         let decision = stage.outcome(&agent, Outcome::Died("signal 9".to_owned()));
-        assert_eq!(decision.start, [agent.clone()], "asked again under its own id");
+        assert_eq!(decision.start, std::slice::from_ref(&agent), "asked again under its own id");
         assert_eq!(stage.state(), Name::from("PLAN"));
         assert_eq!(stage.run.instance(ROOT).unwrap().meters["tools"].used(), 1);
     }
@@ -434,7 +434,7 @@ fn an_interrupted_action_is_asked_again_as_often_as_it_takes() {
     let parse = stage.find("workspace.parse");
     for _ in 0..5 {
         let decision = stage.outcome(&parse, Outcome::Interrupted);
-        assert_eq!(decision.start, [parse.clone()]);
+        assert_eq!(decision.start, std::slice::from_ref(&parse));
     }
     stage.done("workspace.parse", "{}");
     assert_eq!(stage.state(), Name::from("PLAN"));
@@ -446,19 +446,19 @@ fn an_outage_suspends_and_time_asks_again() {
     let parse = stage.find("workspace.parse");
     let until = stage.clock + 60_000;
     let outage = Outcome::Outage { service: "disk".to_owned(), until };
-    let decision = stage.outcome(&parse, outage.clone());
+    let decision = stage.outcome(&parse, outage);
     assert_eq!(decision.start, []);
     assert_eq!(stage.standing(), Standing::Suspended);
     assert_eq!(stage.send(Event::Tick).entries, []);
     stage.clock = until - 1;
-    assert_eq!(stage.send(Event::Tick).start, [parse.clone()]);
+    assert_eq!(stage.send(Event::Tick).start, std::slice::from_ref(&parse));
     assert_eq!(stage.standing(), Standing::Running);
     assert_eq!(stage.send(Event::Tick).start, []);
     for _ in 0..5 {
         let until = stage.clock + 10;
         stage.outcome(&parse, Outcome::Outage { service: "disk".to_owned(), until });
         stage.clock += 10;
-        assert_eq!(stage.send(Event::Tick).start, [parse.clone()], "an outage is no attempt");
+        assert_eq!(stage.send(Event::Tick).start, std::slice::from_ref(&parse), "an outage is no attempt");
     }
     stage.done("workspace.parse", "{}");
     assert_eq!(stage.state(), Name::from("PLAN"));
@@ -601,8 +601,8 @@ fn a_recovery_asks_for_everything_again() {
     stage.recovers();
     stage.done("Task(explorer)", "{}");
     stage.recovers();
-    let back = moved_to(&stage, library());
-    let decision = back.clone().send(Event::Recover);
+    let mut back = moved_to(&stage, library());
+    let decision = back.send(Event::Recover);
     assert_eq!(decision.start, stage.waiting);
     assert_eq!(decision.entries, []);
 }
@@ -689,7 +689,7 @@ fn a_recovery_asks_again_with_what_was_asked_first() {
     let tool = Event::Tool { instance: ROOT, action: agent.id, tool: Name::from("edit") };
     assert_eq!(kind(&stage.send(tool)), None);
     let decision = stage.outcome(&agent, Outcome::Interrupted);
-    assert_eq!(decision.start, [agent.clone()], "interrupted");
+    assert_eq!(decision.start, std::slice::from_ref(&agent), "interrupted");
     assert_eq!(stage.send(Event::Recover).start, [agent], "recovered");
 }
 
