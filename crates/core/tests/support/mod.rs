@@ -9,8 +9,8 @@ use ftl_core::catalogue::Catalogue;
 use ftl_core::language::source::{Origin, Source};
 use ftl_core::library::{Library, built_in_sources};
 use ftl_core::run::{
-    Action, ActionId, Decision, End, Entry, Event, Fact, Failure, FailureKind, Input, InstanceId, Outcome,
-    ROOT, Run, Standing, Terms, Usage, Wanted,
+    Action, ActionId, Decision, End, Entry, Event, Fact, Failure, FailureKind, Input, InstanceId, OpenKind,
+    Outcome, ROOT, Run, Standing, Terms, Usage, Wanted,
 };
 use ftl_core::types::Type;
 use ftl_core::value::{Fields, Name, Number, Value};
@@ -63,7 +63,7 @@ pub fn plain(ty: &Type) -> Value {
             let fields = record.fields.iter().filter(|(_, field)| field.required);
             let mut value: Fields = fields.map(|(name, field)| (name.clone(), plain(&field.ty))).collect();
             for name in ["passed", "ok"] {
-                if let Some(passed) = value.get_mut(name) {
+                if let Some(passed @ Value::Bool(_)) = value.get_mut(name) {
                     *passed = Value::Bool(true);
                 }
             }
@@ -163,6 +163,18 @@ impl Stage {
         }
     }
 
+    /// Whether an engine that comes back here asks for everything that is open, under the same ids
+    /// and with the same parameters, and changes nothing else.
+    pub fn recovers(&self) {
+        let mut copy = Stage { careful: false, ..self.clone() };
+        let mut asked = copy.send(Event::Recover).start;
+        let mut waiting = self.waiting.clone();
+        asked.sort_by_key(|action| (action.instance, action.id));
+        waiting.sort_by_key(|action| (action.instance, action.id));
+        assert_eq!(asked, waiting, "not everything is asked again: {}", self.describe());
+        assert_eq!(copy.journal.len(), self.journal.len(), "recovery left facts: {}", self.describe());
+    }
+
     /// The open actions by name, such as `verify.run` or `Task(builder)`.
     pub fn asks(&self) -> Vec<String> {
         self.waiting.iter().map(name_of).collect()
@@ -180,6 +192,9 @@ impl Stage {
     pub fn answer_type(&self, action: &Action) -> Type {
         let instance = self.run.instance(action.instance).unwrap();
         let place = instance.open[&action.id].place;
+        if instance.open[&action.id].kind == OpenKind::Record {
+            return self.run.library().catalogue().action(&name_of(action)).unwrap().answer.clone();
+        }
         let program = self.run.library().program(&instance.protocol).unwrap();
         let node = program.state(&instance.state).unwrap().node(place).unwrap();
         node.calls.get(action.id.index as usize).map_or(Type::Any, |code| code.answer.clone())
