@@ -10,7 +10,7 @@ use super::fact::{
     ActionId, Answer, Ask, Bind, Cause, Entry, Fact, Fan, InstanceId, Opened, Payment, ThreadId, Usage,
     WHOLE, Waiver,
 };
-use super::instance::{Ended, HeldAt, Instance, Meter, Open, OpenKind, Purses, Thread, Waiving};
+use super::instance::{Ended, HeldAt, Instance, Meter, Open, OpenKind, Purses, Seen, Thread, Waiving};
 use super::people::POLICY;
 use crate::value::{Fields, Name, Value};
 
@@ -181,7 +181,10 @@ impl Instance {
             Fact::Moved { from, to, code, params, cause } => self.moved(from, to, code, params, cause),
             Fact::Paid(Payment::Meter { meter, keys, .. }) => self.paid(meter, keys),
             Fact::Paid(Payment::Attempts { action, .. }) => {
-                self.change(*action, |open| open.died += 1);
+                self.change(*action, |open| {
+                    open.died += 1;
+                    open.used.clear();
+                });
             }
             Fact::Refilled { meter, limit } => self.refilled(meter, *limit),
             Fact::Waived { to, place, by, reason, .. } => self.waived(to, *place, by, reason),
@@ -244,7 +247,10 @@ impl Instance {
                 (OpenKind::Item(key), _) => ThreadId::Item { each: place, key: key.clone() },
                 _ => thread.clone(),
             };
-            self.open.insert(ActionId { entry, index }, Arc::new(opening(owner, place, ask, kind)));
+            self.open.insert(
+                ActionId { entry, index },
+                Arc::new(opening(self.seen(&owner), owner, place, ask, kind)),
+            );
         }
         let whole = match fan {
             Some(Fan::Each { any, .. }) => OpenKind::Each { any: *any },
@@ -258,8 +264,19 @@ impl Instance {
             Some(Fan::Words(_) | Fan::Record) | None => return,
         };
         let ask = Ask { whom: Name::from("all"), branch: Name::from("all"), digest: Name::from("") };
-        self.open
-            .insert(ActionId { entry, index: WHOLE }, Arc::new(opening(thread.clone(), place, &ask, whole)));
+        self.open.insert(
+            ActionId { entry, index: WHOLE },
+            Arc::new(opening(self.seen(thread), thread.clone(), place, &ask, whole)),
+        );
+    }
+
+    fn seen(&self, thread: &ThreadId) -> Seen {
+        Seen {
+            tracked: self.tracked.clone(),
+            meters: self.meters.clone(),
+            params: self.params.clone(),
+            thread: self.threads.get(thread).cloned().unwrap_or_default(),
+        }
     }
 
     /// An item sees what its state saw when it was started.
@@ -388,10 +405,13 @@ impl Instance {
         let held = self.held.remove(&ThreadId::Main);
         self.open.retain(|_, open| open.thread != ThreadId::Main);
         let thread = self.thread_mut(&ThreadId::Main);
+        let before = thread.waiving.take();
+        let (rested, held) =
+            before.map_or((thread.place, held), |before| (before.rested, before.held.clone()));
         thread.waiving = Some(Arc::new(Waiving {
             to: to.clone(),
             goto,
-            rested: thread.place,
+            rested,
             by: by.to_owned(),
             reason: reason.to_owned(),
             held,
@@ -417,7 +437,7 @@ impl Instance {
     }
 }
 
-fn opening(thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) -> Open {
+fn opening(seen: Seen, thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) -> Open {
     Open {
         thread,
         place,
@@ -429,5 +449,6 @@ fn opening(thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) -> Open {
         suspended: None,
         reserved: Usage::new(),
         used: Usage::new(),
+        seen,
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Draft<'r> {
     purses: Vec<(InstanceId, Purses)>,
     count: u32,
     entries: Vec<Entry>,
+    /// Whether something that was set aside is free again.
+    pub(super) freed: bool,
     start: Vec<Action>,
     cancel: Vec<(InstanceId, ActionId)>,
     pub(super) refusal: Option<Refusal>,
@@ -44,6 +46,7 @@ impl<'r> Draft<'r> {
             purses: Vec::new(),
             count: run.instances.len() as u32,
             entries: Vec::new(),
+            freed: false,
             start: Vec::new(),
             cancel: Vec::new(),
             refusal: None,
@@ -58,10 +61,15 @@ impl<'r> Draft<'r> {
         if let Err(refusal) = result {
             self.refuse_input(event, refusal);
         }
-        while let Some(work) = self.work.pop_front() {
-            match work {
-                Work::Go(id, thread, at) => self.go(id, thread, at),
-                Work::Each(id) => self.each_answer(id),
+        loop {
+            while let Some(work) = self.work.pop_front() {
+                match work {
+                    Work::Go(id, thread, at) => self.go(id, thread, at),
+                    Work::Each(id) => self.each_answer(id),
+                }
+            }
+            if !self.wake() {
+                return;
             }
         }
     }
@@ -90,6 +98,7 @@ impl<'r> Draft<'r> {
         {
             self.terms = Arc::new(terms.clone());
         }
+        self.freed |= matches!(fact, Fact::Released { .. });
         let entry = Entry { seq, at: self.at, instance, first: false, fact };
         apply(self, &entry);
         self.entries.push(entry);

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::language::syntax::{Arg, Compare, Expr, ExprKind, Function, Ident, Part, Template};
-use crate::value::{Number, Value};
+use crate::language::syntax::{Arg, Args, Compare, Expr, ExprKind, Function, Ident, Part, Template};
+use crate::value::{Fields, Number, Value};
 
 /// Where names are looked up.
 pub trait Names {
@@ -77,6 +77,15 @@ pub fn arg(arg: &Arg, names: &dyn Names) -> Value {
         Arg::None(_) => Value::None,
         Arg::Brace(expr, _) => eval(expr, names),
     }
+}
+
+/// Named values.
+pub fn fields(args: &Args, names: &dyn Names) -> Fields {
+    let mut fields = Fields::new();
+    for (name, value) in args {
+        fields.insert(name.name.clone(), arg(value, names));
+    }
+    fields
 }
 
 /// Text with its holes filled in.

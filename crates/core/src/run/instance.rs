@@ -158,6 +158,21 @@ pub struct Open {
     pub reserved: Usage,
     /// What it has used.
     pub used: Usage,
+    /// What was known when it was asked, so that it can be asked again with the same words.
+    pub seen: Seen,
+}
+
+/// What a line of work knew when it asked for something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// The instance's variables.
+    pub tracked: Arc<Fields>,
+    /// Its meters.
+    pub meters: Arc<BTreeMap<Name, Meter>>,
+    /// What its state was told.
+    pub params: Arc<Fields>,
+    /// The line of work.
+    pub thread: Arc<Thread>,
 }
 
 /// What kind of thing was asked for.
@@ -239,6 +254,9 @@ impl Instance {
     pub fn standing(&self) -> Standing {
         if let Some((end, _)) = &self.end {
             return Standing::Settled(*end);
+        }
+        if self.held.get(&ThreadId::Main).is_some_and(|held| held.stuck) {
+            return Standing::Held;
         }
         let works = |open: &&Arc<Open>| {
             !matches!(open.kind, OpenKind::Each { .. } | OpenKind::Parallel { .. } | OpenKind::Item(_))

@@ -8,9 +8,9 @@ use super::eval;
 use super::fact::{ActionId, End, Fact, Failure, FailureKind, Fan, InstanceId, Payment, Policy, ThreadId};
 use super::input::{Action, Event, Refusal, RefusalKind, Wanted};
 use super::instance::{Instance, OpenKind};
-use super::steps::digest;
+use super::steps::{digest, question_of};
 use super::walk::{Flow, Here};
-use crate::language::syntax::{Step, What};
+use crate::language::syntax::What;
 use crate::program::{Program, StateCode};
 use crate::value::{Fields, Name, Value};
 
@@ -29,6 +29,7 @@ impl Draft<'_> {
         reason: &str,
         options: &Fields,
     ) -> Taken {
+        speaker(by)?;
         let instance = self.live(id)?;
         let open = instance.open.iter().find_map(|(action, open)| match &open.kind {
             OpenKind::Words(words) => Some((*action, words.clone())),
@@ -45,10 +46,14 @@ impl Draft<'_> {
             return Err(Refusal::new(RefusalKind::NotHere, message)
                 .hint(format!("it waits for {}", words.join(", "))));
         }
+        if let Some(known) = self.run.library().catalogue().word(word)
+            && let Some(stray) = options.keys().find(|name| !known.options.contains_key(*name))
+        {
+            return Err(Refusal::new(RefusalKind::Malformed, format!("`{word}` takes no `{stray}`")));
+        }
         if let Some(to) = options.get("to").and_then(Value::as_text) {
             self.declared(id, to)?;
         }
-        somebody(by)?;
         let value = spoken(&words, word, by, reason, options);
         self.accepts(id, action, &value)?;
         self.answer_by(id, action, Ok(value), Some(by));
@@ -75,8 +80,8 @@ impl Draft<'_> {
         value: &Value,
         by: &str,
     ) -> Taken {
+        speaker(by)?;
         let instance = self.live(id)?;
-        somebody(by)?;
         let asked: Vec<ActionId> = instance
             .open
             .iter()
@@ -161,8 +166,8 @@ impl Draft<'_> {
         let (Some(action), Some(params)) = (recorded, self.record_params(id)) else { return false };
         let Some(node) = code.nodes.first() else { return false };
         let here = Here { id, thread: &ThreadId::Main, place: 0, node, state: code, program };
-        let rested =
-            self.get(id).and_then(|one| one.thread(&ThreadId::Main)).map_or(0, |thread| thread.place);
+        let thread = self.get(id).and_then(|one| one.thread(&ThreadId::Main));
+        let rested = thread.and_then(|thread| thread.waiving.as_ref()).map_or(0, |waiving| waiving.rested);
         let here = Here { place: rested, ..here };
         let asked = self.put_ask(&here, action, &params, Some(Fan::Record));
         self.start(Action { instance: id, id: asked, wanted: Wanted::Action(Name::from(action)), params });
@@ -299,8 +304,8 @@ impl Draft<'_> {
 
     /// A person lets a held instance go on: the step is asked again.
     pub(super) fn resume(&mut self, id: InstanceId, by: &str) -> Taken {
+        speaker(by)?;
         let instance = self.live(id)?;
-        somebody(by)?;
         let held: Vec<(ThreadId, u32)> = instance
             .held
             .iter()
@@ -325,8 +330,8 @@ impl Draft<'_> {
 
     /// A person stops an instance and everything below it.
     pub(super) fn stop(&mut self, id: InstanceId, by: &str, reason: &str) -> Taken {
+        speaker(by)?;
         self.live(id)?;
-        somebody(by)?;
         let values =
             [("by", by), ("reason", reason)].map(|(name, text)| (Name::from(name), Value::text(text)));
         self.settle(id, End::Stopped, values.into());
@@ -405,12 +410,7 @@ impl Draft<'_> {
 
     /// What a person is shown.
     pub(super) fn question(&self, here: &Here<'_>) -> Fields {
-        let What::Step { step: Step::Ask { question, args, .. }, .. } = &here.node.what else {
-            return Fields::new();
-        };
-        let mut params = self.fields(here, args);
-        params.insert(Name::from("question"), self.value(here, |names| eval::arg(question, names)));
-        params
+        self.get(here.id).map_or_else(Fields::new, |one| question_of(here.node, &one.names(here.thread)))
     }
 
     fn policy(&self, here: &Here<'_>) -> Policy {
@@ -464,19 +464,20 @@ fn spoken(words: &[Name], word: &Name, by: &str, reason: &str, options: &Fields)
 
 /// Whoever bends a rule says who and why.
 fn named(by: &str, reason: &str) -> Taken {
-    somebody(by)?;
+    speaker(by)?;
     if reason.trim().is_empty() {
         return Err(Refusal::new(RefusalKind::Malformed, "the reason is blank").hint("say why with --reason"));
     }
     Ok(())
 }
 
-/// Whoever speaks has a name.
-fn somebody(by: &str) -> Taken {
-    if by.trim().is_empty() {
-        return Err(Refusal::new(RefusalKind::Malformed, "nobody is named").hint("say who with --by NAME"));
+/// Whoever speaks has a name, and not the one under which policies speak.
+fn speaker(by: &str) -> Taken {
+    match by.trim() {
+        "" => Err(Refusal::new(RefusalKind::Malformed, "nobody is named").hint("say who with --by NAME")),
+        POLICY => Err(Refusal::new(RefusalKind::Malformed, format!("`{POLICY}` is no person's name"))),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn gone(id: InstanceId) -> Refusal {

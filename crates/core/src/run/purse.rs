@@ -4,8 +4,9 @@
 //! What it uses is taken from there first. So children can never outspend their parent, and a cap
 //! is overstepped by at most what one agent uses beyond its own reservation.
 
-use super::draft::Draft;
-use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, Usage};
+use super::draft::{Draft, Work};
+use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, Usage, WHOLE};
+use super::instance::HeldAt;
 use super::walk::{Flow, Here};
 use crate::program::Whom;
 use crate::value::Name;
@@ -53,12 +54,61 @@ impl Draft<'_> {
         }
     }
 
+    /// Sets aside again what an agent has used up that is asked again; otherwise its step is held.
+    pub(super) fn top_up(&mut self, id: InstanceId, action: ActionId) -> bool {
+        let Some(open) = self.get(id).and_then(|one| one.open.get(&action)) else { return false };
+        if !open.whom.starts_with("Task(") {
+            return true;
+        }
+        let left = |name: &Name| open.reserved.get(name).copied().unwrap_or(0);
+        let more: Usage = self
+            .terms
+            .reserve
+            .iter()
+            .map(|(name, amount)| (name.clone(), amount.saturating_sub(left(name))))
+            .filter(|(_, amount)| *amount > 0)
+            .collect();
+        match self.short_of(id, &more) {
+            Some((owner, meter)) => {
+                self.stop_for(id, action, owner, &meter);
+                return false;
+            }
+            None if more.is_empty() => {}
+            None => {
+                self.put(id, Fact::Reserved { action, usage: more });
+            }
+        }
+        true
+    }
+
     /// Frees what was set aside and not used.
     pub(super) fn settle_purse(&mut self, id: InstanceId, action: ActionId) {
         let open = self.get(id).and_then(|one| one.open.get(&action));
         if open.is_some_and(|open| open.reserved.values().any(|amount| *amount > 0)) {
             self.put(id, Fact::Released { action });
         }
+    }
+
+    /// When something that was set aside is free again, the first who is held for it and can now be
+    /// afforded goes on.
+    pub(super) fn wake(&mut self) -> bool {
+        if !self.freed {
+            return false;
+        }
+        let terms = self.terms.clone();
+        let waits =
+            |held: &HeldAt| held.meter.as_ref().is_some_and(|(_, name)| terms.reserve.contains_key(name));
+        let found = self.instances().find_map(|id| {
+            let (thread, held) = self.get(id)?.held.iter().find(|(_, held)| waits(held))?;
+            self.short_of(id, &terms.reserve).is_none().then(|| (id, thread.clone(), held.place))
+        });
+        let Some((id, thread, place)) = found else {
+            self.freed = false;
+            return false;
+        };
+        self.put(id, Fact::Resumed { action: None, thread: thread.clone(), by: None });
+        self.work.push_back(Work::Go(id, thread, Some(place)));
+        true
     }
 
     /// Charges what an action used; where nobody knows, the worst case that is still set aside.
@@ -73,7 +123,7 @@ impl Draft<'_> {
                 guessed.push(name.clone());
             }
         }
-        if charged.values().any(|amount| *amount > 0) {
+        if !charged.is_empty() {
             self.put(id, Fact::Paid(Payment::Purse { action, usage: charged, guessed }));
         }
     }
@@ -106,10 +156,14 @@ impl Draft<'_> {
     /// Ends an agent whose purse is empty; the step is held, and asked again after a raise.
     fn stop_for(&mut self, id: InstanceId, action: ActionId, owner: InstanceId, meter: &Name) {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
-        self.settle_purse(id, action);
-        self.cancel(id, action);
         let failure =
             Failure::new(FailureKind::Exhausted, format!("{meter} spent while the agent was at work"));
+        self.cancel(id, action);
+        let whole = ActionId { entry: action.entry, index: WHOLE };
+        if self.get(id).is_some_and(|one| one.open.contains_key(&whole)) {
+            return self.answer(id, action, Err(failure));
+        }
+        self.settle_purse(id, action);
         let answer = super::fact::Answer::Failed(failure.clone());
         self.put(id, Fact::Heard { action, answer, bind: None, by: None });
         let (thread, place) = (open.thread.clone(), open.place);

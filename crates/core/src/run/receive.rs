@@ -1,6 +1,6 @@
 //! Receiving: each input is handed to what it is about.
 
-use super::draft::Draft;
+use super::draft::{Draft, Work};
 use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Usage};
 use super::input::{Adoption, Event, Outcome, Refusal, RefusalKind};
 use super::instance::OpenKind;
@@ -148,7 +148,9 @@ impl Draft<'_> {
             return self.answer(id, action, Err(Failure::new(FailureKind::CouldNotRun, message)));
         }
         self.put(id, Fact::Paid(Payment::Attempts { action, message: message.to_owned() }));
-        self.ask_again(id, action);
+        if self.top_up(id, action) {
+            self.ask_again(id, action);
+        }
     }
 
     fn ask_again(&mut self, id: InstanceId, action: ActionId) {
@@ -221,17 +223,17 @@ impl Draft<'_> {
     fn recover(&mut self) {
         for id in self.instances() {
             let Some(instance) = self.get(id).filter(|one| !one.is_settled()) else { continue };
-            let code = instance.code.clone();
             let open: Vec<ActionId> = instance
                 .open
                 .iter()
                 .filter(|(_, open)| open.suspended.is_none())
                 .map(|(action, _)| *action)
                 .collect();
-            if let Some(message) = self.changed(id, &code) {
+            if let Some(message) = self.changed(id) {
                 self.hold_changed(id, message);
                 continue;
             }
+            self.changed_back(id);
             for action in open {
                 let Some(action) = self.action_of(id, action) else { continue };
                 if self.unchanged(id, &action) {
@@ -242,21 +244,37 @@ impl Draft<'_> {
         self.tick();
     }
 
-    fn changed(&self, id: InstanceId, code: &Name) -> Option<String> {
+    /// An instance that was held because its state had changed goes on when that is undone.
+    fn changed_back(&mut self, id: InstanceId) {
+        let Some(instance) = self.get(id) else { return };
+        let Some(held) = instance.held.get(&ThreadId::Main) else { return };
+        if !held.stuck || held.failure.kind != FailureKind::Stale {
+            return;
+        }
+        let place = held.place;
+        let rests = instance.open.values().any(|open| open.thread == ThreadId::Main);
+        self.put(id, Fact::Resumed { action: None, thread: ThreadId::Main, by: None });
+        if !rests {
+            self.work.push_back(Work::Go(id, ThreadId::Main, Some(place)));
+        }
+    }
+
+    /// What has become of the state that an instance is in, if it is no longer what was entered.
+    pub(super) fn changed(&self, id: InstanceId) -> Option<String> {
         let instance = self.get(id)?;
         let Some(program) = self.program(id) else {
             return Some(format!("the protocol `{}` is gone or no longer sound", instance.protocol));
         };
         match program.state(&instance.state) {
             None => Some(format!("the protocol no longer has the state `{}`", instance.state)),
-            Some(state) if state.code != *code => {
+            Some(state) if state.code != instance.code => {
                 Some(format!("the text of `{}` has changed since it was entered", instance.state))
             }
             Some(_) => None,
         }
     }
 
-    fn hold_changed(&mut self, id: InstanceId, message: String) {
+    pub(super) fn hold_changed(&mut self, id: InstanceId, message: String) {
         let held = self.get(id).and_then(|one| one.held.get(&ThreadId::Main));
         if held.is_some_and(|held| held.stuck && held.failure.message == message) {
             return;

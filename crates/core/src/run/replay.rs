@@ -3,10 +3,11 @@
 //! `replay` needs no guard and no protocol. `verify` takes the input out of each decision's first
 //! fact, decides again, and compares.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Run;
-use super::fact::{Answer, Cause, Entry, Fact, Payment};
+use super::fact::{Answer, Cause, Entry, Fact, InstanceId, Payment};
 use super::input::{Adoption, Event, Input, Outcome};
 use super::instance::OpenKind;
 use super::people::POLICY;
@@ -49,6 +50,7 @@ impl Run {
 
     /// Whether today's protocols would decide what the journal says.
     pub fn verify(library: Arc<Library>, entries: &[Entry]) -> Result<Replayed, Box<Divergence>> {
+        let mut today = Today { library: library.clone(), protocols: BTreeMap::new() };
         let mut run = Run::new(library);
         let mut seen = Replayed::default();
         let mut at = 0;
@@ -57,7 +59,7 @@ impl Run {
                 .iter()
                 .position(|entry| entry.first)
                 .map_or(entries.len(), |more| at + 1 + more);
-            let batch = &entries[at..end];
+            let batch: Vec<Entry> = entries[at..end].iter().map(|entry| today.entry(entry)).collect();
             if batch[0].seq != run.next_seq() {
                 let message =
                     format!("the journal goes on with {} where {} is due", batch[0].seq, run.next_seq());
@@ -68,9 +70,9 @@ impl Run {
                     message,
                 }));
             }
-            match run.input_of(batch) {
+            match run.input_of(&batch) {
                 Some(input) => {
-                    compare(batch, &run.decide(&input).entries)?;
+                    compare(&batch, &run.decide(&input).entries)?;
                     seen.decided += 1;
                 }
                 None => seen.taken += 1,
@@ -102,18 +104,23 @@ impl Run {
             }
             Fact::Released { action } | Fact::Paid(Payment::Purse { action, .. }) => {
                 let usage = match &first.fact {
-                    Fact::Paid(Payment::Purse { usage, guessed, .. }) if guessed.is_empty() => {
-                        Some(usage.clone())
+                    Fact::Paid(Payment::Purse { usage, guessed, .. }) => {
+                        let known = usage.iter().filter(|(name, _)| !guessed.contains(name));
+                        known.map(|(name, amount)| (name.clone(), *amount)).collect()
                     }
-                    Fact::Released { .. } => Some(super::fact::Usage::new()),
-                    _ => None,
+                    _ => super::fact::Usage::new(),
                 };
+                let event = Event::Spent { instance, action: *action, usage: usage.clone() };
+                let report = Input { at: first.at, event };
+                if self.decide(&report).entries == batch {
+                    return Some(report);
+                }
                 let heard = batch.iter().find_map(|entry| match &entry.fact {
                     Fact::Heard { action: heard, answer, .. } if heard == action => Some((entry, answer)),
                     _ => None,
                 })?;
                 return self
-                    .heard_input(heard.0, *action, heard.1, None, usage)
+                    .heard_input(heard.0, *action, heard.1, None, Some(usage))
                     .map(|input| Input { at: first.at, ..input });
             }
             Fact::Waived { to, by, reason, .. } => {
@@ -165,6 +172,35 @@ impl Run {
             _ => return None,
         };
         Some(Input { at: entry.at, event })
+    }
+}
+
+/// Entries with the digests that today's texts have: a text that changed and decides the same is no
+/// other decision.
+struct Today {
+    library: Arc<Library>,
+    protocols: BTreeMap<InstanceId, Name>,
+}
+
+impl Today {
+    fn entry(&mut self, entry: &Entry) -> Entry {
+        let mut entry = entry.clone();
+        if let Fact::Opened(opened) = &entry.fact {
+            self.protocols.insert(entry.instance, opened.protocol.clone());
+        }
+        let protocol = self.protocols.get(&entry.instance);
+        let Some(program) = protocol.and_then(|name| self.library.program(name)) else { return entry };
+        let now = |state: &Name| program.state(state).map(|state| state.code.clone());
+        match &mut entry.fact {
+            Fact::Opened(opened) => {
+                opened.digest = program.digest.clone();
+                opened.code = now(&opened.state).unwrap_or_else(|| opened.code.clone());
+            }
+            Fact::Moved { to, code, .. } => *code = now(to).unwrap_or_else(|| code.clone()),
+            Fact::Adopted { state, code, .. } => *code = now(state).unwrap_or_else(|| code.clone()),
+            _ => {}
+        }
+        entry
     }
 }
 

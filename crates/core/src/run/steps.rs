@@ -7,7 +7,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::draft::{Draft, Work};
-use super::eval;
+use super::eval::{self, Names};
 use super::fact::{
     ActionId, Answer, Ask, Bind, End, Fact, Failure, FailureKind, Fan, InstanceId, Limit, Opened, Payment,
     ThreadId, WHOLE,
@@ -15,7 +15,7 @@ use super::fact::{
 use super::input::{Action, Wanted};
 use super::instance::{Open, OpenKind};
 use super::walk::{Flow, Here, told};
-use crate::language::syntax::{Step, Target, What};
+use crate::language::syntax::{Step, Target};
 use crate::program::{CallCode, Node, Program, Whom};
 use crate::value::{Fields, Name, Number, Value};
 
@@ -94,37 +94,12 @@ impl Draft<'_> {
 
     /// The parameters of a call; one that must be there and is not is a failure.
     pub(super) fn params(&self, here: &Here<'_>, code: &CallCode) -> Result<Fields, Failure> {
-        let mut params = self.fields(here, &code.args);
-        if let Some(piped) = &code.piped {
-            let last =
-                self.get(here.id).and_then(|one| one.thread(here.thread)).map(|thread| thread.last.clone());
-            params.insert(piped.clone(), last.unwrap_or_default());
+        let thread = self.get(here.id).and_then(|one| one.thread(here.thread));
+        let last = thread.map_or(Value::None, |thread| thread.last.clone());
+        match self.get(here.id) {
+            Some(instance) => params_of(here.node, code, &instance.names(here.thread), &last),
+            None => params_of(here.node, code, &eval::Nothing, &last),
         }
-        if code.whom == Whom::Shell {
-            self.shell(here, &mut params);
-        }
-        match code.required.iter().find(|name| params.get(*name).is_none_or(Value::is_none)) {
-            Some(name) => Err(Failure::new(FailureKind::CouldNotRun, format!("`{name}` is not known"))),
-            None => Ok(params),
-        }
-    }
-
-    /// A shell command: its holes become positional parameters, never text of the script.
-    fn shell(&self, here: &Here<'_>, params: &mut Fields) {
-        let What::Step { step: Step::Do { call, .. }, .. } = &here.node.what else { return };
-        let Target::Shell(template) = &call.target else { return };
-        let (mut script, mut args) = (String::new(), Vec::new());
-        for part in &template.parts {
-            match part {
-                crate::language::syntax::Part::Text(text) => script.push_str(text),
-                crate::language::syntax::Part::Hole(expr) => {
-                    args.push(Value::text(self.value(here, |names| eval::eval(expr, names)).to_string()));
-                    script.push_str(&format!("\"${{{}}}\"", args.len()));
-                }
-            }
-        }
-        params.insert(Name::from("script"), Value::text(script));
-        params.insert(Name::from("args"), Value::list(args));
     }
 
     fn pay(&mut self, here: &Here<'_>, meter: &Name, keys: Option<&Value>) -> Flow {
@@ -209,6 +184,9 @@ impl Draft<'_> {
         by: Option<&str>,
     ) {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
+        if let Some(message) = self.changed(id) {
+            return self.hold_changed(id, message);
+        }
         let Some(program) = self.program(id) else { return };
         let Some(name) = self.get(id).map(|one| one.state.clone()) else { return };
         let Some(state) = program.state(&name) else { return };
@@ -275,14 +253,18 @@ impl Draft<'_> {
         let name = self.get(id)?.state.clone();
         let state = program.state(&name)?;
         let node = state.node(open.place)?;
-        let here = Here { id, thread: &open.thread, place: open.place, node, state, program: &program };
+        let mut then = self.get(id)?.clone();
+        (then.tracked, then.meters) = (open.seen.tracked.clone(), open.seen.meters.clone());
+        then.params = open.seen.params.clone();
+        then.threads.insert(open.thread.clone(), open.seen.thread.clone());
+        let names = then.names(&open.thread);
         let (wanted, params) = match &open.kind {
             OpenKind::Words(words) => (Wanted::Word(words.clone()), Fields::new()),
-            OpenKind::Question => (Wanted::Question, self.question(&here)),
+            OpenKind::Question => (Wanted::Question, question_of(node, &names)),
             OpenKind::Record => (Wanted::Action(open.whom.clone()), self.record_params(id)?),
             OpenKind::Call => {
                 let code = node.calls.get(action.index as usize)?;
-                (wanted(node, code)?, self.params(&here, code).ok()?)
+                (wanted(node, code)?, params_of(node, code, &names, &open.seen.thread.last).ok()?)
             }
             OpenKind::Child(_) | OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => {
                 return None;
@@ -309,6 +291,47 @@ impl Draft<'_> {
 /// The name under which a step keeps its answer.
 pub(super) fn answer_name(node: &Node, program: &Program) -> Option<Bind> {
     node.bind().map(|name| Bind { name: name.clone(), tracked: program.tracks(name) })
+}
+
+/// The parameters of a call, by what is known.
+fn params_of(node: &Node, code: &CallCode, names: &dyn Names, last: &Value) -> Result<Fields, Failure> {
+    let mut params = eval::fields(&code.args, names);
+    if let Some(piped) = &code.piped {
+        params.insert(piped.clone(), last.clone());
+    }
+    if code.whom == Whom::Shell {
+        shell(node, names, &mut params);
+    }
+    match code.required.iter().find(|name| params.get(*name).is_none_or(Value::is_none)) {
+        Some(name) => Err(Failure::new(FailureKind::CouldNotRun, format!("`{name}` is not known"))),
+        None => Ok(params),
+    }
+}
+
+/// A shell command: its holes become positional parameters, never text of the script.
+fn shell(node: &Node, names: &dyn Names, params: &mut Fields) {
+    let Some(Step::Do { call, .. }) = node.step() else { return };
+    let Target::Shell(template) = &call.target else { return };
+    let (mut script, mut args) = (String::new(), Vec::new());
+    for part in &template.parts {
+        match part {
+            crate::language::syntax::Part::Text(text) => script.push_str(text),
+            crate::language::syntax::Part::Hole(expr) => {
+                args.push(Value::text(eval::eval(expr, names).to_string()));
+                script.push_str(&format!("\"${{{}}}\"", args.len()));
+            }
+        }
+    }
+    params.insert(Name::from("script"), Value::text(script));
+    params.insert(Name::from("args"), Value::list(args));
+}
+
+/// What a person is shown.
+pub(super) fn question_of(node: &Node, names: &dyn Names) -> Fields {
+    let Some(Step::Ask { question, args, .. }) = node.step() else { return Fields::new() };
+    let mut params = eval::fields(args, names);
+    params.insert(Name::from("question"), eval::arg(question, names));
+    params
 }
 
 /// How an entry names what is asked.

@@ -141,13 +141,8 @@ impl Draft<'_> {
 
     /// Named values as this line of work sees them.
     pub(super) fn fields(&self, here: &Here<'_>, args: &Args) -> Fields {
-        let mut fields = Fields::new();
-        let Some(instance) = self.get(here.id) else { return fields };
-        let names = instance.names(here.thread);
-        for (name, arg) in args {
-            fields.insert(name.name.clone(), eval::arg(arg, &names));
-        }
-        fields
+        let Some(instance) = self.get(here.id) else { return Fields::new() };
+        eval::fields(args, &instance.names(here.thread))
     }
 
     fn emit(&mut self, here: &Here<'_>, emit: &Emit) -> Flow {
