@@ -84,6 +84,7 @@ fn open(store: &mut dyn Store, id: InstanceId, opened: &Opened) {
         visited: Arc::new(vec![opened.state.clone()]),
         threads: BTreeMap::from([(ThreadId::Main, Arc::new(Thread::default()))]),
         open: BTreeMap::new(),
+        owed: BTreeMap::new(),
         ended: Arc::default(),
         held: BTreeMap::new(),
         end: None,
@@ -115,7 +116,7 @@ fn reserve(store: &mut dyn Store, id: InstanceId, action: ActionId, usage: &Usag
             purse.reserved = purse.reserved.saturating_add(*amount);
         }
     });
-    if let Some(open) = store.instance_mut(id).and_then(|one| one.open.get_mut(&action)) {
+    if let Some(open) = store.instance_mut(id).and_then(|one| one.account_mut(action)) {
         let open = Arc::make_mut(open);
         for (name, amount) in usage {
             let mine = open.reserved.entry(name.clone()).or_default();
@@ -125,8 +126,10 @@ fn reserve(store: &mut dyn Store, id: InstanceId, action: ActionId, usage: &Usag
 }
 
 fn release(store: &mut dyn Store, id: InstanceId, action: ActionId) {
-    let Some(open) = store.instance_mut(id).and_then(|one| one.open.get_mut(&action)) else { return };
+    let Some(instance) = store.instance_mut(id) else { return };
+    let Some(open) = instance.account_mut(action) else { return };
     let freed = std::mem::take(&mut Arc::make_mut(open).reserved);
+    instance.owed.remove(&action);
     up(store, id, &|purses| {
         for (name, amount) in &freed {
             let purse = purses.entry(name.clone()).or_default();
@@ -138,7 +141,7 @@ fn release(store: &mut dyn Store, id: InstanceId, action: ActionId) {
 /// Use is first taken from what was set aside for the action.
 fn charge(store: &mut dyn Store, id: InstanceId, action: ActionId, usage: &Usage, guessed: &[Name]) {
     let mut covered = Usage::new();
-    if let Some(open) = store.instance_mut(id).and_then(|one| one.open.get_mut(&action)) {
+    if let Some(open) = store.instance_mut(id).and_then(|one| one.account_mut(action)) {
         let open = Arc::make_mut(open);
         for (name, amount) in usage {
             let mine = open.reserved.entry(name.clone()).or_default();
@@ -174,7 +177,7 @@ impl Instance {
             Fact::Asked { thread, place, asks, fan } => {
                 self.asked(entry.seq, thread, *place, asks, fan.as_ref());
             }
-            Fact::Heard { action, answer, bind, .. } => self.heard(*action, answer, bind.as_ref()),
+            Fact::Heard { action, answer, bind, cut, .. } => self.heard(*action, answer, bind.as_ref(), *cut),
             Fact::Set { name, value } => {
                 Arc::make_mut(&mut self.tracked).insert(name.clone(), value.clone());
             }
@@ -211,7 +214,7 @@ impl Instance {
             Fact::Settled { end, values, .. } => {
                 self.end = Some((*end, Arc::new(values.clone())));
                 self.held.clear();
-                self.open.clear();
+                self.drop_open(|_, _| true);
                 self.threads.clear();
             }
             Fact::Opened(_) | Fact::Emitted { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
@@ -221,6 +224,27 @@ impl Instance {
 
     fn thread_mut(&mut self, thread: &ThreadId) -> &mut Thread {
         Arc::make_mut(self.threads.entry(thread.clone()).or_default())
+    }
+
+    fn account_mut(&mut self, action: ActionId) -> Option<&mut Arc<Open>> {
+        match self.open.get_mut(&action) {
+            Some(open) => Some(open),
+            None => self.owed.get_mut(&action),
+        }
+    }
+
+    /// Forgets what is not waited for any more. An agent that was cancelled still owes its last
+    /// report, and what was set aside for it stays so until then.
+    fn drop_open(&mut self, gone: impl Fn(&ActionId, &Open) -> bool) {
+        let dropped: Vec<ActionId> =
+            self.open.iter().filter(|(action, open)| gone(action, open)).map(|(action, _)| *action).collect();
+        for action in dropped {
+            if let Some(open) = self.open.remove(&action)
+                && open.whom.starts_with("Task(")
+            {
+                self.owed.insert(action, open);
+            }
+        }
     }
 
     fn change(&mut self, action: ActionId, change: impl FnOnce(&mut Open)) {
@@ -287,8 +311,11 @@ impl Instance {
         self.threads.insert(ThreadId::Item { each, key: ask.branch.clone() }, Arc::new(thread));
     }
 
-    fn heard(&mut self, action: ActionId, answer: &Answer, bind: Option<&Bind>) {
+    fn heard(&mut self, action: ActionId, answer: &Answer, bind: Option<&Bind>, cut: bool) {
         let Some(open) = self.open.remove(&action) else { return };
+        if cut {
+            self.owed.insert(action, open.clone());
+        }
         match &open.kind {
             OpenKind::Item(key) => {
                 self.threads.remove(&open.thread);
@@ -300,7 +327,7 @@ impl Instance {
                 return;
             }
             OpenKind::Each { .. } => Arc::make_mut(&mut self.ended).retain(|ended| ended.each != open.place),
-            OpenKind::Parallel { .. } => self.open.retain(|other, _| other.entry != action.entry),
+            OpenKind::Parallel { .. } => self.drop_open(|other, _| other.entry == action.entry),
             OpenKind::Call | OpenKind::Child(_) if self.gathers(action, answer) => return,
             OpenKind::Call
             | OpenKind::Child(_)
@@ -355,11 +382,11 @@ impl Instance {
     /// Leaving a state ends what it started; coming back to the same state keeps its items.
     fn moved(&mut self, from: &Name, to: &Name, code: &Name, params: &Fields, cause: &Cause) {
         if from == to {
-            self.open.retain(|_, open| matches!(open.thread, ThreadId::Item { .. }));
+            self.drop_open(|_, open| open.thread == ThreadId::Main);
             self.held.remove(&ThreadId::Main);
         } else {
             self.held.clear();
-            self.open.clear();
+            self.drop_open(|_, _| true);
             self.threads.clear();
             self.ended = Arc::default();
         }
@@ -403,7 +430,7 @@ impl Instance {
 
     fn waived(&mut self, to: &Name, goto: u32, by: &str, reason: &str) {
         let held = self.held.remove(&ThreadId::Main);
-        self.open.retain(|_, open| open.thread != ThreadId::Main);
+        self.drop_open(|_, open| open.thread == ThreadId::Main);
         let thread = self.thread_mut(&ThreadId::Main);
         let before = thread.waiving.take();
         let (rested, held) =

@@ -331,6 +331,9 @@ pub enum Fact {
         /// Who answered, if it was a person or a policy.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// Whether it was cut short, so that its last report is still to come.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut: bool,
     },
     /// A tracked variable changed.
     Set {

@@ -169,7 +169,7 @@ impl Draft<'_> {
         });
         let Some(action) = found.map(|(action, _)| *action) else { return };
         let answer = failure.map_or(Answer::Done(Value::None), Answer::Failed);
-        self.put(id, Fact::Heard { action, answer, bind: None, by: None });
+        self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: false });
         self.work.push_back(Work::Each(id));
     }
 

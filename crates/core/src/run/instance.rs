@@ -43,6 +43,8 @@ pub struct Instance {
     pub threads: BTreeMap<ThreadId, Arc<Thread>>,
     /// What it has asked for and not heard.
     pub open: BTreeMap<ActionId, Arc<Open>>,
+    /// What was cancelled while something was set aside for it, until its last report.
+    pub owed: BTreeMap<ActionId, Arc<Open>>,
     /// Items of a FOR EACH that ended and were not counted yet, with the failure of each.
     pub ended: Arc<Vec<Ended>>,
     /// Which lines of work are held, and where.
@@ -270,6 +272,11 @@ impl Instance {
             return Standing::Waiting;
         }
         if open.all(|open| open.suspended.is_some()) { Standing::Suspended } else { Standing::Running }
+    }
+
+    /// An action that is open, or cancelled and not yet accounted for.
+    pub fn account(&self, action: ActionId) -> Option<&Arc<Open>> {
+        self.open.get(&action).or_else(|| self.owed.get(&action))
     }
 
     /// Whether it has ended.

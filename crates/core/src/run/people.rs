@@ -8,6 +8,7 @@ use super::eval;
 use super::fact::{ActionId, End, Fact, Failure, FailureKind, Fan, InstanceId, Payment, Policy, ThreadId};
 use super::input::{Action, Event, Refusal, RefusalKind, Wanted};
 use super::instance::{Instance, OpenKind};
+use super::steps::How;
 use super::steps::{digest, question_of};
 use super::walk::{Flow, Here};
 use crate::language::syntax::What;
@@ -56,7 +57,7 @@ impl Draft<'_> {
         }
         let value = spoken(&words, word, by, reason, options);
         self.accepts(id, action, &value)?;
-        self.answer_by(id, action, Ok(value), Some(by));
+        self.answer_how(id, action, Ok(value), How::By(by));
         Ok(())
     }
 
@@ -104,7 +105,7 @@ impl Draft<'_> {
             }
         };
         self.choice_fits(id, question, value)?;
-        self.answer_by(id, question, Ok(value.clone()), Some(by));
+        self.answer_how(id, question, Ok(value.clone()), How::By(by));
         Ok(())
     }
 
@@ -363,7 +364,7 @@ impl Draft<'_> {
             Policy::Hold => None,
             Policy::Deny => {
                 let failure = Failure::new(FailureKind::Denied, "no person is asked here: policy");
-                self.answer_by(here.id, action, Err(failure), Some(POLICY));
+                self.answer_how(here.id, action, Err(failure), How::By(POLICY));
                 return Flow::Rest;
             }
             Policy::Answer(Value::Text(word)) if spoken_before == 0 => Some(word.clone()),
@@ -374,7 +375,7 @@ impl Draft<'_> {
         match said.filter(|word| words.contains(word)) {
             Some(word) => {
                 let value = spoken(&words, &word, POLICY, "", &Fields::new());
-                self.answer_by(here.id, action, Ok(value), Some(POLICY));
+                self.answer_how(here.id, action, Ok(value), How::By(POLICY));
             }
             None => self.start(Action {
                 instance: here.id,
@@ -396,10 +397,10 @@ impl Draft<'_> {
             }
             Policy::Deny => {
                 let failure = Failure::new(FailureKind::Denied, "no person is asked here: policy");
-                self.answer_by(here.id, action, Err(failure), Some(POLICY));
+                self.answer_how(here.id, action, Err(failure), How::By(POLICY));
             }
             Policy::Answer(value) => match self.choice_fits(here.id, action, &value) {
-                Ok(()) => self.answer_by(here.id, action, Ok(value), Some(POLICY)),
+                Ok(()) => self.answer_how(here.id, action, Ok(value), How::By(POLICY)),
                 Err(refusal) => {
                     self.answer(here.id, action, Err(Failure::new(FailureKind::Denied, refusal.message)));
                 }

@@ -7,6 +7,7 @@
 use super::draft::{Draft, Work};
 use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, Usage, WHOLE};
 use super::instance::HeldAt;
+use super::steps::How;
 use super::walk::{Flow, Here};
 use crate::program::Whom;
 use crate::value::Name;
@@ -81,10 +82,22 @@ impl Draft<'_> {
         true
     }
 
+    /// The last report of something that was cancelled; a report that nobody waits for is charged
+    /// only once.
+    pub(super) fn last_report(&mut self, id: InstanceId, action: ActionId, usage: Option<&Usage>) {
+        if self.get(id).is_some_and(|one| one.owed.contains_key(&action)) {
+            self.charge(id, action, usage);
+            self.settle_purse(id, action);
+        }
+    }
+
     /// Frees what was set aside and not used.
     pub(super) fn settle_purse(&mut self, id: InstanceId, action: ActionId) {
-        let open = self.get(id).and_then(|one| one.open.get(&action));
-        if open.is_some_and(|open| open.reserved.values().any(|amount| *amount > 0)) {
+        let Some(instance) = self.get(id) else { return };
+        let owed = instance.owed.contains_key(&action);
+        let left =
+            instance.account(action).is_some_and(|open| open.reserved.values().any(|amount| *amount > 0));
+        if owed || left {
             self.put(id, Fact::Released { action });
         }
     }
@@ -113,7 +126,7 @@ impl Draft<'_> {
 
     /// Charges what an action used; where nobody knows, the worst case that is still set aside.
     pub(super) fn charge(&mut self, id: InstanceId, action: ActionId, usage: Option<&Usage>) {
-        let open = self.get(id).and_then(|one| one.open.get(&action));
+        let open = self.get(id).and_then(|one| one.account(action));
         let mut charged = usage.cloned().unwrap_or_default();
         let mut guessed = Vec::new();
         for (name, left) in open.map(|open| &open.reserved).into_iter().flatten() {
@@ -161,11 +174,10 @@ impl Draft<'_> {
         self.cancel(id, action);
         let whole = ActionId { entry: action.entry, index: WHOLE };
         if self.get(id).is_some_and(|one| one.open.contains_key(&whole)) {
-            return self.answer(id, action, Err(failure));
+            return self.answer_how(id, action, Err(failure), How::Cut);
         }
-        self.settle_purse(id, action);
         let answer = super::fact::Answer::Failed(failure.clone());
-        self.put(id, Fact::Heard { action, answer, bind: None, by: None });
+        self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: true });
         let (thread, place) = (open.thread.clone(), open.place);
         self.put(
             id,

@@ -4,7 +4,7 @@ use super::draft::{Draft, Work};
 use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Usage};
 use super::input::{Adoption, Event, Outcome, Refusal, RefusalKind};
 use super::instance::OpenKind;
-use super::steps::{MAX_DEATHS, spent};
+use super::steps::{How, MAX_DEATHS, spent};
 use crate::language::syntax::Step;
 use crate::value::{Fields, Name};
 
@@ -104,9 +104,7 @@ impl Draft<'_> {
         usage: Option<&Usage>,
     ) -> Taken {
         if let Err(refusal) = self.is_open(id, action) {
-            if self.get(id).is_some() && usage.is_some() {
-                self.charge(id, action, usage);
-            }
+            self.last_report(id, action, usage);
             return Err(refusal);
         }
         match outcome {
@@ -174,9 +172,8 @@ impl Draft<'_> {
         let failure = spent(&meter, limit, &[]);
         let what = format!("tool {tool} of {action}");
         self.put(id, Fact::Refused { thread: None, what, failure: failure.clone(), by: None });
-        self.charge(id, action, None);
         self.cancel(id, action);
-        self.answer(id, action, Err(failure));
+        self.answer_how(id, action, Err(failure), How::Cut);
         self.refusal = Some(Refusal::new(RefusalKind::Guard, format!("{meter} spent: the call is denied")));
         Ok(())
     }

@@ -24,6 +24,17 @@ pub(super) const MAX_CHILDREN_DEPTH: u32 = 8;
 /// How often the agent or command of a step may die before the step fails.
 pub(super) const MAX_DEATHS: u32 = 3;
 
+/// How an action was heard of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum How<'a> {
+    /// From the world.
+    Plain,
+    /// From a person or a policy.
+    By(&'a str),
+    /// It was cut short: its last report is still to come.
+    Cut,
+}
+
 impl Draft<'_> {
     pub(super) fn step(&mut self, here: &Here<'_>, step: &Step) -> Flow {
         match step {
@@ -172,16 +183,16 @@ impl Draft<'_> {
 
     /// Hears of an action: the answer is checked, kept, and the line of work goes on.
     pub(super) fn answer(&mut self, id: InstanceId, action: ActionId, result: Result<Value, Failure>) {
-        self.answer_by(id, action, result, None);
+        self.answer_how(id, action, result, How::Plain);
     }
 
-    /// Hears of an action from a person or a policy.
-    pub(super) fn answer_by(
+    /// Hears of an action: from the world, from a person, or because it was cut short.
+    pub(super) fn answer_how(
         &mut self,
         id: InstanceId,
         action: ActionId,
         result: Result<Value, Failure>,
-        by: Option<&str>,
+        how: How<'_>,
     ) {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
         if let Some(message) = self.changed(id) {
@@ -193,7 +204,9 @@ impl Draft<'_> {
         let Some(node) = state.node(open.place) else { return };
         let here = Here { id, thread: &open.thread, place: open.place, node, state, program: &program };
         let result = result.and_then(|value| fits(node, &open, action, value));
-        self.settle_purse(id, action);
+        if how != How::Cut {
+            self.settle_purse(id, action);
+        }
         let whole = ActionId { entry: action.entry, index: WHOLE };
         let branch = action.index != WHOLE && self.get(id).is_some_and(|one| one.open.contains_key(&whole));
         let bind = if branch || open.kind == OpenKind::Record { None } else { here.bind() };
@@ -201,7 +214,11 @@ impl Draft<'_> {
             Ok(value) => Answer::Done(value.clone()),
             Err(failure) => Answer::Failed(failure.clone()),
         };
-        self.put(id, Fact::Heard { action, answer, bind, by: by.map(str::to_owned) });
+        let by = match how {
+            How::By(name) => Some(name.to_owned()),
+            How::Plain | How::Cut => None,
+        };
+        self.put(id, Fact::Heard { action, answer, bind, by, cut: how == How::Cut });
         if branch {
             return self.parallel_answer(id, whole);
         }
@@ -238,7 +255,6 @@ impl Draft<'_> {
         match &open.kind {
             OpenKind::Child(Some(child)) => self.settle(*child, End::Cancelled, Fields::new()),
             OpenKind::Call | OpenKind::Words(_) | OpenKind::Question | OpenKind::Record => {
-                self.settle_purse(id, action);
                 self.cancel(id, action);
             }
             OpenKind::Child(None) | OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => {
