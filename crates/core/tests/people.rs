@@ -570,6 +570,7 @@ fn work_that_began_elsewhere_is_taken_over() {
         Some(Adoption {
             state: Name::from(state),
             visited: vec![Name::from("planning")],
+            params: fields(r#"{"reason":"it broke","feedback":"tighten it"}"#),
             by: "ann".to_owned(),
         })
     };
@@ -582,6 +583,8 @@ fn work_that_began_elsewhere_is_taken_over() {
     assert_eq!(kind(&stage.send(open("heaven"))), Some(RefusalKind::Malformed));
     assert_eq!(kind(&stage.send(open("review"))), None);
     assert_eq!(stage.state(), Name::from("review"));
+    let told = &stage.run.instance(ROOT).unwrap().params;
+    assert_eq!(**told, fields(r#"{"feedback":"tighten it"}"#), "only what the state takes");
     stage.recovers();
     stage.say("next", "{}");
     stage.done("artifact.code_review", "{}");
@@ -811,7 +814,12 @@ fn every_declared_edge_is_an_option_of_its_state() {
     for protocol in ["task", "campaign", "builder", "coder", "lifecycle"] {
         let program = library.program(protocol).unwrap();
         for state in &program.states {
-            let adopt = Adoption { state: state.name.clone(), visited: vec![], by: "ann".to_owned() };
+            let adopt = Adoption {
+                state: state.name.clone(),
+                visited: vec![],
+                params: fields("{}"),
+                by: "ann".to_owned(),
+            };
             let inputs = program.inputs.iter().filter(|input| input.default.is_none());
             let inputs = inputs.map(|input| (input.name.clone(), Value::text("x"))).collect();
             let open = Event::Open {

@@ -206,7 +206,8 @@ impl Instance {
             Fact::Resumed { action: None, thread, .. } => {
                 self.held.remove(thread);
             }
-            Fact::Adopted { state, code, visited, .. } => {
+            Fact::Adopted { state, code, visited, params, .. } => {
+                self.params = Arc::new(params.clone());
                 self.state = state.clone();
                 self.code = code.clone();
                 self.visited = Arc::new(visited.clone());

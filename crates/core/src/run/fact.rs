@@ -466,6 +466,8 @@ pub enum Fact {
         code: Name,
         /// The states it has been in.
         visited: Vec<Name>,
+        /// What the state is told.
+        params: Fields,
         /// Who.
         by: String,
     },

@@ -147,6 +147,8 @@ pub struct Adoption {
     pub state: Name,
     /// The states it has been in.
     pub visited: Vec<Name>,
+    /// What the state is told, such as the feedback that led there.
+    pub params: Fields,
     /// Who took it over.
     pub by: String,
 }

@@ -19,7 +19,7 @@ pub struct WayOut {
     pub to: Option<Name>,
     /// The statement that takes it, as it is written.
     pub by: String,
-    /// The line of the document.
+    /// The place of that statement in its state.
     pub place: u32,
     /// The conditions around it.
     pub conditions: Vec<Condition>,

@@ -5,6 +5,7 @@ use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROO
 use super::input::{Adoption, Event, Outcome, Refusal, RefusalKind};
 use super::instance::OpenKind;
 use super::steps::{How, MAX_DEATHS, spent};
+use super::walk::told;
 use crate::language::syntax::Step;
 use crate::value::{Fields, Name};
 
@@ -74,14 +75,18 @@ impl Draft<'_> {
     }
 
     fn adopt(&mut self, id: InstanceId, adopt: &Adoption) {
-        let code =
-            self.program(id).and_then(|program| program.state(&adopt.state).map(|state| state.code.clone()));
+        let Some(program) = self.program(id) else { return };
+        let Some(code) = program.state(&adopt.state) else { return };
         let mut visited = adopt.visited.clone();
         if !visited.contains(&adopt.state) {
             visited.push(adopt.state.clone());
         }
-        let (state, by) = (adopt.state.clone(), adopt.by.clone());
-        self.put(id, Fact::Adopted { state, code: code.unwrap_or_default(), visited, by });
+        let params = match self.get(id) {
+            Some(instance) => told(code, adopt.params.clone(), &instance.names(&ThreadId::Main)),
+            None => Fields::new(),
+        };
+        let (state, code, by) = (adopt.state.clone(), code.code.clone(), adopt.by.clone());
+        self.put(id, Fact::Adopted { state, code, visited, params, by });
     }
 
     /// Whether anybody still waits for an action.

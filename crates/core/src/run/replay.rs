@@ -91,9 +91,12 @@ impl Run {
         let event = match &first.fact {
             Fact::Opened(opened) => {
                 let adopt = batch.iter().find_map(|entry| match &entry.fact {
-                    Fact::Adopted { state, visited, by, .. } => {
-                        Some(Adoption { state: state.clone(), visited: visited.clone(), by: by.clone() })
-                    }
+                    Fact::Adopted { state, visited, params, by, .. } => Some(Adoption {
+                        state: state.clone(),
+                        visited: visited.clone(),
+                        params: params.clone(),
+                        by: by.clone(),
+                    }),
                     _ => None,
                 });
                 let terms = opened.terms.clone().unwrap_or_default();

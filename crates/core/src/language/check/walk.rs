@@ -511,7 +511,9 @@ impl<'a> Walk<'a> {
         if let Some(limit) = meter.and_then(|meter| self.limit(meter)) {
             self.by_limit(statement, limit, failed);
         }
-        if matches!(step, Step::Pay { .. }) || self.in_each {
+        // FOR EACH and PARALLEL report what fails in them; they do not fail themselves.
+        let reports = matches!(step, Step::Pay { .. } | Step::ForEach { .. } | Step::Parallel { .. });
+        if reports || self.in_each {
             return;
         }
         let words = matches!(step, Step::WaitWords { .. } | Step::Ask { .. });
