@@ -78,7 +78,7 @@ fn json_carries_every_fact() {
             "edges": [
                 { "from": "LOOK", "to": "STOP", "when": "looks spent", "pays": [], "refills": [], "gates": [] },
                 { "from": "LOOK", "to": "DONE", "when": "report.passed", "pays": ["looks"], "refills": [], "gates": ["verify.run"] },
-                { "from": "LOOK", "to": "LOOK", "when": "", "pays": ["looks"], "refills": [], "gates": [] },
+                { "from": "LOOK", "to": "LOOK", "when": "otherwise", "pays": ["looks"], "refills": [], "gates": [] },
             ],
             "loops": [{ "states": ["LOOK"], "bounded_by": ["looks"] }],
             "gates": [{ "any_of": ["verify.run"], "before": "DONE" }],
