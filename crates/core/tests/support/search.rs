@@ -1,9 +1,12 @@
 //! Exhaustive search: every run that a protocol can come to, over every outcome that matters.
 //!
 //! Breadth first over runs. Two runs are the same when nothing that a protocol can see tells them
-//! apart: entry numbers, times and the values of children that have ended are left out of the key.
+//! apart: entry numbers, times, what kind of failure it was, the children that have ended, and the
+//! names that nothing later in the state mentions are left out of the key.
 //! Of an answer exactly those fields vary that some condition, payment or FOR EACH reads; the rest
 //! is constant. It proves nothing about values that no protocol looks at.
+
+#![allow(unreachable_pub)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -11,12 +14,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Instant;
 
+use ftl_core::language::print;
 use ftl_core::language::syntax::{Expr, ExprKind, Part, Step, What};
 use ftl_core::library::Library;
-use ftl_core::program::{Node as Statement, Program, Whom};
+use ftl_core::program::{Node as Statement, Program, StateCode, Whom};
+use ftl_core::run::instance::Waiving;
 use ftl_core::run::{
-    ActionId, Cause, Decision, Entry, Event, Fact, Failure, FailureKind, Input, Instance, InstanceId,
-    OpenKind, Outcome, ROOT, Run, Terms, ThreadId, Usage,
+    ActionId, Cause, Decision, Entry, Event, Fact, Failure, FailureKind, Input, Instance, InstanceId, Open,
+    OpenKind, Outcome, ROOT, Run, Terms, Thread, ThreadId, Usage,
 };
 use ftl_core::types::Type;
 use ftl_core::value::{Fields, Name, Number, Value};
@@ -29,7 +34,6 @@ pub type Notes = [u8; 4];
 /// One transition, as a property sees it.
 pub struct Seen<'a> {
     pub before: &'a Run,
-    pub event: &'a Event,
     pub decision: &'a Decision,
     pub after: &'a Run,
 }
@@ -89,6 +93,9 @@ pub struct Search {
     pub waive: bool,
     /// Whether agents and commands also die, as often as it takes.
     pub die: bool,
+    /// Whether other kinds of failures than `failed` are tried only where something can tell them
+    /// apart: tasks that pay, and states that read `failure.kind`.
+    pub few_kinds: bool,
     /// Every how many runs the journal is replayed from the start.
     pub replay: usize,
 }
@@ -146,6 +153,7 @@ impl Search {
             redo: false,
             waive: false,
             die: false,
+            few_kinds: false,
             replay: 1,
         }
     }
@@ -153,7 +161,7 @@ impl Search {
     /// Reaches every run, checks every transition, and then the graph of all runs.
     pub fn go(&self) -> Found {
         let start = Instant::now();
-        let reads = Reads::of(&self.library);
+        let (reads, keys) = (Reads::of(&self.library), Keys::of(&self.library));
         let mut found = Found::default();
         let mut all: Vec<Reached> = Vec::new();
         let mut known: HashMap<u128, usize> = HashMap::new();
@@ -168,7 +176,7 @@ impl Search {
         };
         let (reached, refused) = self.transition(&empty, [0; 4], &open, &mut found);
         assert!(!refused, "{} cannot be opened", self.protocol);
-        known.insert(key(&reached.run, reached.notes), 0);
+        known.insert(keys.key(&reached.run, reached.notes), 0);
         all.push(reached);
         todo.push_back(0);
         while let Some(at) = todo.pop_front() {
@@ -180,11 +188,16 @@ impl Search {
             self.ask_for_forbidden(&all[at].run, &mut asked_for, &mut found);
             for (sender, event) in self.events(&all[at].run, &reads) {
                 let (run, notes) = (all[at].run.clone(), all[at].notes);
-                let (mut reached, _) = self.transition(&run, notes, &event, &mut found);
+                let step = || self.transition(&run, notes, &event, &mut found);
+                let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(step));
+                let (mut reached, _) = result.unwrap_or_else(|panic| {
+                    println!("the way there:\n{}then {event:?}", way(&all, at));
+                    std::panic::resume_unwind(panic)
+                });
                 reached.from = Some(at);
                 reached.bent = all[at].bent || matches!(event, Event::Waive { .. });
                 found.transitions += 1;
-                let key = key(&reached.run, reached.notes) ^ u128::from(reached.bent);
+                let key = keys.key(&reached.run, reached.notes) ^ u128::from(reached.bent);
                 let next = *known.entry(key).or_insert_with(|| {
                     all.push(reached);
                     todo.push_back(all.len() - 1);
@@ -215,7 +228,7 @@ impl Search {
             }
         }
         let mut notes = notes;
-        (self.property)(&mut notes, &Seen { before, event, decision: &decision, after: &after });
+        (self.property)(&mut notes, &Seen { before, decision: &decision, after: &after });
         let refused = decision.refusal.is_some();
         let next = Vec::new();
         (Reached { run: after, notes, from: None, entries: decision.entries, next, bent: false }, refused)
@@ -437,17 +450,33 @@ impl Search {
         for answer in reads.answers(here, self.sparse) {
             events.push((Sender::World, here.outcome(Outcome::Done(answer))));
         }
-        for kind in FailureKind::ALL {
+        let paying = matches!(here.node.step(), Some(Step::Do { paying: Some(_), .. }));
+        let telling = paying || reads.failures.contains(&(here.program.name.clone(), here.state.clone()));
+        let kinds = if self.few_kinds && !telling { &FailureKind::ALL[..1] } else { &FailureKind::ALL[..] };
+        for kind in kinds.iter().copied() {
             events.push((Sender::World, here.outcome(Outcome::Failed(Failure::new(kind, "boom")))));
         }
         if self.die {
             events.push((Sender::World, here.outcome(Outcome::Died("gone".to_owned()))));
         }
-        if let Some(Step::Do { paying: Some(_), .. }) = here.node.step() {
+        if paying {
             let (instance, action) = (here.instance, here.action);
             events.push((Sender::World, Event::Tool { instance, action, tool: Name::from("edit") }));
         }
     }
+}
+
+/// The facts on the way to a run, for people.
+fn way(all: &[Reached], at: usize) -> String {
+    let mut lines = Vec::new();
+    let mut one = Some(at);
+    while let Some(index) = one {
+        let facts: Vec<_> = all[index].entries.iter().map(|entry| format!("  {:?}\n", entry.fact)).collect();
+        lines.push(format!("{}\n", facts.concat()));
+        one = all[index].from;
+    }
+    lines.reverse();
+    lines.concat()
 }
 
 /// An action that waits for its outcome.
@@ -477,17 +506,24 @@ impl Asked<'_> {
     }
 }
 
-/// What the conditions of each protocol read: by protocol, state and name the fields, and the
-/// numbers that each is compared with.
-pub struct Reads(BTreeMap<(Name, Name, Name), BTreeMap<Name, BTreeSet<Number>>>);
+/// What the conditions of each protocol read.
+pub struct Reads {
+    /// By protocol, state and name the fields, and the numbers that each is compared with.
+    fields: BTreeMap<(Name, Name, Name), BTreeMap<Name, BTreeSet<Number>>>,
+    /// The states that read `failure.kind`.
+    failures: BTreeSet<(Name, Name)>,
+}
 
 impl Reads {
     pub fn of(library: &Library) -> Reads {
-        let mut reads = Reads(BTreeMap::new());
+        let mut reads = Reads { fields: BTreeMap::new(), failures: BTreeSet::new() };
         for protocol in library.protocols() {
             let program = protocol.program.as_ref().unwrap();
             for state in &program.states {
                 for node in &state.nodes {
+                    if print::line(&node.what).contains("failure.kind") {
+                        reads.failures.insert((program.name.clone(), state.name.clone()));
+                    }
                     let exprs: Vec<&Expr> = match &node.what {
                         What::If { condition, .. } => vec![condition],
                         What::Step { step: Step::Pay { per: Some((_, list)), .. }, .. } => vec![list],
@@ -501,7 +537,7 @@ impl Reads {
                             let place = (program.name.clone(), state.name.clone(), path[0].clone());
                             if let Some(field) = path.get(1) {
                                 reads
-                                    .0
+                                    .fields
                                     .entry(place)
                                     .or_default()
                                     .entry(field.clone())
@@ -520,7 +556,7 @@ impl Reads {
     fn fields(&self, here: &Asked<'_>) -> BTreeMap<Name, BTreeSet<Number>> {
         let mut fields: BTreeMap<Name, BTreeSet<Number>> = BTreeMap::new();
         let Some(bind) = here.node.bind() else { return fields };
-        for ((protocol, state, name), read) in &self.0 {
+        for ((protocol, state, name), read) in &self.fields {
             let seen = state == here.state || here.program.tracks(bind);
             if *protocol == here.program.name && name == bind && seen {
                 for (field, numbers) in read {
@@ -548,7 +584,8 @@ impl Reads {
         for (field, numbers) in self.fields(here) {
             let declared = record.fields.get(&field).unwrap_or_else(|| panic!("no field {field}"));
             let mut values = domain(&declared.ty, &numbers);
-            if !declared.required && !values.contains(&Value::None) {
+            if !declared.required {
+                values.retain(|value| !value.is_empty());
                 values.push(Value::None);
             }
             let each = |answer: &Value| -> Vec<Value> {
@@ -651,69 +688,103 @@ fn answered(kind: &OpenKind) -> bool {
     }
 }
 
-/// Everything that a protocol can tell apart, as a number of 128 bits.
-fn key(run: &Run, notes: Notes) -> u128 {
-    let mut text = String::new();
-    write!(text, "{notes:?}").unwrap();
-    write_instance(run, ROOT, &mut text);
-    let hash = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        (salt, &text).hash(&mut hasher);
-        u128::from(hasher.finish())
-    };
-    (hash(1) << 64) | hash(2)
+/// What later statements mention: by protocol and state, the statements as they are written.
+struct Keys(BTreeMap<(Name, Name), Vec<String>>);
+
+impl Keys {
+    fn of(library: &Library) -> Keys {
+        let programs = library.protocols().filter_map(|protocol| protocol.program.as_ref());
+        let states =
+            programs.flat_map(|program| program.states.iter().map(|state| (program.name.clone(), state)));
+        let lines = |state: &StateCode| state.nodes.iter().map(|node| print::line(&node.what)).collect();
+        Keys(states.map(|(name, state)| ((name, state.name.clone()), lines(state))).collect())
+    }
+
+    /// Everything that a protocol can tell apart, as a number of 128 bits.
+    fn key(&self, run: &Run, notes: Notes) -> u128 {
+        let mut text = String::new();
+        write!(text, "{notes:?}").unwrap();
+        self.instance(run, ROOT, &mut text);
+        let hash = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, &text).hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        (hash(1) << 64) | hash(2)
+    }
+
+    fn instance(&self, run: &Run, id: InstanceId, text: &mut String) {
+        let one = run.instance(id).unwrap();
+        write!(text, "\n{}.{}", one.protocol, one.state).unwrap();
+        if let Some((end, _)) = &one.end {
+            write!(text, " {}", end.word()).unwrap();
+        }
+        if run.library().program(&one.protocol).is_some_and(|program| program.redo.is_some()) {
+            write!(text, "{:?}", one.visited).unwrap();
+        }
+        for values in [&one.inputs, &one.tracked, &one.params] {
+            write_fields(values, text);
+        }
+        for (name, meter) in one.meters.iter() {
+            write!(text, " {name}{:?}/{}", meter.used, meter.limit).unwrap();
+        }
+        for (id, thread) in &one.threads {
+            self.thread(one, id, thread, text);
+        }
+        for open in one.open.values() {
+            let Open { whom, branch, place, thread, died, .. } = &**open;
+            write!(text, "\n {whom} {branch} {place} {thread:?} {died}").unwrap();
+            match &open.kind {
+                OpenKind::Child(Some(child)) => self.instance(run, *child, text),
+                OpenKind::Parallel { heard, .. } => {
+                    let heard: Vec<_> = heard.iter().map(|(index, result)| (index, result.is_ok())).collect();
+                    write!(text, "{heard:?}").unwrap();
+                }
+                other => write!(text, "{other:?}").unwrap(),
+            }
+        }
+        for ended in one.ended.iter() {
+            write!(text, " {}{}", ended.key, ended.failure.is_some()).unwrap();
+        }
+        for (thread, held) in &one.held {
+            let (place, meter, stuck) = (held.place, held.meter.as_ref().map(|(_, meter)| meter), held.stuck);
+            write!(text, "\n held {thread:?} {place} {meter:?} {stuck}").unwrap();
+        }
+    }
+
+    /// A line of work with the names that later statements mention. At a WAIT that opens its state
+    /// none of them counts: every name is bound again before it is read.
+    fn thread(&self, one: &Instance, id: &ThreadId, thread: &Thread, text: &mut String) {
+        let lines = &self.0[&(one.protocol.clone(), one.state.clone())];
+        let (place, waited) = (thread.place as usize, thread.waited);
+        write!(text, "\n {id:?} {place} {waited:?} {}", thread.spoken).unwrap();
+        if let Some(waiving) = &thread.waiving {
+            let (to, goto, held) = (&waiving.to, waiving.goto, waiving.held.is_some());
+            write!(text, "{to} {goto} {held} {}", rested(waiving)).unwrap();
+        }
+        let at_wait =
+            one.open.values().any(|open| open.place == 0 && matches!(open.kind, OpenKind::Words(_)));
+        if at_wait || one.is_settled() {
+            return;
+        }
+        let later = &lines[place..];
+        for (name, value) in
+            thread.locals.iter().filter(|(name, _)| later.iter().any(|line| line.contains(&***name)))
+        {
+            write!(text, " {name}={}", serde_json::to_string(value).unwrap()).unwrap();
+        }
+        if later.iter().any(|line| line.contains(": |")) {
+            text.push_str(&serde_json::to_string(&thread.last).unwrap());
+        }
+        write!(text, "{:?}", thread.wanted).unwrap();
+    }
 }
 
-fn write_instance(run: &Run, id: InstanceId, text: &mut String) {
-    let one = run.instance(id).unwrap();
-    write!(text, "\n{}.{}", one.protocol, one.state).unwrap();
-    if let Some((end, _)) = &one.end {
-        write!(text, " {}", end.word()).unwrap();
-    }
-    let redo = run.library().program(&one.protocol).is_some_and(|program| program.redo.is_some());
-    if redo {
-        write!(text, "{:?}", one.visited).unwrap();
-    }
-    for values in [&one.inputs, &one.tracked, &one.params] {
-        write_fields(values, text);
-    }
-    for (name, meter) in one.meters.iter() {
-        write!(text, " {name}{:?}/{}", meter.used, meter.limit).unwrap();
-    }
-    for (id, thread) in &one.threads {
-        write!(text, "\n {id:?} {} {:?} {} {:?} ", thread.place, thread.waited, thread.spoken, thread.wanted)
-            .unwrap();
-        write!(text, "{:?}", thread.failure.as_ref().map(|failure| failure.kind)).unwrap();
-        if let Some(waiving) = &thread.waiving {
-            write!(text, "{} {} {} {}", waiving.to, waiving.goto, waiving.rested, waiving.held.is_some())
-                .unwrap();
-        }
-        write_fields(&thread.locals, text);
-        text.push_str(&serde_json::to_string(&thread.last).unwrap());
-    }
-    for open in one.open.values() {
-        write!(text, "\n {} {} {} {:?} {}", open.whom, open.branch, open.place, open.thread, open.died)
-            .unwrap();
-        match &open.kind {
-            OpenKind::Child(Some(child)) => write_instance(run, *child, text),
-            OpenKind::Parallel { heard, .. } => {
-                let heard: Vec<_> = heard.iter().map(|(index, result)| (index, result.is_ok())).collect();
-                write!(text, "{heard:?}").unwrap();
-            }
-            other => write!(text, "{other:?}").unwrap(),
-        }
-    }
-    for ended in one.ended.iter() {
-        write!(text, " {}{}", ended.key, ended.failure.is_some()).unwrap();
-    }
-    for (thread, held) in &one.held {
-        write!(
-            text,
-            "\n held {thread:?} {} {:?} {:?} {}",
-            held.place, held.failure.kind, held.meter, held.stuck
-        )
-        .unwrap();
-    }
+/// The place where a line of work rested before a waiver; what it knew there is left out.
+fn rested(waiving: &Waiving) -> u32 {
+    let text = format!("{waiving:?}");
+    let place = text.split_once("rested: ").or_else(|| text.split_once("before: Thread { place: "));
+    place.unwrap().1.split(',').next().unwrap().parse().unwrap()
 }
 
 fn write_fields(fields: &Fields, text: &mut String) {
