@@ -312,6 +312,7 @@ impl Campaign {
         let root = self.run.instance(ROOT).unwrap();
         let mut text =
             format!("{} {} {} {}", root.state, self.failed, self.world.merged, self.world.delivered);
+        write!(text, " {} {:?}", self.rounds, self.world.started).unwrap();
         for place in self.world.progress.graph().places() {
             write!(text, " {}", self.world.progress.status(place)).unwrap();
         }

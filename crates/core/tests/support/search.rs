@@ -18,7 +18,6 @@ use ftl_core::language::print;
 use ftl_core::language::syntax::{Expr, ExprKind, Part, Step, What};
 use ftl_core::library::Library;
 use ftl_core::program::{Node as Statement, Program, StateCode, Whom};
-use ftl_core::run::instance::Waiving;
 use ftl_core::run::{
     ActionId, Cause, Decision, Entry, Event, Fact, Failure, FailureKind, Input, Instance, InstanceId, Open,
     OpenKind, Outcome, ROOT, Run, Terms, Thread, ThreadId, Usage,
@@ -760,7 +759,7 @@ impl Keys {
         write!(text, "\n {id:?} {place} {waited:?} {}", thread.spoken).unwrap();
         if let Some(waiving) = &thread.waiving {
             let (to, goto, held) = (&waiving.to, waiving.goto, waiving.held.is_some());
-            write!(text, "{to} {goto} {held} {}", rested(waiving)).unwrap();
+            write!(text, "{to} {goto} {held} {}", waiving.rested).unwrap();
         }
         let at_wait =
             one.open.values().any(|open| open.place == 0 && matches!(open.kind, OpenKind::Words(_)));
@@ -778,13 +777,6 @@ impl Keys {
         }
         write!(text, "{:?}", thread.wanted).unwrap();
     }
-}
-
-/// The place where a line of work rested before a waiver; what it knew there is left out.
-fn rested(waiving: &Waiving) -> u32 {
-    let text = format!("{waiving:?}");
-    let place = text.split_once("rested: ").or_else(|| text.split_once("before: Thread { place: "));
-    place.unwrap().1.split(',').next().unwrap().parse().unwrap()
 }
 
 fn write_fields(fields: &Fields, text: &mut String) {
