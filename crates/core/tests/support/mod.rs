@@ -38,6 +38,55 @@ pub fn library_with(programs: &[(&str, &str)]) -> Arc<Library> {
     Arc::new(library)
 }
 
+/// The built-in protocols with some lines of their documents changed, as a user would do it: the
+/// changed documents replace the built-in ones.
+pub fn library_edited(edits: &[(&str, &str, &str)], programs: &[(&str, &str)]) -> Arc<Library> {
+    let mut texts: std::collections::BTreeMap<&str, String> = std::collections::BTreeMap::new();
+    for (name, from, to) in edits {
+        let text = texts.entry(name).or_insert_with(|| {
+            let built_in = ftl_core::library::BUILT_IN.iter().find(|(one, _)| one == name);
+            built_in.unwrap_or_else(|| panic!("no protocol {name}")).1.to_owned()
+        });
+        assert_eq!(text.matches(from).count(), 1, "{name} has `{from}` once");
+        *text = text.replace(from, to);
+    }
+    let mut sources = built_in_sources();
+    for (name, text) in texts {
+        sources.push(Source::new(format!(".ftl/protocols/{name}.md"), Origin::User, text));
+    }
+    for (name, program) in programs {
+        let text = format!("# {name}\n\n```protocol\n{program}\n```\n");
+        sources.push(Source::new(format!(".ftl/protocols/{name}.md"), Origin::User, text));
+    }
+    let library = Library::load(sources, Catalogue::standard());
+    for protocol in library.protocols() {
+        let problems: Vec<String> =
+            protocol.findings.problems.iter().map(|problem| problem.render(library.sources())).collect();
+        assert!(protocol.program.is_some(), "{} is not sound:\n{}", protocol.name, problems.join("\n"));
+    }
+    Arc::new(library)
+}
+
+/// A builder of one step, for whoever looks at its parents: landed is complete, a conflict is
+/// escalated, not landed is blocked, and a failure of the step is an error.
+pub const STUB_BUILDER: &str = "PROTOCOL: builder
+INPUT: workspace
+INPUT: mode = full | direct
+INPUT: budget = 5
+STATE: WORK
+  DO: landing = work.land verify=\"{mode} {budget}\" ELSE RETURN error reason={failure.message} workspace={workspace}
+  IF: landing.status == \"landed\" → RETURN complete delivered={landing.summary} commit={landing.commit} target={landing.target} workspace={workspace}
+  IF: landing.status == \"conflict\" → RETURN escalated reason={landing.summary} workspace={workspace}
+  RETURN: blocked reason={landing.summary} workspace={workspace}";
+
+/// A coder of one step, in the same way; it never escalates.
+pub const STUB_CODER: &str = "PROTOCOL: coder
+INPUT: story
+STATE: WORK
+  DO: landing = work.merge tree={story} ELSE RETURN error reason={failure.message}
+  IF: landing.status == \"landed\" → RETURN complete delivered={landing.summary} commit={landing.commit}
+  RETURN: error reason={landing.summary}";
+
 /// Reads JSON as a value.
 pub fn value(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"))
@@ -69,6 +118,16 @@ pub fn plain(ty: &Type) -> Value {
             }
             Value::Record(Arc::new(value))
         }
+    }
+}
+
+/// A value of a type with nothing left out: every text is `x`, every list is empty.
+pub fn full(ty: &Type) -> Value {
+    match ty {
+        Type::Record(record) => {
+            Value::record(record.fields.iter().map(|(name, field)| (name, full(&field.ty))))
+        }
+        _ => plain(ty),
     }
 }
 
