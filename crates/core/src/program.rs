@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::catalogue::Catalogue;
-use crate::language::check::calls::branch_name;
+use crate::language::check::calls::{branch_names, preset_type};
 use crate::language::check::headers::choice_input;
 use crate::language::check::{Findings, Pasted};
 use crate::language::source::Span;
@@ -46,8 +46,8 @@ pub struct InputCode {
     pub name: Name,
     /// Its value when it is not given; `None` when it must be given.
     pub default: Option<Value>,
-    /// The words it may be, if it is a choice.
-    pub choices: Vec<Name>,
+    /// What it may be.
+    pub ty: Type,
 }
 
 /// A meter.
@@ -252,6 +252,19 @@ impl StateCode {
         (0u32..).zip(&self.nodes).filter(|(_, node)| leads(node)).map(|(place, _)| place).collect()
     }
 
+    /// The step in whose ELSE a statement stands, the nearest one.
+    pub fn else_of(&self, place: u32) -> Option<u32> {
+        let mut inner = place;
+        while let Some(up) = self.node(inner).and_then(|node| node.up) {
+            let otherwise = self.node(up).and_then(|node| node.otherwise);
+            if otherwise.is_some_and(|first| inner >= first) {
+                return Some(up);
+            }
+            inner = up;
+        }
+        None
+    }
+
     /// Whether a statement encloses another one, however deep.
     pub fn encloses(&self, outer: u32, inner: u32) -> bool {
         let mut at = self.node(inner).and_then(|node| node.up);
@@ -364,18 +377,21 @@ fn calls(statement: &Statement, catalogue: &Catalogue) -> Vec<CallCode> {
     let What::Step { step, .. } = &statement.what else { return Vec::new() };
     match step {
         Step::Do { call, pipe, .. } | Step::Check { call, pipe, .. } => {
-            vec![call_code(call, *pipe, 0, catalogue)]
+            vec![call_code(call, *pipe, catalogue)]
         }
-        Step::WaitFor { call, .. } => vec![call_code(call, false, 0, catalogue)],
+        Step::WaitFor { call, .. } => vec![call_code(call, false, catalogue)],
         Step::Parallel { calls, .. } => {
-            calls.iter().enumerate().map(|(index, call)| call_code(call, false, index, catalogue)).collect()
+            let names = branch_names(calls);
+            let named = calls.iter().zip(names);
+            named.map(|(call, branch)| CallCode { branch, ..call_code(call, false, catalogue) }).collect()
         }
         Step::WaitWords { words, .. } => vec![word_code(words.iter().map(|word| &word.name), catalogue)],
-        Step::ForEach { .. } | Step::Ask { .. } | Step::Pay { .. } => Vec::new(),
+        Step::Ask { args, .. } => vec![question_code(args)],
+        Step::ForEach { .. } | Step::Pay { .. } => Vec::new(),
     }
 }
 
-fn call_code(call: &Call, pipe: bool, index: usize, catalogue: &Catalogue) -> CallCode {
+fn call_code(call: &Call, pipe: bool, catalogue: &Catalogue) -> CallCode {
     let given = call.args.iter().map(|(name, _)| &*name.name);
     let mut code = CallCode {
         whom: Whom::Shell,
@@ -384,7 +400,7 @@ fn call_code(call: &Call, pipe: bool, index: usize, catalogue: &Catalogue) -> Ca
         piped: None,
         label: Name::from("sh"),
         answer: Type::Any,
-        branch: branch_name(call, index),
+        branch: branch_names(std::slice::from_ref(call)).into_iter().next().unwrap_or_default(),
     };
     let declared = match &call.target {
         Target::Action(action) => {
@@ -448,16 +464,35 @@ fn word_code<'a>(words: impl Iterator<Item = &'a Name> + Clone, catalogue: &Cata
     }
 }
 
-fn input_code(name: &Name, preset: Option<&Preset>) -> InputCode {
-    let (default, choices) = match preset {
-        None => (None, Vec::new()),
-        Some(Preset::Choice(words)) => {
-            let words: Vec<Name> = words.iter().map(|word| word.name.clone()).collect();
-            (words.first().map(Value::text), words)
-        }
-        Some(Preset::Value(expr)) => (Some(crate::run::eval::constant(expr)), Vec::new()),
+/// What a person's answer is: one of the choices, or text.
+fn question_code(args: &Args) -> CallCode {
+    let choices = args.iter().find(|(name, _)| &*name.name == "choices").map(|(_, arg)| arg);
+    let answer = match choices {
+        Some(Arg::Words(words)) => Type::choice(words.iter().map(|word| &word.name)),
+        Some(_) | None => Type::Text,
     };
-    InputCode { name: name.clone(), default, choices }
+    CallCode {
+        whom: Whom::Action(Name::from("question")),
+        args: Args::new(),
+        required: Vec::new(),
+        piped: None,
+        label: Name::from("question"),
+        answer,
+        branch: Name::from("question"),
+    }
+}
+
+fn input_code(name: &Name, preset: Option<&Preset>) -> InputCode {
+    let ty = preset.map_or(Type::Any, |preset| match preset_type(preset) {
+        Type::Unknown => Type::Any,
+        known => known,
+    });
+    let default = match preset {
+        None => None,
+        Some(Preset::Choice(words)) => words.first().map(|word| Value::Text(word.name.clone())),
+        Some(Preset::Value(expr)) => Some(crate::run::eval::constant(expr)),
+    };
+    InputCode { name: name.clone(), default, ty }
 }
 
 /// A short digest of a state as it is written, patterns in place, without its position.

@@ -159,16 +159,16 @@ impl Type {
 
     /// Checks a value that came from outside; the error names the place and what is wrong.
     pub fn accept(&self, value: &Value) -> Result<(), String> {
+        if !value.is_shallow() {
+            return Err(format!("nested more than {MAX_DEPTH} deep"));
+        }
         self.accept_at(value, "", 0)
     }
 
     fn accept_at(&self, value: &Value, path: &str, depth: usize) -> Result<(), String> {
-        if depth > MAX_DEPTH {
-            return Err(format!("{}: nested more than {MAX_DEPTH} deep", spot(path)));
-        }
         let wrong = |wanted: &str| Err(format!("{}: expected {wanted}, found {}", spot(path), brief(value)));
         match (self, value) {
-            (_, Value::None) | (Type::Unknown | Type::Any, _) => Ok(()),
+            (Type::Unknown | Type::Any, _) => Ok(()),
             (Type::Bool, Value::Bool(_)) => Ok(()),
             (Type::Number | Type::Duration, Value::Number(_)) => Ok(()),
             (Type::Text | Type::Digest, Value::Text(_)) => Ok(()),
@@ -190,8 +190,11 @@ fn accept_record(record: &Record, value: &Value, path: &str, depth: usize) -> Re
     for (name, field) in &record.fields {
         let place = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
         let found = value.field(name);
-        if field.required && found.is_none() {
-            return Err(format!("{place}: missing"));
+        if found.is_none() {
+            if field.required {
+                return Err(format!("{place}: missing"));
+            }
+            continue;
         }
         field.ty.accept_at(found, &place, depth + 1)?;
     }

@@ -26,14 +26,28 @@ pub const MAX_DEPTH: usize = 64;
 pub struct Number(i64);
 
 impl Number {
+    /// The largest number, in thousandths; the smallest is its negative.
+    pub const MAX_THOUSANDTHS: i64 = 9_000_000_000_000_000_000;
+    /// Beyond this many thousandths a number has no decimals, so that every number survives JSON.
+    pub const MAX_WITH_DECIMALS: i64 = 9_000_000_000_000_000;
+
     /// A whole number; values beyond the range stop at its end.
     pub const fn whole(value: i64) -> Number {
-        Number(value.saturating_mul(1000))
+        Number::thousandths(value.saturating_mul(1000))
     }
 
-    /// A number given in thousandths.
+    /// A number given in thousandths; values beyond the range stop at its end.
     pub const fn thousandths(value: i64) -> Number {
-        Number(value)
+        let most = Number::MAX_THOUSANDTHS;
+        let value = if value > most {
+            most
+        } else if value < -most {
+            -most
+        } else {
+            value
+        };
+        let fine = value <= Number::MAX_WITH_DECIMALS && value >= -Number::MAX_WITH_DECIMALS;
+        Number(if fine { value } else { value / 1000 * 1000 })
     }
 
     /// The number in thousandths.
@@ -59,7 +73,7 @@ impl Number {
     /// Nearest number to a float; not a number gives `None`.
     pub fn from_float(value: f64) -> Option<Number> {
         let scaled = (value * 1000.0).round();
-        (scaled.is_finite() && scaled.abs() < 9.0e18).then_some(Number(scaled as i64))
+        (!scaled.is_nan()).then_some(Number::thousandths(scaled as i64))
     }
 
     /// Reads `12`, `0.6` or `-3.25`; at most three decimals.
@@ -79,7 +93,8 @@ impl Number {
         }
         let padded = format!("{decimals:0<3}");
         let thousandths = whole.parse::<i64>().ok()?.checked_mul(1000)?;
-        Some(Number(sign * thousandths.checked_add(padded.parse::<i64>().ok()?)?))
+        let thousandths = thousandths.checked_add(padded.parse::<i64>().ok()?)?;
+        (thousandths <= Number::MAX_THOUSANDTHS).then_some(Number::thousandths(sign * thousandths))
     }
 }
 
@@ -189,6 +204,19 @@ impl Value {
         match self {
             Value::List(items) => items,
             Value::None | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Record(_) => &[],
+        }
+    }
+
+    /// Whether lists and records nest at most `MAX_DEPTH` deep.
+    pub fn is_shallow(&self) -> bool {
+        self.within(MAX_DEPTH)
+    }
+
+    fn within(&self, left: usize) -> bool {
+        match self {
+            Value::None | Value::Bool(_) | Value::Number(_) | Value::Text(_) => true,
+            Value::List(items) => left > 0 && items.iter().all(|item| item.within(left - 1)),
+            Value::Record(fields) => left > 0 && fields.values().all(|value| value.within(left - 1)),
         }
     }
 

@@ -346,11 +346,15 @@ fn unknown_use_is_the_worst_case_and_marked() {
     assert_eq!((purse(&stage, ROOT).used, purse(&stage, ROOT).guessed), (100, 1));
     spends(&mut stage, &two, tokens(30));
     ends(&mut stage, &two, None);
-    assert_eq!((purse(&stage, ROOT).used, purse(&stage, ROOT).guessed), (130, 1), "who reported is believed");
+    assert_eq!(
+        (purse(&stage, ROOT).used, purse(&stage, ROOT).guessed),
+        (200, 2),
+        "what nobody reported is the worst case"
+    );
     let guessed = stage.journal.iter().filter(|entry| {
         matches!(&entry.fact, Fact::Paid(Payment::Purse { guessed, .. }) if guessed.contains(&Name::from("tokens")))
     });
-    assert_eq!(guessed.count(), 1);
+    assert_eq!(guessed.count(), 2);
     Run::verify(stage.run.library().clone(), &stage.journal).unwrap();
 }
 

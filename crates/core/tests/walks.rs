@@ -94,7 +94,12 @@ impl Walk {
         let states = &library.program(protocol).unwrap().states;
         let at = self.dice.roll(states.len());
         let visited = states[..at].iter().map(|state| state.name.clone()).collect();
-        Some(Adoption { state: states[at].name.clone(), visited, by: "ann".to_owned() })
+        Some(Adoption {
+            state: states[at].name.clone(),
+            visited,
+            params: Fields::new(),
+            by: "ann".to_owned(),
+        })
     }
 
     fn send(&mut self, event: Event) -> Decision {
@@ -147,7 +152,8 @@ impl Walk {
             for (name, meter) in instance.meters.iter() {
                 assert!(meter.used() <= meter.limit, "{} overspent {name}", instance.protocol);
             }
-            for (name, amount) in instance.open.values().flat_map(|open| &open.reserved) {
+            let accounts = instance.open.values().chain(instance.owed.values());
+            for (name, amount) in accounts.flat_map(|open| &open.reserved) {
                 let mut at = Some(instance.id);
                 while let Some(id) = at {
                     *aside.entry((id, name.clone())).or_default() += amount;
@@ -681,13 +687,14 @@ fn every_answer_that_gets_in_gets_out() {
         let mut stage = support::Stage::open("task", r#"{"objective":"o"}"#);
         stage.done("exploration.clear", "{}");
         (0..4).for_each(|_| drop(stage.done("Task(explorer)", "{}")));
-        stage.done("exploration.aggregate", "{}");
-        stage.done("exploration.write", "{}");
-        stage.done("Task(planner)", "{}");
-        stage.done("decision.parse", r#"{"kind":"CLARIFY"}"#);
-        let (instance, action, by) = (ROOT, None, "ann".to_owned());
-        let decision = stage.send(Event::Reply { instance, action, value: deep(levels), by });
-        assert_eq!(decision.refusal.is_some(), levels > 64, "{levels} deep");
+        let action = stage.find("exploration.aggregate");
+        let found = support::with(
+            &support::plain(&stage.answer_type(&action)),
+            &[(Name::from("structure"), deep(levels))].into(),
+        );
+        stage.outcome(&action, Outcome::Done(found));
+        let state = if levels + 1 > 64 { "ERROR" } else { "EXPLORE" };
+        assert_eq!(&*stage.state(), state, "{levels} deep: {}", stage.describe());
     }
 }
 
@@ -697,15 +704,17 @@ fn every_answer_that_gets_in_gets_out() {
 fn a_refused_second_waiver_does_not_open_the_gate() {
     let mut stage = support::Stage::new(library());
     let visited = ["planning", "plan_review", "codegen", "review", "test"].map(Name::from).to_vec();
-    let adopt = Some(Adoption { state: Name::from("accept"), visited, by: "ann".to_owned() });
+    let adopt =
+        Some(Adoption { state: Name::from("accept"), visited, params: Fields::new(), by: "ann".to_owned() });
     let (protocol, inputs, terms) = (Name::from("lifecycle"), fields(r#"{"brief":"b"}"#), Terms::default());
     stage.send(Event::Open { protocol, inputs, terms, adopt });
     stage.waive("done");
     stage.done("decision.record", "{}");
     stage.done("artifact.decision", r#"{"passed":false,"failed":true,"patch":"p"}"#);
     assert_eq!(stage.asks(), ["patch.apply"]);
-    stage.waive("done");
-    stage.fail("decision.record", FailureKind::Failed);
+    let second = stage.waive("done").refusal.expect("a waiver in a waiver");
+    assert!(second.message.contains("is being carried out"), "{second:?}");
+    stage.fail("patch.apply", FailureKind::Failed);
     assert_eq!(stage.asks(), ["word"], "back at the WAIT: {}", stage.describe());
     assert_eq!(stage.end(), None);
 }

@@ -31,7 +31,7 @@ pub(super) trait Store {
 /// Applies an entry.
 pub(super) fn apply(store: &mut dyn Store, entry: &Entry) {
     match &entry.fact {
-        Fact::Opened(opened) => open(store, entry.instance, opened),
+        Fact::Opened(opened) => open(store, entry, opened),
         Fact::Reserved { action, usage } => reserve(store, entry.instance, *action, usage),
         Fact::Released { action } => release(store, entry.instance, *action),
         Fact::Paid(Payment::Purse { action, usage, guessed }) => {
@@ -59,7 +59,8 @@ pub(super) fn apply(store: &mut dyn Store, entry: &Entry) {
     }
 }
 
-fn open(store: &mut dyn Store, id: InstanceId, opened: &Opened) {
+fn open(store: &mut dyn Store, entry: &Entry, opened: &Opened) {
+    let id = entry.instance;
     let depth = opened.parent.map_or(0, |(parent, _)| store.depth(parent) + 1);
     let meters = opened.meters.iter().map(|(name, limit)| {
         (name.clone(), Meter { limit: limit.limit, keyed: limit.keyed, used: BTreeMap::new() })
@@ -80,6 +81,7 @@ fn open(store: &mut dyn Store, id: InstanceId, opened: &Opened) {
         meters: Arc::new(meters.collect()),
         state: opened.state.clone(),
         code: opened.code.clone(),
+        visit: entry.seq,
         params: Arc::new(opened.params.clone()),
         visited: Arc::new(vec![opened.state.clone()]),
         threads: BTreeMap::from([(ThreadId::Main, Arc::new(Thread::default()))]),
@@ -110,6 +112,9 @@ fn up(store: &mut dyn Store, id: InstanceId, change: &dyn Fn(&mut Purses)) {
 }
 
 fn reserve(store: &mut dyn Store, id: InstanceId, action: ActionId, usage: &Usage) {
+    if store.instance_mut(id).and_then(|one| one.account_mut(action)).is_none() {
+        return;
+    }
     up(store, id, &|purses| {
         for (name, amount) in usage {
             let purse = purses.entry(name.clone()).or_default();
@@ -181,7 +186,13 @@ impl Instance {
             Fact::Set { name, value } => {
                 Arc::make_mut(&mut self.tracked).insert(name.clone(), value.clone());
             }
-            Fact::Moved { from, to, code, params, cause } => self.moved(from, to, code, params, cause),
+            Fact::Moved { from, to, code, params, cause } => {
+                // A GOTO to the same state keeps what runs; a redo of it does not.
+                if from != to || matches!(cause, Cause::Redo { .. }) {
+                    self.left(entry.seq);
+                }
+                self.moved(from, to, code, params, cause);
+            }
             Fact::Paid(Payment::Meter { meter, keys, .. }) => self.paid(meter, keys),
             Fact::Paid(Payment::Attempts { action, .. }) => {
                 self.change(*action, |open| {
@@ -191,7 +202,12 @@ impl Instance {
             }
             Fact::Refilled { meter, limit } => self.refilled(meter, *limit),
             Fact::Waived { to, place, by, reason, .. } => self.waived(to, *place, by, reason),
-            Fact::Refused { thread: Some(thread), failure, .. } => self.refused(thread, failure),
+            Fact::Refused { thread: Some(thread), failure, by, place, .. } => {
+                if let (Some(place), true) = (place, self.threads.contains_key(thread)) {
+                    self.thread_mut(thread).failures.insert(*place, failure.clone());
+                }
+                self.refused(thread, failure, by.is_some());
+            }
             Fact::Refused { thread: None, .. } => {}
             Fact::Suspended { action, service, until } => {
                 self.change(*action, |open| open.suspended = Some((service.clone(), *until)));
@@ -217,6 +233,7 @@ impl Instance {
                 self.held.clear();
                 self.drop_open(|_, _| true);
                 self.threads.clear();
+                self.ended = Arc::default();
             }
             Fact::Opened(_) | Fact::Emitted { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
             Fact::Raised { .. } | Fact::Paid(Payment::Purse { .. }) => {}
@@ -255,7 +272,11 @@ impl Instance {
     }
 
     fn asked(&mut self, entry: u64, thread: &ThreadId, place: u32, asks: &[Ask], fan: Option<&Fan>) {
-        self.thread_mut(thread).place = place;
+        let line = self.thread_mut(thread);
+        line.place = place;
+        if let Some(Fan::Words(_)) = fan {
+            line.wanted = None;
+        }
         for (index, ask) in (0u32..).zip(asks) {
             let kind = match fan {
                 Some(Fan::Words(words)) => OpenKind::Words(words.clone()),
@@ -358,12 +379,16 @@ impl Instance {
         let record = matches!(open.kind, OpenKind::Record);
         let thread = self.thread_mut(&open.thread);
         match answer {
-            Answer::Failed(failure) => thread.failure = Some(failure.clone()),
+            Answer::Failed(failure) => {
+                thread.failure = Some(failure.clone());
+                thread.failures.insert(open.place, failure.clone());
+            }
             Answer::Done(value) => {
                 if words {
                     thread.waited = Some(open.place);
                     thread.wanted = value.field("to").as_text().map(Name::from);
-                    thread.spoken += u32::from(value.field("by").as_text() == Some(POLICY));
+                    let policy = u32::from(value.field("by").as_text() == Some(POLICY));
+                    thread.spoken = thread.spoken.saturating_add(policy);
                 } else if !record {
                     thread.last = value.clone();
                 }
@@ -380,17 +405,18 @@ impl Instance {
         }
     }
 
-    /// Leaving a state ends what it started; coming back to the same state keeps its items.
+    /// Leaving a state ends what it started.
+    fn left(&mut self, seq: u64) {
+        self.drop_open(|_, _| true);
+        self.held.clear();
+        self.threads.clear();
+        self.ended = Arc::default();
+        self.visit = seq;
+    }
+
     fn moved(&mut self, from: &Name, to: &Name, code: &Name, params: &Fields, cause: &Cause) {
-        if from == to {
-            self.drop_open(|_, open| open.thread == ThreadId::Main);
-            self.held.remove(&ThreadId::Main);
-        } else {
-            self.held.clear();
-            self.drop_open(|_, _| true);
-            self.threads.clear();
-            self.ended = Arc::default();
-        }
+        self.drop_open(|_, open| open.thread == ThreadId::Main);
+        self.held.remove(&ThreadId::Main);
         self.threads.insert(ThreadId::Main, Arc::new(Thread::default()));
         self.state = to.clone();
         self.code = code.clone();
@@ -448,18 +474,21 @@ impl Instance {
 
     /// What could not be done is known to the ELSE that answers it; a waiver that could not be
     /// carried out leaves everything as it was.
-    fn refused(&mut self, thread: &ThreadId, failure: &super::fact::Failure) {
+    fn refused(&mut self, thread: &ThreadId, failure: &super::fact::Failure, word: bool) {
         if !self.threads.contains_key(thread) {
             return;
         }
         let line = self.thread_mut(thread);
-        line.wanted = None;
         if let Some(waiving) = line.waiving.take() {
             line.place = waiving.rested;
             if let Some(held) = &waiving.held {
                 self.held.insert(ThreadId::Main, held.clone());
             }
             return;
+        }
+        if word {
+            // After a refusal no policy speaks any more in this visit.
+            line.spoken = u32::MAX;
         }
         line.failure = Some(failure.clone());
     }

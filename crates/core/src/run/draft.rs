@@ -15,8 +15,8 @@ use crate::program::Program;
 
 /// Work that is left to do in this decision.
 pub(super) enum Work {
-    /// Go on at a place; `None` is the end of a block.
-    Go(InstanceId, ThreadId, Option<u32>),
+    /// Go on at a place, in the visit in which this was decided; `None` is the end of a block.
+    Go(InstanceId, ThreadId, Option<u32>, u64),
     /// See whether a FOR EACH has come to its answer.
     Each(InstanceId),
 }
@@ -30,6 +30,8 @@ pub(super) struct Draft<'r> {
     entries: Vec<Entry>,
     /// Whether something that was set aside is free again.
     pub(super) freed: bool,
+    /// Who was woken in this decision, each once.
+    pub(super) woken: Vec<(InstanceId, ThreadId)>,
     start: Vec<Action>,
     cancel: Vec<(InstanceId, ActionId)>,
     pub(super) refusal: Option<Refusal>,
@@ -47,6 +49,7 @@ impl<'r> Draft<'r> {
             count: run.instances.len() as u32,
             entries: Vec::new(),
             freed: false,
+            woken: Vec::new(),
             start: Vec::new(),
             cancel: Vec::new(),
             refusal: None,
@@ -64,7 +67,14 @@ impl<'r> Draft<'r> {
         loop {
             while let Some(work) = self.work.pop_front() {
                 match work {
-                    Work::Go(id, thread, at) => self.go(id, thread, at),
+                    Work::Go(id, thread, at, visit) => {
+                        let here = self
+                            .get(id)
+                            .filter(|one| one.visit == visit && one.threads.contains_key(&thread));
+                        if here.is_some() {
+                            self.go(id, thread, at);
+                        }
+                    }
                     Work::Each(id) => self.each_answer(id),
                 }
             }
@@ -88,6 +98,12 @@ impl<'r> Draft<'r> {
             cancel: cancel.into_iter().filter(|one| !started.contains(one)).collect(),
             refusal: self.refusal,
         }
+    }
+
+    /// Goes on later in this decision, unless the state is left before.
+    pub(super) fn later(&mut self, id: InstanceId, thread: ThreadId, at: Option<u32>) {
+        let visit = self.get(id).map_or(0, |one| one.visit);
+        self.work.push_back(Work::Go(id, thread, at, visit));
     }
 
     /// Writes a fact and applies it.
@@ -159,7 +175,7 @@ impl<'r> Draft<'r> {
             && self.get(instance).is_some()
         {
             let failure = Failure::new(super::fact::FailureKind::Denied, refusal.message.clone());
-            self.put(instance, Fact::Refused { thread: None, what, failure, by });
+            self.put(instance, Fact::Refused { thread: None, place: None, what, failure, by });
         }
         self.refusal = Some(refusal);
     }

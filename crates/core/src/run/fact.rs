@@ -413,6 +413,9 @@ pub enum Fact {
         /// The line of work whose step it was; a request from outside has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thread: Option<ThreadId>,
+        /// The place of that step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<u32>,
         /// What was asked for.
         what: String,
         /// Why not.

@@ -7,11 +7,14 @@ use std::collections::BTreeSet;
 
 use super::draft::{Draft, Work};
 use super::eval::{self, eval, texts};
-use super::fact::{ActionId, Answer, Ask, Fact, Failure, Fan, InstanceId, ThreadId, Time, WHOLE};
+use super::fact::{
+    ActionId, Answer, Ask, Fact, Failure, FailureKind, Fan, InstanceId, ThreadId, Time, WHOLE,
+};
 use super::instance::OpenKind;
 use super::steps::{ask_of, digest};
 use super::walk::{Flow, Here};
 use crate::language::syntax::{Args, Expr, Ident, Step, What};
+use crate::program::Whom;
 use crate::value::{Fields, Name, Value};
 
 impl Draft<'_> {
@@ -32,20 +35,20 @@ impl Draft<'_> {
         let fan = Some(self.parallel_rule(here, args, asks.len()));
         let entry =
             self.put(here.id, Fact::Asked { thread: here.thread.clone(), place: here.place, asks, fan });
+        let mut failed = Vec::new();
         for (index, (code, params)) in (0u32..).zip(here.node.calls.iter().zip(all)) {
             let id = ActionId { entry, index };
             match params {
-                Ok(params) if self.cannot_reserve(here.id, code) => {
-                    drop(params);
-                    let failure = Failure::new(
-                        super::fact::FailureKind::Exhausted,
-                        "not enough is left for another agent",
-                    );
-                    self.answer(here.id, id, Err(failure));
+                Ok(_) if self.cannot_reserve(here.id, code) => {
+                    let message = "not enough is left for another agent";
+                    failed.push((id, Failure::new(FailureKind::Exhausted, message)));
                 }
                 Ok(params) => self.begin(here, code, id, params),
-                Err(failure) => self.answer(here.id, id, Err(failure)),
+                Err(failure) => failed.push((id, failure)),
             }
+        }
+        for (id, failure) in failed {
+            self.answer(here.id, id, Err(failure));
         }
         Flow::Rest
     }
@@ -80,7 +83,13 @@ impl Draft<'_> {
         if heard.len() < branches.len() && !over {
             return;
         }
-        let done = |index: u32| heard.get(&index).is_some_and(Result::is_ok);
+        let children = self.run_branches(id, open.place);
+        let done = |index: u32| match heard.get(&index) {
+            Some(Ok(value)) => {
+                !children.contains(&index) || value.field("verdict").as_text() == Some("complete")
+            }
+            Some(Err(_)) | None => false,
+        };
         let (completed, missing): (Vec<_>, Vec<_>) =
             (0u32..).zip(branches).partition(|(index, _)| done(*index));
         let have = |name: &Name| completed.iter().any(|(_, branch)| *branch == name);
@@ -107,6 +116,21 @@ impl Draft<'_> {
         self.answer(id, whole, Ok(answer));
     }
 
+    /// The branches that are children: only `complete` is a success of theirs.
+    fn run_branches(&self, id: InstanceId, place: u32) -> Vec<u32> {
+        let calls = || {
+            let program = self.program(id)?;
+            let node = program.state(&self.get(id)?.state)?.node(place)?.clone();
+            Some(node.calls)
+        };
+        let calls = calls().unwrap_or_default();
+        (0u32..)
+            .zip(&calls)
+            .filter(|(_, code)| matches!(code.whom, Whom::Run(_)))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
     pub(super) fn ask_each(&mut self, here: &Here<'_>) -> Flow {
         let What::Step { step: Step::ForEach { item, list, by, any, .. }, .. } = &here.node.what else {
             return Flow::Rest;
@@ -117,7 +141,7 @@ impl Draft<'_> {
         self.put(here.id, Fact::Asked { thread: here.thread.clone(), place: here.place, asks, fan });
         for key in keys {
             let thread = ThreadId::Item { each: here.place, key };
-            self.work.push_back(Work::Go(here.id, thread, here.node.body));
+            self.later(here.id, thread, here.node.body);
         }
         self.work.push_back(Work::Each(here.id));
         Flow::Rest
@@ -132,6 +156,8 @@ impl Draft<'_> {
         by: Option<&Expr>,
     ) -> (Vec<Ask>, Vec<Value>) {
         let mut seen: BTreeSet<Name> = self.running(here.id, here.place).into_iter().collect();
+        let ended = self.get(here.id).into_iter().flat_map(|one| one.ended.iter());
+        seen.extend(ended.filter(|one| one.each == here.place).map(|one| one.key.clone()));
         let (mut asks, mut items) = (Vec::new(), Vec::new());
         for value in self.value(here, |names| eval(list, names)).items() {
             let key = match (by, self.get(here.id)) {

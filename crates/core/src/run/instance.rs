@@ -35,6 +35,8 @@ pub struct Instance {
     pub state: Name,
     /// The code of that state when it was entered.
     pub code: Name,
+    /// The entry with which it came into that state from another one.
+    pub visit: u64,
     /// What the state was told.
     pub params: Arc<Fields>,
     /// The states it has been in, in the order of the first visit.
@@ -110,6 +112,8 @@ pub struct Thread {
     pub last: Value,
     /// What could not be done last.
     pub failure: Option<Failure>,
+    /// What could not be done, by the place of the step.
+    pub failures: BTreeMap<u32, Failure>,
     /// The last WAIT for words that was passed.
     pub waited: Option<u32>,
     /// How many words a policy has said in this visit.
@@ -291,7 +295,7 @@ impl Instance {
 
     /// The names that a line of work sees.
     pub fn names<'a>(&'a self, thread: &'a ThreadId) -> Scope<'a> {
-        Scope { instance: self, thread: self.thread(thread) }
+        Scope { instance: self, thread: self.thread(thread), failing: None }
     }
 }
 
@@ -300,6 +304,14 @@ impl Instance {
 pub struct Scope<'a> {
     instance: &'a Instance,
     thread: Option<&'a Thread>,
+    failing: Option<u32>,
+}
+
+impl Scope<'_> {
+    /// The same in the ELSE of a step.
+    pub fn failing(self, step: Option<u32>) -> Self {
+        Scope { failing: step, ..self }
+    }
 }
 
 impl Names for Scope<'_> {
@@ -309,7 +321,8 @@ impl Names for Scope<'_> {
                 return Some(value.clone());
             }
             if name == "failure" {
-                return thread.failure.as_ref().map(Failure::value);
+                let known = self.failing.and_then(|step| thread.failures.get(&step));
+                return known.or(thread.failure.as_ref()).map(Failure::value);
             }
         }
         let instance = self.instance;

@@ -3,7 +3,7 @@
 //! Every such input carries a name, and where a rule is bent a reason that is not blank. What is
 //! refused is recorded; nothing that a person said is lost.
 
-use super::draft::{Draft, Work};
+use super::draft::Draft;
 use super::eval;
 use super::fact::{ActionId, End, Fact, Failure, FailureKind, Fan, InstanceId, Payment, Policy, ThreadId};
 use super::input::{Action, Event, Refusal, RefusalKind, Wanted};
@@ -104,19 +104,9 @@ impl Draft<'_> {
                 return Err(refusal.hint(format!("name one of {}", ids.join(", "))));
             }
         };
-        self.choice_fits(id, question, value)?;
+        self.accepts(id, question, value)?;
         self.answer_how(id, question, Ok(value.clone()), How::By(by));
         Ok(())
-    }
-
-    fn choice_fits(&self, id: InstanceId, question: ActionId, value: &Value) -> Taken {
-        let choices = self.action_of(id, question).and_then(|action| action.params.get("choices").cloned());
-        let words = choices.as_ref().map_or(&[][..], Value::items);
-        if words.is_empty() || words.contains(value) {
-            return Ok(());
-        }
-        let message = format!("`{value}` is none of {}", choices.unwrap_or_default());
-        Err(Refusal::new(RefusalKind::Malformed, message))
     }
 
     /// A person takes a declared edge whose conditions do not hold.
@@ -124,6 +114,11 @@ impl Draft<'_> {
         named(by, reason)?;
         let state = self.live(id)?.state.clone();
         self.declared(id, to)?;
+        let waiving = self.live(id)?.thread(&ThreadId::Main).and_then(|thread| thread.waiving.clone());
+        if let Some(first) = waiving {
+            let message = format!("a waiver to {} is being carried out", first.to);
+            return Err(Refusal::new(RefusalKind::NotHere, message).hint("wait for its end"));
+        }
         let program = self.program(id).ok_or_else(|| gone(id))?;
         let code = program.state(&state).ok_or_else(|| gone(id))?;
         let Some(goto) = self.waived_goto(id, code, to) else {
@@ -146,7 +141,7 @@ impl Draft<'_> {
         let (to, by, reason) = (to.clone(), by.to_owned(), reason.to_owned());
         self.put(id, Fact::Waived { to: to.clone(), place: goto, by, reason, unmet });
         if !self.record_first(id, &program, code, &to) {
-            self.work.push_back(Work::Go(id, ThreadId::Main, Some(0)));
+            self.later(id, ThreadId::Main, Some(0));
         }
         Ok(())
     }
@@ -179,11 +174,23 @@ impl Draft<'_> {
     pub(super) fn record_params(&self, id: InstanceId) -> Option<Fields> {
         let waiving = self.get(id)?.thread(&ThreadId::Main)?.waiving.clone()?;
         let fields = [
-            ("choice", Value::text("accepted")),
+            ("choice", Value::text(self.waived_choice(id).unwrap_or("accepted"))),
             ("by", Value::text(&waiving.by)),
             ("reason", Value::text(&waiving.reason)),
         ];
         Some(fields.map(|(name, value)| (Name::from(name), value)).into())
+    }
+
+    /// The decision of a waiver is "accepted" where the state looks for a decision, and "rejected"
+    /// where it looks for something else, such as a revert.
+    fn waived_choice(&self, id: InstanceId) -> Option<&'static str> {
+        let instance = self.get(id)?;
+        let program = self.program(id)?;
+        let catalogue = self.run.library().catalogue();
+        let mut calls = program.state(&instance.state)?.nodes.iter().flat_map(|node| &node.calls);
+        let recorded =
+            calls.any(|call| catalogue.action(&call.label).is_some_and(|one| one.recorded_by.is_some()));
+        Some(if recorded { "accepted" } else { "rejected" })
     }
 
     /// The conditions around a GOTO that do not hold, as far as they are known.
@@ -259,7 +266,7 @@ impl Draft<'_> {
                 .collect();
             for (thread, place) in held {
                 self.put(one, Fact::Resumed { action: None, thread: thread.clone(), by: Some(by.clone()) });
-                self.work.push_back(Work::Go(one, thread, Some(place)));
+                self.later(one, thread, Some(place));
             }
         }
         Ok(())
@@ -324,7 +331,7 @@ impl Draft<'_> {
         }
         for (thread, place) in held {
             self.put(id, Fact::Resumed { action: None, thread: thread.clone(), by: Some(by.to_owned()) });
-            self.work.push_back(Work::Go(id, thread, Some(place)));
+            self.later(id, thread, Some(place));
         }
         Ok(())
     }
@@ -335,7 +342,7 @@ impl Draft<'_> {
         self.live(id)?;
         let values =
             [("by", by), ("reason", reason)].map(|(name, text)| (Name::from(name), Value::text(text)));
-        self.settle(id, End::Stopped, values.into());
+        self.settle(id, End::Stopped, &values.into());
         Ok(())
     }
 
@@ -399,7 +406,7 @@ impl Draft<'_> {
                 let failure = Failure::new(FailureKind::Denied, "no person is asked here: policy");
                 self.answer_how(here.id, action, Err(failure), How::By(POLICY));
             }
-            Policy::Answer(value) => match self.choice_fits(here.id, action, &value) {
+            Policy::Answer(value) => match self.accepts(here.id, action, &value) {
                 Ok(()) => self.answer_how(here.id, action, Ok(value), How::By(POLICY)),
                 Err(refusal) => {
                     self.answer(here.id, action, Err(Failure::new(FailureKind::Denied, refusal.message)));
@@ -411,7 +418,7 @@ impl Draft<'_> {
 
     /// What a person is shown.
     pub(super) fn question(&self, here: &Here<'_>) -> Fields {
-        self.get(here.id).map_or_else(Fields::new, |one| question_of(here.node, &one.names(here.thread)))
+        self.get(here.id).map_or_else(Fields::new, |one| question_of(here.node, &here.names(one)))
     }
 
     fn policy(&self, here: &Here<'_>) -> Policy {

@@ -4,8 +4,8 @@
 //! What it uses is taken from there first. So children can never outspend their parent, and a cap
 //! is overstepped by at most what one agent uses beyond its own reservation.
 
-use super::draft::{Draft, Work};
-use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, Usage, WHOLE};
+use super::draft::Draft;
+use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ThreadId, Usage, WHOLE};
 use super::instance::HeldAt;
 use super::steps::How;
 use super::walk::{Flow, Here};
@@ -36,8 +36,12 @@ impl Draft<'_> {
         let mut at = Some(id);
         while let Some(one) = at {
             let purses = self.get_purses(one);
-            for (name, amount) in usage {
-                if purses.and_then(|purses| purses.get(name)).is_some_and(|purse| !purse.has(*amount)) {
+            for (name, purse) in purses.into_iter().flatten() {
+                // What is not set aside before is still limited: nothing may start when it is spent.
+                let amount = usage.get(name).copied().unwrap_or(0);
+                let unreserved = !self.terms.reserve.contains_key(name);
+                let needed = amount.max(u64::from(unreserved));
+                if needed > 0 && !purse.has(needed) {
                     return Some((one, name.clone()));
                 }
             }
@@ -56,7 +60,7 @@ impl Draft<'_> {
     }
 
     /// Sets aside again what an agent has used up that is asked again; otherwise its step is held.
-    pub(super) fn top_up(&mut self, id: InstanceId, action: ActionId) -> bool {
+    pub(super) fn top_up(&mut self, id: InstanceId, action: ActionId, gone: bool) -> bool {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)) else { return false };
         if !open.whom.starts_with("Task(") {
             return true;
@@ -71,7 +75,7 @@ impl Draft<'_> {
             .collect();
         match self.short_of(id, &more) {
             Some((owner, meter)) => {
-                self.stop_for(id, action, owner, &meter);
+                self.stop_for(id, action, owner, &meter, gone);
                 return false;
             }
             None if more.is_empty() => {}
@@ -112,15 +116,18 @@ impl Draft<'_> {
         let waits =
             |held: &HeldAt| held.meter.as_ref().is_some_and(|(_, name)| terms.reserve.contains_key(name));
         let found = self.instances().find_map(|id| {
-            let (thread, held) = self.get(id)?.held.iter().find(|(_, held)| waits(held))?;
+            let fresh = |thread: &ThreadId| !self.woken.contains(&(id, thread.clone()));
+            let mut held = self.get(id)?.held.iter();
+            let (thread, held) = held.find(|(thread, held)| waits(held) && fresh(thread))?;
             self.short_of(id, &terms.reserve).is_none().then(|| (id, thread.clone(), held.place))
         });
         let Some((id, thread, place)) = found else {
             self.freed = false;
             return false;
         };
+        self.woken.push((id, thread.clone()));
         self.put(id, Fact::Resumed { action: None, thread: thread.clone(), by: None });
-        self.work.push_back(Work::Go(id, thread, Some(place)));
+        self.later(id, thread, Some(place));
         true
     }
 
@@ -130,7 +137,8 @@ impl Draft<'_> {
         let mut charged = usage.cloned().unwrap_or_default();
         let mut guessed = Vec::new();
         for (name, left) in open.map(|open| &open.reserved).into_iter().flatten() {
-            let silent = !charged.contains_key(name) && open.is_none_or(|open| !open.used.contains_key(name));
+            let unheard = usage.is_none() || open.is_none_or(|open| !open.used.contains_key(name));
+            let silent = !charged.contains_key(name) && unheard;
             if silent && *left > 0 {
                 charged.insert(name.clone(), *left);
                 guessed.push(name.clone());
@@ -155,29 +163,33 @@ impl Draft<'_> {
             })
             .map(|(name, amount)| (name.clone(), *amount))
             .collect();
-        if more.is_empty() {
-            return;
-        }
         match self.short_of(id, &more) {
+            None if more.is_empty() => {}
             None => {
                 self.put(id, Fact::Reserved { action, usage: more });
             }
-            Some((owner, meter)) => self.stop_for(id, action, owner, &meter),
+            Some((owner, meter)) => self.stop_for(id, action, owner, &meter, false),
         }
     }
 
-    /// Ends an agent whose purse is empty; the step is held, and asked again after a raise.
-    fn stop_for(&mut self, id: InstanceId, action: ActionId, owner: InstanceId, meter: &Name) {
+    /// Ends an agent whose purse is empty; the step is held, and asked again after a raise. One that
+    /// is gone already has made its last report.
+    fn stop_for(&mut self, id: InstanceId, action: ActionId, owner: InstanceId, meter: &Name, gone: bool) {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
         let failure =
             Failure::new(FailureKind::Exhausted, format!("{meter} spent while the agent was at work"));
-        self.cancel(id, action);
+        if gone {
+            self.settle_purse(id, action);
+        } else {
+            self.cancel(id, action);
+        }
         let whole = ActionId { entry: action.entry, index: WHOLE };
         if self.get(id).is_some_and(|one| one.open.contains_key(&whole)) {
-            return self.answer_how(id, action, Err(failure), How::Cut);
+            let how = if gone { How::Plain } else { How::Cut };
+            return self.answer_how(id, action, Err(failure), how);
         }
         let answer = super::fact::Answer::Failed(failure.clone());
-        self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: true });
+        self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: !gone });
         let (thread, place) = (open.thread.clone(), open.place);
         self.put(
             id,

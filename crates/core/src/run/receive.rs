@@ -1,7 +1,7 @@
 //! Receiving: each input is handed to what it is about.
 
-use super::draft::{Draft, Work};
-use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Usage};
+use super::draft::Draft;
+use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Usage, WHOLE};
 use super::input::{Adoption, Event, Outcome, Refusal, RefusalKind};
 use super::instance::OpenKind;
 use super::steps::{How, MAX_DEATHS, spent};
@@ -23,6 +23,10 @@ impl Draft<'_> {
             }
             Event::Tool { instance, action, tool } => self.tool(*instance, *action, tool),
             Event::Spent { instance, action, usage } => {
+                if self.get(*instance).is_some_and(|one| one.owed.contains_key(action)) {
+                    self.charge_known(*instance, *action, Some(usage));
+                    return Ok(());
+                }
                 self.is_open(*instance, *action)?;
                 self.spent(*instance, *action, usage);
                 Ok(())
@@ -108,6 +112,7 @@ impl Draft<'_> {
         outcome: &Outcome,
         usage: Option<&Usage>,
     ) -> Taken {
+        self.close_overdue(id, action);
         if let Err(refusal) = self.is_open(id, action) {
             self.last_report(id, action, usage);
             return Err(refusal);
@@ -123,7 +128,7 @@ impl Draft<'_> {
             }
             Outcome::Died(message) => self.died(id, action, message, usage),
             Outcome::Cancelled | Outcome::Interrupted => {
-                self.charge_known(id, action, usage);
+                self.charge(id, action, usage);
                 self.put(id, Fact::Resumed { action: Some(action), thread: ThreadId::Main, by: None });
                 self.ask_again(id, action);
             }
@@ -145,20 +150,33 @@ impl Draft<'_> {
     /// An agent or command that died is asked again, a few times; then its step could not be run.
     fn died(&mut self, id: InstanceId, action: ActionId, message: &str, usage: Option<&Usage>) {
         self.charge(id, action, usage);
+        self.put(id, Fact::Paid(Payment::Attempts { action, message: message.to_owned() }));
         let died = self.get(id).and_then(|one| one.open.get(&action)).map_or(0, |open| open.died);
-        if died + 1 >= MAX_DEATHS {
+        if died >= MAX_DEATHS {
             let message = format!("died {MAX_DEATHS} times: {message}");
             return self.answer(id, action, Err(Failure::new(FailureKind::CouldNotRun, message)));
         }
-        self.put(id, Fact::Paid(Payment::Attempts { action, message: message.to_owned() }));
-        if self.top_up(id, action) {
-            self.ask_again(id, action);
+        self.ask_again(id, action);
+    }
+
+    /// Asks for an action again under its own id, with something set aside for it again.
+    fn ask_again(&mut self, id: InstanceId, action: ActionId) {
+        if self.top_up(id, action, true)
+            && let Some(action) = self.action_of(id, action)
+        {
+            self.start(action);
         }
     }
 
-    fn ask_again(&mut self, id: InstanceId, action: ActionId) {
-        if let Some(action) = self.action_of(id, action) {
-            self.start(action);
+    /// A branch that answers after the time of its PARALLEL is late, whether or not anybody has
+    /// looked at the clock before.
+    fn close_overdue(&mut self, id: InstanceId, action: ActionId) {
+        let whole = ActionId { entry: action.entry, index: WHOLE };
+        let over = self.get(id).and_then(|one| one.open.get(&whole)).is_some_and(
+            |open| matches!(&open.kind, OpenKind::Parallel { until: Some(until), .. } if *until <= self.at),
+        );
+        if over && action != whole {
+            self.parallel_answer(id, whole);
         }
     }
 
@@ -176,7 +194,7 @@ impl Draft<'_> {
         let limit = counter.map_or(0, |counter| counter.limit);
         let failure = spent(&meter, limit, &[]);
         let what = format!("tool {tool} of {action}");
-        self.put(id, Fact::Refused { thread: None, what, failure: failure.clone(), by: None });
+        self.put(id, Fact::Refused { thread: None, place: None, what, failure: failure.clone(), by: None });
         self.cancel(id, action);
         self.answer_how(id, action, Err(failure), How::Cut);
         self.refusal = Some(Refusal::new(RefusalKind::Guard, format!("{meter} spent: the call is denied")));
@@ -237,13 +255,35 @@ impl Draft<'_> {
             }
             self.changed_back(id);
             for action in open {
-                let Some(action) = self.action_of(id, action) else { continue };
-                if self.unchanged(id, &action) {
-                    self.start(action);
-                }
+                self.reconcile(id, action);
+            }
+        }
+        for id in self.instances() {
+            let owed: Vec<ActionId> =
+                self.get(id).into_iter().flat_map(|one| one.owed.keys().copied()).collect();
+            for action in owed {
+                self.cancel(id, action);
             }
         }
         self.tick();
+    }
+
+    /// Asks for an open action again, or hears of a child that has ended in the meantime.
+    fn reconcile(&mut self, id: InstanceId, action: ActionId) {
+        let child = self.get(id).and_then(|one| one.open.get(&action)).and_then(|open| match open.kind {
+            OpenKind::Child(child) => child,
+            _ => None,
+        });
+        if let Some((end, values)) =
+            child.and_then(|child| self.get(child)).and_then(|child| child.end.clone())
+        {
+            return self.child_ended(id, action, end, &values);
+        }
+        if let Some(asked) = self.action_of(id, action)
+            && self.unchanged(id, &asked)
+        {
+            self.ask_again(id, action);
+        }
     }
 
     /// An instance that was held because its state had changed goes on when that is undone.
@@ -257,7 +297,7 @@ impl Draft<'_> {
         let rests = instance.open.values().any(|open| open.thread == ThreadId::Main);
         self.put(id, Fact::Resumed { action: None, thread: ThreadId::Main, by: None });
         if !rests {
-            self.work.push_back(Work::Go(id, ThreadId::Main, Some(place)));
+            self.later(id, ThreadId::Main, Some(place));
         }
     }
 

@@ -122,9 +122,12 @@ impl Run {
                     Fact::Heard { action: heard, answer, .. } if heard == action => Some((entry, answer)),
                     _ => None,
                 })?;
-                return self
-                    .heard_input(heard.0, *action, heard.1, None, Some(usage))
-                    .map(|input| Input { at: first.at, ..input });
+                let told = |usage| {
+                    let input = self.heard_input(heard.0, *action, heard.1, None, usage)?;
+                    Some(Input { at: first.at, ..input })
+                };
+                let unknown = told(None).filter(|input| self.decide(input).entries == batch);
+                return unknown.or_else(|| told(Some(usage)));
             }
             Fact::Waived { to, by, reason, .. } => {
                 Event::Waive { instance, to: to.clone(), by: by.clone(), reason: reason.clone() }

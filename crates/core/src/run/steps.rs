@@ -6,7 +6,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::draft::{Draft, Work};
+use super::draft::Draft;
 use super::eval::{self, Names};
 use super::fact::{
     ActionId, Answer, Ask, Bind, End, Fact, Failure, FailureKind, Fan, InstanceId, Limit, Opened, Payment,
@@ -17,7 +17,8 @@ use super::instance::{Open, OpenKind};
 use super::walk::{Flow, Here, told};
 use crate::language::syntax::{Step, Target};
 use crate::program::{CallCode, Node, Program, Whom};
-use crate::value::{Fields, Name, Number, Value};
+use crate::types::Type;
+use crate::value::{Fields, Name, Value};
 
 /// How deep children may open children.
 pub(super) const MAX_CHILDREN_DEPTH: u32 = 8;
@@ -89,6 +90,7 @@ impl Draft<'_> {
             here.id,
             Fact::Refused {
                 thread: Some(here.thread.clone()).filter(|_| !self.is_waiving(here)),
+                place: Some(here.place),
                 what,
                 failure: failure.clone(),
                 by: None,
@@ -108,7 +110,7 @@ impl Draft<'_> {
         let thread = self.get(here.id).and_then(|one| one.thread(here.thread));
         let last = thread.map_or(Value::None, |thread| thread.last.clone());
         match self.get(here.id) {
-            Some(instance) => params_of(here.node, code, &instance.names(here.thread), &last),
+            Some(instance) => params_of(here.node, code, &here.names(instance), &last),
             None => params_of(here.node, code, &eval::Nothing, &last),
         }
     }
@@ -170,14 +172,14 @@ impl Draft<'_> {
             meters: program
                 .limits
                 .iter()
-                .map(|limit| (limit.meter.clone(), limit_of(limit, &inputs)))
-                .collect(),
+                .map(|limit| Ok((limit.meter.clone(), limit_of(limit, &inputs)?)))
+                .collect::<Result<_, String>>()?,
             inputs: inputs.clone(),
             terms,
         };
         let id = self.next_instance();
         self.put(id, Fact::Opened(Box::new(opened)));
-        self.work.push_back(Work::Go(id, ThreadId::Main, Some(0)));
+        self.later(id, ThreadId::Main, Some(0));
         Ok(id)
     }
 
@@ -243,8 +245,8 @@ impl Draft<'_> {
     /// Goes on later in this decision.
     pub(super) fn follow(&mut self, id: InstanceId, thread: &ThreadId, flow: Flow) {
         match flow {
-            Flow::On(at) => self.work.push_back(Work::Go(id, thread.clone(), at)),
-            Flow::Entered => self.work.push_back(Work::Go(id, ThreadId::Main, Some(0))),
+            Flow::On(at) => self.later(id, thread.clone(), at),
+            Flow::Entered => self.later(id, ThreadId::Main, Some(0)),
             Flow::Rest => {}
         }
     }
@@ -253,7 +255,7 @@ impl Draft<'_> {
     pub(super) fn drop_action(&mut self, id: InstanceId, action: ActionId) {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
         match &open.kind {
-            OpenKind::Child(Some(child)) => self.settle(*child, End::Cancelled, Fields::new()),
+            OpenKind::Child(Some(child)) => self.settle(*child, End::Cancelled, &Fields::new()),
             OpenKind::Call | OpenKind::Words(_) | OpenKind::Question | OpenKind::Record => {
                 self.cancel(id, action);
             }
@@ -273,7 +275,7 @@ impl Draft<'_> {
         (then.tracked, then.meters) = (open.seen.tracked.clone(), open.seen.meters.clone());
         then.params = open.seen.params.clone();
         then.threads.insert(open.thread.clone(), open.seen.thread.clone());
-        let names = then.names(&open.thread);
+        let names = then.names(&open.thread).failing(state.else_of(open.place));
         let (wanted, params) = match &open.kind {
             OpenKind::Words(words) => (Wanted::Word(words.clone()), Fields::new()),
             OpenKind::Question => (Wanted::Question, question_of(node, &names)),
@@ -388,13 +390,15 @@ pub(super) fn digest(params: &Fields) -> Name {
 
 /// Whether an answer is what was declared.
 fn fits(node: &Node, open: &Open, action: ActionId, value: Value) -> Result<Value, Failure> {
-    if matches!(open.kind, OpenKind::Child(_) | OpenKind::Record | OpenKind::Question)
-        || action.index == WHOLE
-    {
+    if matches!(open.kind, OpenKind::Child(_)) || action.index == WHOLE {
         return Ok(value);
     }
-    let Some(code) = node.calls.get(action.index as usize) else { return Ok(value) };
-    match code.answer.accept(&value) {
+    let any = Type::Any;
+    let declared = match (&open.kind, node.calls.get(action.index as usize)) {
+        (OpenKind::Record, _) | (_, None) => &any,
+        (_, Some(code)) => &code.answer,
+    };
+    match declared.accept(&value) {
         Ok(()) => Ok(value),
         Err(message) => Err(Failure::new(
             FailureKind::Failed,
@@ -435,15 +439,8 @@ fn inputs(program: &Program, mut given: Fields) -> Result<Fields, String> {
             (None, Some(default)) => default.clone(),
             (None, None) => return Err(format!("`{}` must be given `{}`", program.name, input.name)),
         };
-        let allowed = input.choices.is_empty()
-            || value.as_text().is_some_and(|word| input.choices.iter().any(|one| &**one == word));
-        if !allowed {
-            return Err(format!(
-                "`{}` of `{}` is one of {}",
-                input.name,
-                program.name,
-                input.choices.join(", ")
-            ));
+        if let Err(message) = input.ty.accept(&value) {
+            return Err(format!("`{}` of `{}`: {message}", input.name, program.name));
         }
         inputs.insert(input.name.clone(), value);
     }
@@ -453,12 +450,14 @@ fn inputs(program: &Program, mut given: Fields) -> Result<Fields, String> {
     }
 }
 
-fn limit_of(limit: &crate::program::LimitCode, inputs: &Fields) -> Limit {
+fn limit_of(limit: &crate::program::LimitCode, inputs: &Fields) -> Result<Limit, String> {
     let names = Given(inputs);
     let expr = match &limit.variant {
         Some((input, word, expr)) if inputs.get(input).and_then(Value::as_text) == Some(&**word) => expr,
         Some(_) | None => &limit.limit,
     };
-    let number = eval::eval(expr, &names).as_number().unwrap_or(Number::whole(0));
-    Limit { limit: number.as_count(), keyed: limit.keyed }
+    match eval::eval(expr, &names) {
+        Value::Number(number) => Ok(Limit { limit: number.as_count(), keyed: limit.keyed }),
+        other => Err(format!("the limit of `{}` is a number, not {other}", limit.meter)),
+    }
 }

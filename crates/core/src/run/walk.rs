@@ -4,10 +4,10 @@
 //! a fact for everything that changes, and stops where something must be asked, where a person is
 //! needed, or where the instance ends.
 
-use super::draft::{Draft, Work};
+use super::draft::Draft;
 use super::eval::{self, eval};
-use super::fact::{Bind, Cause, End, Fact, Failure, FailureKind, InstanceId, ThreadId};
-use super::instance::Waiving;
+use super::fact::{ActionId, Bind, Cause, End, Fact, Failure, FailureKind, InstanceId, ThreadId};
+use super::instance::{Instance, Scope, Waiving};
 use super::steps::answer_name;
 use crate::language::syntax::{Arg, Args, Emit, Exit, Ident, Step, What};
 use crate::program::{Node, Program, StateCode};
@@ -38,6 +38,11 @@ pub(super) struct Here<'a> {
 }
 
 impl Here<'_> {
+    /// The names that it sees.
+    pub(super) fn names<'i>(&'i self, instance: &'i Instance) -> Scope<'i> {
+        instance.names(self.thread).failing(self.state.else_of(self.place))
+    }
+
     /// The name under which an answer is kept.
     pub(super) fn bind(&self) -> Option<Bind> {
         answer_name(self.node, self.program)
@@ -100,9 +105,9 @@ impl Draft<'_> {
             return self.waive_statement(here, &waiving);
         }
         if let Some(wanted) = wanted
-            && self.passes_by(here, &wanted)
+            && let Some(flow) = self.pass_by(here, &wanted)
         {
-            return Flow::On(here.node.next);
+            return flow;
         }
         self.plain_statement(here)
     }
@@ -134,7 +139,7 @@ impl Draft<'_> {
     /// A value as this line of work sees it.
     pub(super) fn value(&self, here: &Here<'_>, read: impl FnOnce(&dyn eval::Names) -> Value) -> Value {
         match self.get(here.id) {
-            Some(instance) => read(&instance.names(here.thread)),
+            Some(instance) => read(&here.names(instance)),
             None => read(&eval::Nothing),
         }
     }
@@ -142,7 +147,7 @@ impl Draft<'_> {
     /// Named values as this line of work sees them.
     pub(super) fn fields(&self, here: &Here<'_>, args: &Args) -> Fields {
         let Some(instance) = self.get(here.id) else { return Fields::new() };
-        eval::fields(args, &instance.names(here.thread))
+        eval::fields(args, &here.names(instance))
     }
 
     fn emit(&mut self, here: &Here<'_>, emit: &Emit) -> Flow {
@@ -183,7 +188,7 @@ impl Draft<'_> {
             Exit::Return { verdict, args } => {
                 let values = self.fields(here, args);
                 let end = End::of(&verdict.name).unwrap_or(End::Error);
-                self.settle(here.id, end, values);
+                self.settle(here.id, end, &values);
                 Flow::Rest
             }
             Exit::Stay(reason) => self.stay(here, reason.as_ref()),
@@ -199,10 +204,10 @@ impl Draft<'_> {
 
     /// What moved it; a move in an ELSE also tells why.
     fn cause(&self, here: &Here<'_>, by_else: bool, params: &mut Fields) -> Cause {
-        let failure = self
-            .get(here.id)
-            .and_then(|one| one.thread(here.thread))
-            .and_then(|thread| thread.failure.clone());
+        let failure = self.get(here.id).and_then(|one| one.thread(here.thread)).and_then(|thread| {
+            let known = here.state.else_of(here.place).and_then(|step| thread.failures.get(&step));
+            known.or(thread.failure.as_ref()).cloned()
+        });
         match failure {
             Some(failure) if by_else => {
                 params.entry(Name::from("reason")).or_insert_with(|| Value::text(&failure.message));
@@ -225,7 +230,7 @@ impl Draft<'_> {
         let Some(state) = program.state(to) else { return Flow::Rest };
         let params =
             self.get(id).map_or_else(Fields::new, |one| told(state, given, &one.names(&ThreadId::Main)));
-        self.leave(id, from == *to);
+        self.leave(id, from == *to && !matches!(cause, Cause::Redo { .. }));
         let code = state.code.clone();
         self.put(id, Fact::Moved { from, to: to.clone(), code, params, cause });
         Flow::Entered
@@ -246,22 +251,30 @@ impl Draft<'_> {
     }
 
     /// Ends an instance and tells whoever opened it.
-    pub(super) fn settle(&mut self, id: InstanceId, end: End, values: Fields) {
+    pub(super) fn settle(&mut self, id: InstanceId, end: End, values: &Fields) {
         self.leave(id, false);
         let Some(instance) = self.get(id) else { return };
         let (parent, waivers) = (instance.parent, (*instance.waivers).clone());
         self.put(id, Fact::Settled { end, values: values.clone(), waivers });
-        let Some((parent, action)) = parent else { return };
-        if end == End::Cancelled {
-            return;
+        if let Some((parent, action)) = parent {
+            self.child_ended(parent, action, end, values);
         }
-        if end == End::Stopped {
-            let message = format!("instance {id} was stopped");
-            return self.answer(parent, action, Err(Failure::new(FailureKind::Denied, message)));
+    }
+
+    /// Tells whoever opened a child how it ended.
+    pub(super) fn child_ended(&mut self, parent: InstanceId, action: ActionId, end: End, values: &Fields) {
+        match end {
+            End::Cancelled => {}
+            End::Stopped => {
+                let failure = Failure::new(FailureKind::Denied, "the child was stopped");
+                self.answer(parent, action, Err(failure));
+            }
+            End::Complete | End::Blocked | End::Escalated | End::Error => {
+                let mut answer = values.clone();
+                answer.insert(Name::from("verdict"), Value::text(end.word()));
+                self.answer(parent, action, Ok(Value::Record(std::sync::Arc::new(answer))));
+            }
         }
-        let mut answer = values;
-        answer.insert(Name::from("verdict"), Value::text(end.word()));
-        self.answer(parent, action, Ok(Value::Record(std::sync::Arc::new(answer))));
     }
 
     /// STAY answers the person and waits again at the WAIT.
@@ -284,7 +297,10 @@ impl Draft<'_> {
             .unwrap_or_default();
         let by = said.field("by").as_text().map(str::to_owned);
         let what = super::people::word_of(&said).unwrap_or_else(|| "word".to_owned());
-        self.put(here.id, Fact::Refused { thread: Some(here.thread.clone()), what, failure, by });
+        self.put(
+            here.id,
+            Fact::Refused { thread: Some(here.thread.clone()), place: None, what, failure, by },
+        );
     }
 
     /// Goes back to the WAIT that was passed.
@@ -304,14 +320,14 @@ impl Draft<'_> {
         if let Some(otherwise) = here.node.otherwise {
             return Flow::On(Some(otherwise));
         }
+        if let ThreadId::Item { .. } = here.thread {
+            self.item_ended(here.id, here.thread, Some(failure.clone()));
+            return Flow::Rest;
+        }
         if failure.kind == FailureKind::Exhausted
             && let Some(flow) = self.by_limit(here, failure)
         {
             return flow;
-        }
-        if let ThreadId::Item { .. } = here.thread {
-            self.item_ended(here.id, here.thread, Some(failure.clone()));
-            return Flow::Rest;
         }
         if waited.is_some_and(|wait| wait != here.place) {
             self.refuse_word(here, failure.clone());
@@ -343,21 +359,32 @@ impl Draft<'_> {
         Some(self.enter(here.id, here.program, target, params, cause))
     }
 
-    /// Whether a person who asked for a state passes this statement by.
-    fn passes_by(&self, here: &Here<'_>, wanted: &Name) -> bool {
-        let leads =
-            |place: u32| here.state.gotos(wanted).into_iter().any(|goto| here.state.encloses(place, goto));
-        match &here.node.what {
-            What::If { .. } => !leads(here.place) && has_exit(here.state, here.place),
-            What::Exit(Exit::Goto { target, .. }) => target.name != *wanted && here.node.next.is_some(),
-            What::Exit(Exit::Return { .. } | Exit::Hold(_)) => here.node.next.is_some(),
-            What::Exit(Exit::Stay(_))
-            | What::Step { .. }
-            | What::Emit(_)
-            | What::Set(..)
-            | What::Increment(_) => false,
-            What::Refill(..) | What::Use(_) | What::Proceed | What::Broken => false,
+    /// What a person who asked for a state does here instead: exits that lead elsewhere are passed
+    /// by, and so is an IF that only leaves. Where nothing is left, the word is refused.
+    fn pass_by(&mut self, here: &Here<'_>, wanted: &Name) -> Option<Flow> {
+        if here.state.else_of(here.place).is_some() {
+            // What a failure asks for is not passed by.
+            return None;
         }
+        let leads = here.state.gotos(wanted).into_iter().any(|goto| here.state.encloses(here.place, goto));
+        let elsewhere = match &here.node.what {
+            What::If { .. } => {
+                return (!leads && only_leaves(here.state, here.node)).then_some(Flow::On(here.node.next));
+            }
+            What::Exit(Exit::Goto { target, .. }) => target.name != *wanted,
+            What::Exit(Exit::Return { .. } | Exit::Hold(_)) => true,
+            What::Exit(Exit::Stay(_)) | What::Step { .. } | What::Emit(_) | What::Set(..) => false,
+            What::Increment(_) | What::Refill(..) | What::Use(_) | What::Proceed | What::Broken => false,
+        };
+        if !elsewhere {
+            return None;
+        }
+        if here.node.next.is_some() {
+            return Some(Flow::On(here.node.next));
+        }
+        let message = format!("no way to {wanted} is open");
+        self.refuse_word(here, Failure::new(FailureKind::Denied, message));
+        Some(self.wait_again(here))
     }
 
     /// A statement on the way of a waiver.
@@ -366,13 +393,22 @@ impl Draft<'_> {
         if place == goto {
             return self.waived_move(here, waiving);
         }
+        let clause = here.state.node(goto).and_then(|node| node.up);
+        let rests_inside = clause.is_some_and(|clause| here.state.encloses(clause, waiving.rested));
         if here.state.encloses(place, goto) {
+            if Some(place) == clause
+                && let Some(failure) = self.clause_cannot(here, waiving, rests_inside)
+            {
+                self.waiver_refused(here.id, waiving, &failure);
+                return Flow::Rest;
+            }
             let in_else = here.node.otherwise.is_some_and(|first| goto >= first);
             return Flow::On(if in_else { here.node.otherwise } else { here.node.body });
         }
-        let clause = here.state.node(goto).and_then(|node| node.up);
         if clause.is_some() && here.node.up == clause {
-            return self.plain_statement(here);
+            // What stands above the place where it rested is done and paid already.
+            let done = rests_inside && place < waiving.rested;
+            return if done { Flow::On(here.node.next) } else { self.plain_statement(here) };
         }
         if place < waiving.rested {
             return Flow::On(here.node.next);
@@ -389,6 +425,33 @@ impl Draft<'_> {
             | What::Proceed
             | What::Broken => Flow::On(here.node.next),
         }
+    }
+
+    /// Why the steps of a waiver's clause could not be run, before any of them is: a value that is
+    /// needed and not known, or a meter that is spent.
+    fn clause_cannot(&self, here: &Here<'_>, waiving: &Waiving, rests_inside: bool) -> Option<Failure> {
+        let from = if rests_inside { waiving.rested } else { here.place + 1 };
+        let mut bound: Vec<&Name> = Vec::new();
+        for place in from..waiving.goto {
+            let node = here.state.node(place).filter(|node| node.up == Some(here.place))?;
+            let inner = Here { place, node, ..*here };
+            if let Some(Step::Pay { meter, per: None }) = node.step() {
+                let counter = self.get(here.id).and_then(|one| one.meters.get(&meter.name));
+                if let Some(counter) = counter.filter(|counter| !counter.can_pay(&[Name::from("")], 0)) {
+                    return Some(super::steps::spent(&meter.name, counter.limit, &[]));
+                }
+            }
+            for code in &node.calls {
+                let reads_bound = code.args.iter().any(|(_, arg)| bound.iter().any(|name| reads(arg, name)));
+                if let Err(failure) = self.params(&inner, code)
+                    && !reads_bound
+                {
+                    return Some(failure);
+                }
+            }
+            bound.extend(node.bind());
+        }
+        None
     }
 
     fn waived_move(&mut self, here: &Here<'_>, waiving: &Waiving) -> Flow {
@@ -413,7 +476,7 @@ impl Draft<'_> {
         let clause = here.state.node(waiving.goto).and_then(|node| node.up);
         let in_clause = clause.is_some() && here.node.up == clause;
         let looks = matches!(here.node.step(), Some(Step::Check { .. }));
-        if looks && !in_clause {
+        if looks && !in_clause || ignores_failure(&here.node.what) {
             return Flow::On(here.node.next);
         }
         self.waiver_refused(here.id, waiving, failure);
@@ -424,11 +487,36 @@ impl Draft<'_> {
     pub(super) fn waiver_refused(&mut self, id: InstanceId, waiving: &Waiving, failure: &Failure) {
         let what = format!("waiver to {}", waiving.to);
         let by = Some(waiving.by.clone());
-        self.put(id, Fact::Refused { thread: Some(ThreadId::Main), what, failure: failure.clone(), by });
+        self.put(
+            id,
+            Fact::Refused { thread: Some(ThreadId::Main), place: None, what, failure: failure.clone(), by },
+        );
         if waiving.held.is_none() {
-            self.work.push_back(Work::Go(id, ThreadId::Main, Some(waiving.rested)));
+            self.later(id, ThreadId::Main, Some(waiving.rested));
         }
     }
+}
+
+/// Whether the ELSE of a step says PROCEED.
+fn ignores_failure(what: &What) -> bool {
+    match what {
+        What::Step { otherwise: Some(block), .. } => {
+            matches!(block.last().map(|last| &last.what), Some(What::Proceed))
+        }
+        What::Step { .. } | What::If { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) => false,
+        What::Refill(..) | What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+    }
+}
+
+/// Whether an argument reads a name.
+fn reads(arg: &Arg, name: &Name) -> bool {
+    let mut roots = std::collections::BTreeSet::new();
+    match arg {
+        Arg::Brace(expr, _) => crate::language::check::roots(expr, &mut roots),
+        Arg::Text(template) => crate::language::check::template_roots(template, &mut roots),
+        Arg::Words(_) | Arg::Number(..) | Arg::Duration(..) | Arg::None(_) => {}
+    }
+    roots.contains(name)
 }
 
 /// What a state is told: what is given, else its defaults, else `none`.
@@ -442,8 +530,13 @@ pub(super) fn told(state: &StateCode, mut given: Fields, names: &dyn eval::Names
     params
 }
 
-fn has_exit(state: &StateCode, outer: u32) -> bool {
-    (0u32..)
-        .zip(&state.nodes)
-        .any(|(place, node)| matches!(node.what, What::Exit(_)) && state.encloses(outer, place))
+/// Whether the block of an IF ends in an exit.
+fn only_leaves(state: &StateCode, node: &Node) -> bool {
+    let mut at = node.body;
+    let mut last = None;
+    while let Some(one) = at.and_then(|place| state.node(place)).filter(|one| one.up != node.up) {
+        last = Some(one);
+        at = one.next.filter(|_| Some(one.next) != Some(node.next));
+    }
+    last.is_some_and(|one| matches!(one.what, What::Exit(_)))
 }

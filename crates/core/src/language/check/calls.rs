@@ -256,7 +256,7 @@ impl Walk<'_> {
             }
         }
         let told = read.iter().any(|name| {
-            self.state.params.iter().any(|param| param.name.name == *name)
+            self.state.params.iter().any(|param| param.name.name == *name && param.default.is_none())
                 || env.locals.get(name).is_some_and(|local| local.seen)
         });
         let task = TaskPlace { span: call.span, role: role.name.clone(), writes: writes(call), told };
@@ -318,8 +318,7 @@ impl Walk<'_> {
         let Some((_, Arg::Words(words))) = args.iter().find(|(name, _)| &*name.name == "critical") else {
             return;
         };
-        let names: Vec<Name> =
-            calls.iter().enumerate().map(|(index, call)| branch_name(call, index)).collect();
+        let names = branch_names(calls);
         for word in words {
             if !names.contains(&word.name) {
                 let message = format!("there is no branch `{}`", word.name);
@@ -547,8 +546,20 @@ impl Walk<'_> {
     }
 }
 
+/// The names of the branches of a PARALLEL; a second one of the same name is numbered.
+pub fn branch_names(calls: &[Call]) -> Vec<Name> {
+    let mut names: Vec<Name> = Vec::new();
+    for (index, call) in calls.iter().enumerate() {
+        let name = branch_name(call, index);
+        let numbered = (2..).map(|number| Name::from(format!("{name}-{number}")));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|one| !names.contains(one));
+        names.push(free.unwrap_or(name));
+    }
+    names
+}
+
 /// The name of a branch of PARALLEL: the word that picks its form, else whom it asks.
-pub fn branch_name(call: &Call, index: usize) -> Name {
+fn branch_name(call: &Call, index: usize) -> Name {
     let selector = call.args.iter().find(|(name, _)| matches!(&*name.name, "mode" | "step" | "of"));
     if let Some((_, Arg::Words(words))) = selector
         && let [word] = words.as_slice()

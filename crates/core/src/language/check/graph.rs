@@ -150,7 +150,8 @@ fn collect(block: &Block, limits: &[Limit], guards: &mut Vec<String>, found: &mu
             }
             What::Step { step, otherwise } => {
                 if let Step::ForEach { body, .. } = step {
-                    collect(body, limits, guards, found);
+                    // A payment that fails in there fails its block; it moves nobody.
+                    collect(body, &[], guards, found);
                 }
                 match otherwise {
                     Some(block) => {

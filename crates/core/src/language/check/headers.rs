@@ -11,7 +11,7 @@ use super::{World, whole};
 use crate::catalogue::Kind;
 use crate::language::problem::Problem;
 use crate::language::source::Span;
-use crate::language::syntax::{Expr, ExprKind, Ident, Limit, Preset};
+use crate::language::syntax::{Expr, ExprKind, Ident, Input, Limit, Preset};
 use crate::types::Type;
 use crate::value::Name;
 
@@ -139,7 +139,16 @@ fn only(expr: &Expr, known: &BTreeSet<Name>, problems: &mut Vec<Problem>) {
     }
 }
 
+/// The meters that every instance has; no LIMIT may be called so.
+pub const BUILT_IN_METERS: &[&str] = &["tokens", "money", "time", "turns", "attempts"];
+
 fn check_limit(pasted: &Pasted, limit: &Limit, inputs: &BTreeSet<Name>, problems: &mut Vec<Problem>) {
+    if BUILT_IN_METERS.contains(&&*limit.meter.name) {
+        let message = format!("`{}` is metered everywhere and cannot be a LIMIT", limit.meter.name);
+        problems.push(
+            Problem::error("reserved", limit.meter.span, message).hint("choose another name for this meter"),
+        );
+    }
     only(&limit.limit, inputs, problems);
     for expr in [Some(&limit.limit), limit.variant.as_ref().map(|(_, expr)| expr)].into_iter().flatten() {
         let fits = matches!(first_type(pasted, expr), Type::Number | Type::Duration | Type::Unknown);
@@ -154,7 +163,14 @@ fn check_limit(pasted: &Pasted, limit: &Limit, inputs: &BTreeSet<Name>, problems
     }
     if let Some((word, expr)) = &limit.variant {
         only(expr, inputs, problems);
-        if choice_input(pasted, &word.name).is_none() {
+        let inputs = pasted.document.inputs.iter().filter(|input| has_choice(input, &word.name)).count();
+        if inputs > 1 {
+            let message = format!("more than one input has the choice `{}`", word.name);
+            problems.push(
+                Problem::error("unknown-word", word.span, message).hint("let the inputs use different words"),
+            );
+        }
+        if inputs == 0 {
             let words = pasted.document.inputs.iter().filter_map(|input| match &input.default {
                 Some(Preset::Choice(words)) => Some(words),
                 Some(Preset::Value(_)) | None => None,
@@ -171,10 +187,14 @@ fn check_limit(pasted: &Pasted, limit: &Limit, inputs: &BTreeSet<Name>, problems
 
 /// The input that has a word among its choices.
 pub fn choice_input<'a>(pasted: &'a Pasted, word: &str) -> Option<&'a Ident> {
-    pasted.document.inputs.iter().find_map(|input| match &input.default {
-        Some(Preset::Choice(words)) if words.iter().any(|one| &*one.name == word) => Some(&input.name),
-        Some(_) | None => None,
-    })
+    pasted.document.inputs.iter().find(|input| has_choice(input, word)).map(|input| &input.name)
+}
+
+fn has_choice(input: &Input, word: &str) -> bool {
+    match &input.default {
+        Some(Preset::Choice(words)) => words.iter().any(|one| &*one.name == word),
+        Some(Preset::Value(_)) | None => false,
+    }
 }
 
 fn unknown_state(pasted: &Pasted, target: &Ident, problems: &mut Vec<Problem>) {

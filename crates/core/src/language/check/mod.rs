@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use graph::{Bound, Edge};
 pub use tables::{Pasted, Tables};
 pub use walk::{HoldPlace, Leads, StateFacts, TaskPlace, Way};
+pub(crate) use walk::{roots, template_roots};
 
 use crate::catalogue::Catalogue;
 use crate::language::problem::{Problem, Severity};

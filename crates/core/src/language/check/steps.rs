@@ -6,7 +6,9 @@ use super::calls::{batch_type, writes};
 use super::env::{Env, Local};
 use super::walk::Walk;
 use crate::language::problem::Problem;
-use crate::language::syntax::{Arg, Args, Block, Call, Expr, Ident, Paying, Statement, Step, Target, What};
+use crate::language::syntax::{
+    Arg, Args, Block, Call, Exit, Expr, Ident, Limit, Paying, State, Statement, Step, Target, What,
+};
 use crate::types::Type;
 use crate::value::Name;
 
@@ -31,7 +33,7 @@ impl Walk<'_> {
             }
             Step::Check { bind, pipe, call } => {
                 let answer = self.call(call, "CHECK", *pipe, env);
-                let gate = self.gate_name(call);
+                let gate = self.gate_name(call).filter(|_| !self.lingers);
                 self.bind(Some(bind), Local { ty: answer.clone(), gate, seen: true, words: Vec::new() }, env);
                 env.last = Some(answer);
             }
@@ -78,7 +80,8 @@ impl Walk<'_> {
     ) {
         let of = match self.expr_type(list, env) {
             Type::List(of) => (*of).clone(),
-            Type::Unknown | Type::Any => Type::Any,
+            Type::Unknown => Type::Unknown,
+            Type::Any => Type::Any,
             other => {
                 self.say(Problem::error(
                     "type",
@@ -90,6 +93,12 @@ impl Walk<'_> {
         };
         if self.in_each {
             self.say(Problem::error("each-in-each", statement.span, "FOR EACH cannot stand inside FOR EACH"));
+        }
+        if self.pasted.document.tracks.iter().any(|track| track.name.name == item.name) {
+            let message = format!("`{}` is tracked, and an item of its name would hide it", item.name);
+            self.say(
+                Problem::error("double-name", item.span, message).hint("choose another name for the item"),
+            );
         }
         let mut inner = env.clone();
         let mut read = std::collections::BTreeSet::new();
@@ -122,7 +131,21 @@ impl Walk<'_> {
         }
         let mut fields: BTreeMap<Name, Type> =
             [("by", Type::Text), ("reason", Type::Text)].map(|(name, ty)| (Name::from(name), ty)).into();
-        for word in words {
+        let mut taken: Vec<Name> = vec![Name::from("by"), Name::from("reason")];
+        taken.extend(
+            words
+                .iter()
+                .filter_map(|word| self.world.catalogue.word(&word.name))
+                .flat_map(|known| known.options.keys().cloned()),
+        );
+        for (index, word) in words.iter().enumerate() {
+            if taken.contains(&word.name) || words[..index].iter().any(|other| other.name == word.name) {
+                let message = format!(
+                    "`{}` cannot be a word here: `said.{}` means something else",
+                    word.name, word.name
+                );
+                self.say(Problem::error("reserved", word.span, message));
+            }
             fields.insert(word.name.clone(), Type::Bool);
             if let Some(known) = self.world.catalogue.word(&word.name) {
                 fields.extend(known.options.iter().map(|(name, field)| (name.clone(), field.ty.clone())));
@@ -167,6 +190,12 @@ impl Walk<'_> {
                     Problem::error("per", statement.span, message)
                         .hint(format!("write `PAY: {} PER … IN …`", meter.name)),
                 );
+            }
+            Some(Limit { per: Some(declared), .. })
+                if per.is_some_and(|(key, _)| key.name != declared.name) =>
+            {
+                let message = format!("`{}` is counted per `{}`", meter.name, declared.name);
+                self.say(Problem::error("per", statement.span, message));
             }
             Some(limit) if limit.per.is_none() && per.is_some() => {
                 let message = format!("`{}` has a single counter", meter.name);
@@ -259,5 +288,38 @@ fn block_writes(block: &Block) -> bool {
         What::If { body, .. } => block_writes(body),
         What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
         What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+    })
+}
+
+/// Whether a state can come round to itself while items of a FOR EACH that write still run.
+pub(super) fn lingers(state: &State) -> bool {
+    let writes = |statement: &Statement| match &statement.what {
+        What::Step { step: Step::ForEach { any: true, body, .. }, .. } => block_writes(body),
+        What::Step { .. } | What::If { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) => false,
+        What::Refill(..) | What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+    };
+    let returns = |statement: &Statement| matches!(&statement.what, What::Exit(Exit::Goto { target, .. }) if target.name == state.name.name);
+    any_statement(&state.body, &writes) && any_statement(&state.body, &returns)
+}
+
+fn any_statement(block: &Block, test: &dyn Fn(&Statement) -> bool) -> bool {
+    block.iter().any(|statement| {
+        test(statement)
+            || match &statement.what {
+                What::If { body, .. } => any_statement(body, test),
+                What::Step { step, otherwise } => {
+                    let inside = match step {
+                        Step::ForEach { body, .. } => any_statement(body, test),
+                        Step::Do { .. }
+                        | Step::Parallel { .. }
+                        | Step::Check { .. }
+                        | Step::WaitFor { .. } => false,
+                        Step::WaitWords { .. } | Step::Ask { .. } | Step::Pay { .. } => false,
+                    };
+                    inside || otherwise.as_ref().is_some_and(|block| any_statement(block, test))
+                }
+                What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
+                What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+            }
     })
 }
