@@ -499,8 +499,20 @@ impl Walk {
         }
         for one in self.run.instances() {
             assert!(one.is_settled(), "the root has ended and instance {} has not", one.id);
+        }
+        let owed: Vec<_> = self
+            .run
+            .instances()
+            .iter()
+            .flat_map(|one| one.owed.keys().map(|action| (one.id, *action)))
+            .collect();
+        for (instance, action) in owed {
+            let outcome = Outcome::Interrupted;
+            self.send(Event::Outcome { instance, action, outcome, usage: None });
+        }
+        for one in self.run.instances() {
             for (name, purse) in self.run.purses(one.id).unwrap() {
-                assert_eq!(purse.reserved, 0, "{name} of {} stays set aside", one.id);
+                assert_eq!(purse.reserved, 0, "{name} of {} stays set aside after the last reports", one.id);
             }
         }
         Journal { entries: self.journal.len(), decided: verified.decided, taken: verified.taken }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Run;
-use super::fact::{Answer, Cause, Entry, Fact, InstanceId, Payment};
+use super::fact::{Answer, Cause, Entry, Fact, InstanceId, Payment, Usage};
 use super::input::{Adoption, Event, Input, Outcome};
 use super::instance::OpenKind;
 use super::people::POLICY;
@@ -70,18 +70,74 @@ impl Run {
                     message,
                 }));
             }
-            match run.input_of(&batch) {
-                Some(input) => {
-                    compare(&batch, &run.decide(&input).entries)?;
-                    seen.decided += 1;
-                }
-                None => seen.taken += 1,
+            if run.decides(&batch)? {
+                seen.decided += 1;
+            } else {
+                seen.taken += 1;
             }
             batch.iter().for_each(|entry| run.apply(entry));
             seen.entries += batch.len();
             at = end;
         }
         Ok(seen)
+    }
+
+    /// Decides again what a batch says; whether its input can be told from its facts at all.
+    fn decides(&self, batch: &[Entry]) -> Result<bool, Box<Divergence>> {
+        let mut inputs = self.inputs_of_use(batch);
+        inputs.extend(self.input_of(batch));
+        let Some(last) = inputs.last() else { return Ok(false) };
+        if inputs.iter().any(|input| self.decide(input).entries == batch) {
+            return Ok(true);
+        }
+        compare(batch, &self.decide(last).entries).map(|()| true)
+    }
+
+    /// A batch that begins with the use of built-in meters: several inputs can begin so, and what
+    /// follows does not always tell which one it was.
+    fn inputs_of_use(&self, batch: &[Entry]) -> Vec<Input> {
+        let Some(first) = batch.first() else { return Vec::new() };
+        let (action, usage) = match &first.fact {
+            Fact::Paid(Payment::Purse { action, usage, guessed }) => {
+                let known = usage.iter().filter(|(name, _)| !guessed.contains(name));
+                (*action, known.map(|(name, amount)| (name.clone(), *amount)).collect())
+            }
+            Fact::Released { action } => (*action, Usage::new()),
+            Fact::Paid(Payment::Attempts { action, .. }) | Fact::Resumed { action: Some(action), .. } => {
+                (*action, Usage::new())
+            }
+            _ => return Vec::new(),
+        };
+        let instance = first.instance;
+        let mut inputs = vec![Event::Spent { instance, action, usage: usage.clone() }];
+        for entry in batch {
+            let outcome = match &entry.fact {
+                Fact::Paid(Payment::Attempts { action: died, message }) if *died == action => {
+                    Outcome::Died(message.clone())
+                }
+                Fact::Resumed { action: Some(again), .. } if *again == action => Outcome::Interrupted,
+                Fact::Suspended { action: one, service, until } if *one == action => {
+                    Outcome::Outage { service: service.clone(), until: *until }
+                }
+                Fact::Heard { action: heard, answer, .. } if *heard == action => match answer {
+                    Answer::Done(value) => Outcome::Done(value.clone()),
+                    Answer::Failed(failure) => Outcome::Failed(failure.clone()),
+                },
+                _ => continue,
+            };
+            for usage in [None, Some(usage.clone())] {
+                inputs.push(Event::Outcome { instance, action, outcome: outcome.clone(), usage });
+            }
+        }
+        if !batch
+            .iter()
+            .any(|entry| matches!(&entry.fact, Fact::Heard { action: heard, .. } if *heard == action))
+        {
+            // Nothing here says for sure which input it was: only an equal decision counts.
+            inputs
+                .retain(|event| self.decide(&Input { at: first.at, event: event.clone() }).entries == batch);
+        }
+        inputs.into_iter().map(|event| Input { at: first.at, event }).collect()
     }
 
     /// The input that a decision answered, as far as its facts tell.
@@ -104,30 +160,6 @@ impl Run {
             }
             Fact::Heard { action, answer, by, .. } => {
                 return self.heard_input(first, *action, answer, by.as_ref(), None);
-            }
-            Fact::Released { action } | Fact::Paid(Payment::Purse { action, .. }) => {
-                let usage = match &first.fact {
-                    Fact::Paid(Payment::Purse { usage, guessed, .. }) => {
-                        let known = usage.iter().filter(|(name, _)| !guessed.contains(name));
-                        known.map(|(name, amount)| (name.clone(), *amount)).collect()
-                    }
-                    _ => super::fact::Usage::new(),
-                };
-                let event = Event::Spent { instance, action: *action, usage: usage.clone() };
-                let report = Input { at: first.at, event };
-                if self.decide(&report).entries == batch {
-                    return Some(report);
-                }
-                let heard = batch.iter().find_map(|entry| match &entry.fact {
-                    Fact::Heard { action: heard, answer, .. } if heard == action => Some((entry, answer)),
-                    _ => None,
-                })?;
-                let told = |usage| {
-                    let input = self.heard_input(heard.0, *action, heard.1, None, usage)?;
-                    Some(Input { at: first.at, ..input })
-                };
-                let unknown = told(None).filter(|input| self.decide(input).entries == batch);
-                return unknown.or_else(|| told(Some(usage)));
             }
             Fact::Waived { to, by, reason, .. } => {
                 Event::Waive { instance, to: to.clone(), by: by.clone(), reason: reason.clone() }
@@ -159,7 +191,7 @@ impl Run {
         action: super::fact::ActionId,
         answer: &Answer,
         by: Option<&String>,
-        usage: Option<super::fact::Usage>,
+        usage: Option<Usage>,
     ) -> Option<Input> {
         let instance = entry.instance;
         let open = self.instance(instance)?.open.get(&action)?;
