@@ -1,4 +1,5 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unused)]
+//! What a hostile review found once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::redundant_clone, clippy::no_effect_replace, unused)]
 mod support;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::language::source::{Origin, Source};

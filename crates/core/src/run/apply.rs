@@ -258,7 +258,7 @@ impl Instance {
             self.open.iter().filter(|(action, open)| gone(action, open)).map(|(action, _)| *action).collect();
         for action in dropped {
             if let Some(open) = self.open.remove(&action)
-                && open.whom.starts_with("Task(")
+                && (open.whom.starts_with("Task(") || open.reserved.values().any(|amount| *amount > 0))
             {
                 self.owed.insert(action, open);
             }

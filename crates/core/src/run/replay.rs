@@ -129,10 +129,11 @@ impl Run {
                 inputs.push(Event::Outcome { instance, action, outcome: outcome.clone(), usage });
             }
         }
-        if !batch
-            .iter()
-            .any(|entry| matches!(&entry.fact, Fact::Heard { action: heard, .. } if *heard == action))
-        {
+        inputs.splice(0..0, [Event::Tick, Event::Recover]);
+        let heard =
+            |entry: &Entry| matches!(&entry.fact, Fact::Heard { action: heard, .. } if *heard == action);
+        let again = matches!(first.fact, Fact::Resumed { .. } | Fact::Paid(Payment::Attempts { .. }));
+        if again || !batch.iter().any(heard) {
             // Nothing here says for sure which input it was: only an equal decision counts.
             inputs
                 .retain(|event| self.decide(&Input { at: first.at, event: event.clone() }).entries == batch);
