@@ -1,5 +1,12 @@
 //! What a hostile review found once.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::redundant_clone, clippy::no_effect_replace, unused)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::redundant_clone,
+    clippy::no_effect_replace,
+    unused
+)]
 mod support;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::language::source::{Origin, Source};

@@ -755,6 +755,6 @@ STATE: WORK
 #[test]
 fn walks_that_once_failed_keep_what_is_promised() {
     for seed in [7_932_443_741_130_044_831, 12_798_718_556_315_028_618, 5_089_118_818_476_529_487] {
-        drop(walk(seed));
+        assert!(walk(seed).entries > 0);
     }
 }
