@@ -162,47 +162,67 @@ impl Type {
         if !value.is_shallow() {
             return Err(format!("nested more than {MAX_DEPTH} deep"));
         }
-        self.accept_at(value, "", 0)
+        self.accept_at(value).map_err(|Misfit { path, message }| {
+            let spot = if path.is_empty() { "the answer" } else { &path };
+            format!("{spot}: {message}")
+        })
     }
 
-    fn accept_at(&self, value: &Value, path: &str, depth: usize) -> Result<(), String> {
-        let wrong = |wanted: &str| Err(format!("{}: expected {wanted}, found {}", spot(path), brief(value)));
+    fn accept_at(&self, value: &Value) -> Result<(), Misfit> {
         match (self, value) {
             (Type::Unknown | Type::Any, _) => Ok(()),
             (Type::Bool, Value::Bool(_)) => Ok(()),
             (Type::Number | Type::Duration, Value::Number(_)) => Ok(()),
             (Type::Text | Type::Digest, Value::Text(_)) => Ok(()),
             (Type::Choice(words), Value::Text(word)) if words.contains(word) => Ok(()),
-            (Type::List(of), Value::List(items)) => items
-                .iter()
-                .enumerate()
-                .try_for_each(|(index, item)| of.accept_at(item, &format!("{path}[{index}]"), depth + 1)),
-            (Type::Record(record), Value::Record(_)) => accept_record(record, value, path, depth),
-            (Type::Bool | Type::Number | Type::Duration | Type::Text | Type::Digest, _) => {
-                wrong(&self.to_string())
+            (Type::List(of), Value::List(items)) => {
+                let mut places = items.iter().enumerate();
+                places
+                    .try_for_each(|(index, item)| of.accept_at(item).map_err(|misfit| misfit.at_index(index)))
             }
-            (Type::Choice(_) | Type::List(_) | Type::Record(_), _) => wrong(&self.to_string()),
+            (Type::Record(record), Value::Record(_)) => accept_record(record, value),
+            (Type::Bool | Type::Number | Type::Duration | Type::Text | Type::Digest, _)
+            | (Type::Choice(_) | Type::List(_) | Type::Record(_), _) => {
+                Err(Misfit::new(format!("expected {self}, found {}", brief(value))))
+            }
         }
     }
 }
 
-fn accept_record(record: &Record, value: &Value, path: &str, depth: usize) -> Result<(), String> {
+/// What does not fit, and where; the path is put together only when something is wrong.
+struct Misfit {
+    path: String,
+    message: String,
+}
+
+impl Misfit {
+    fn new(message: String) -> Misfit {
+        Misfit { path: String::new(), message }
+    }
+
+    fn at_index(mut self, index: usize) -> Misfit {
+        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("[{index}]{dot}{}", self.path);
+        self
+    }
+
+    fn at_field(mut self, name: &str) -> Misfit {
+        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{name}{dot}{}", self.path);
+        self
+    }
+}
+
+fn accept_record(record: &Record, value: &Value) -> Result<(), Misfit> {
     for (name, field) in &record.fields {
-        let place = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
         let found = value.field(name);
-        if found.is_none() {
-            if field.required {
-                return Err(format!("{place}: missing"));
-            }
-            continue;
+        if !found.is_none() {
+            field.ty.accept_at(found).map_err(|misfit| misfit.at_field(name))?;
+        } else if field.required {
+            return Err(Misfit::new("missing".to_owned()).at_field(name));
         }
-        field.ty.accept_at(found, &place, depth + 1)?;
     }
     Ok(())
-}
-
-fn spot(path: &str) -> &str {
-    if path.is_empty() { "the answer" } else { path }
 }
 
 fn brief(value: &Value) -> String {
