@@ -408,7 +408,7 @@ fn fits(node: &Node, open: &Open, action: ActionId, value: Value) -> Result<Valu
 }
 
 /// The keys of a payment. A payment for each of nothing still pays once, so that it always pays.
-fn keys_of(list: Option<&Value>) -> Vec<Name> {
+pub(super) fn keys_of(list: Option<&Value>) -> Vec<Name> {
     let keys: Vec<Name> =
         list.map_or(&[][..], Value::items).iter().map(|key| Name::from(key.to_string())).collect();
     if keys.is_empty() { vec![Name::from("")] } else { keys }

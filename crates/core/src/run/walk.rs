@@ -433,12 +433,16 @@ impl Draft<'_> {
         let from = if rests_inside { waiving.rested } else { here.place + 1 };
         let mut bound: Vec<&Name> = Vec::new();
         for place in from..waiving.goto {
-            let node = here.state.node(place).filter(|node| node.up == Some(here.place))?;
+            let Some(node) = here.state.node(place).filter(|node| node.up == Some(here.place)) else {
+                continue;
+            };
             let inner = Here { place, node, ..*here };
-            if let Some(Step::Pay { meter, per: None }) = node.step() {
+            if let Some(Step::Pay { meter, per }) = node.step() {
+                let list = per.as_ref().map(|(_, list)| self.value(&inner, |names| eval(list, names)));
+                let keys = super::steps::keys_of(list.as_ref());
                 let counter = self.get(here.id).and_then(|one| one.meters.get(&meter.name));
-                if let Some(counter) = counter.filter(|counter| !counter.can_pay(&[Name::from("")], 0)) {
-                    return Some(super::steps::spent(&meter.name, counter.limit, &[]));
+                if let Some(counter) = counter.filter(|counter| !counter.can_pay(&keys, 0)) {
+                    return Some(super::steps::spent(&meter.name, counter.limit, &keys));
                 }
             }
             for code in &node.calls {
