@@ -224,47 +224,6 @@ fn arrows_back_from_a_deep_chain_cost_no_more_than_the_plan() {
     assert!(told <= 2 * count, "{told}");
 }
 
-/// Prints figures; run it with `cargo test --release -p ftl-core figures -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement, not a proof"]
-fn figures_of_a_100_000_task_plan() {
-    use std::time::Instant;
-    let count = 100_000;
-    let spread = |at: usize| [at.wrapping_mul(7919) % at.max(1), at / 2, at.saturating_sub(1)];
-    let plan = numbered(count, |at| spread(at).into_iter().filter(move |other| *other < at));
-    let cyclic =
-        numbered(count, |at| [(at + 1) % count, at * 31 % count].into_iter().filter(move |o| *o != at));
-    for _ in 0..3 {
-        let start = Instant::now();
-        let graph = Arc::new(Graph::build(&plan).unwrap());
-        let built = start.elapsed();
-        let mut progress = Progress::new(graph);
-        let ready = progress.ready().len();
-        let asked = start.elapsed();
-        let mut settled = 0;
-        while let Some(place) = progress.ready().next() {
-            progress.settle_at(place, Status::Complete);
-            settled += 1;
-        }
-        let finished = start.elapsed();
-        progress.settle("000", Status::Blocked).unwrap();
-        for place in progress.graph().clone().places().skip(1) {
-            progress.settle_at(place, Status::Pending);
-        }
-        let start_unreachable = Instant::now();
-        let unreachable = progress.unreachable().len();
-        let never = start_unreachable.elapsed();
-        let start = Instant::now();
-        let problems = Graph::build(&cyclic).unwrap_err();
-        println!(
-            "build {built:?}; with {ready} ready {asked:?}; {settled} settled by {finished:?}; \
-             {unreachable} unreachable in {never:?}; {} cycles in {:?}",
-            problems.iter().count(),
-            start.elapsed(),
-        );
-    }
-}
-
 /// The same questions, asked of plain lists, the slow and obvious way.
 struct Model {
     depends: Vec<BTreeSet<usize>>,

@@ -88,6 +88,10 @@ impl<'r> Draft<'r> {
         if let Some(first) = self.entries.first_mut() {
             first.first = true;
         }
+        if self.cancel.is_empty() {
+            let (entries, start, refusal) = (self.entries, self.start, self.refusal);
+            return Decision { entries, start, cancel: Vec::new(), refusal };
+        }
         let started: Vec<(InstanceId, ActionId)> =
             self.start.iter().map(|action| (action.instance, action.id)).collect();
         let cancel = self.cancel;
