@@ -118,7 +118,9 @@ crate::records! {
         pending: u64,
         /// How many could start now.
         ready: u64,
-        /// The pending tasks that a blocked one keeps from starting.
+        /// How many are being worked on.
+        in_progress: Option<u64>,
+        /// The pending tasks that a blocked one keeps from starting, however far down.
         unreachable: Vec<Unreachable>,
     }
 
@@ -128,6 +130,8 @@ crate::records! {
         seq: String,
         /// The blocked tasks it waits for.
         blocked_by: Vec<String>,
+        /// The blocked tasks that no other blocked one explains.
+        root_causes: Option<Vec<String>>,
     }
 
     /// The tasks that were blocked because they can no longer be reached.
