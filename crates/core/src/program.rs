@@ -212,7 +212,12 @@ impl Program {
 
     /// The state of that name.
     pub fn state(&self, name: &str) -> Option<&StateCode> {
-        self.index.get(name).and_then(|index| self.states.get(*index))
+        // A name that an instance got from here is the same text, not only an equal one.
+        let same = |state: &&StateCode| std::ptr::eq(&*state.name, name);
+        self.states
+            .iter()
+            .find(same)
+            .or_else(|| self.index.get(name).and_then(|index| self.states.get(*index)))
     }
 
     /// The meter of that name.

@@ -231,8 +231,8 @@ impl Draft<'_> {
         let params =
             self.get(id).map_or_else(Fields::new, |one| told(state, given, &one.names(&ThreadId::Main)));
         self.leave(id, from == *to && !matches!(cause, Cause::Redo { .. }));
-        let code = state.code.clone();
-        self.put(id, Fact::Moved { from, to: to.clone(), code, params, cause });
+        let (to, code) = (state.name.clone(), state.code.clone());
+        self.put(id, Fact::Moved { from, to, code, params, cause });
         Flow::Entered
     }
 
