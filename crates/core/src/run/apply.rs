@@ -309,7 +309,7 @@ impl Instance {
             },
             Some(Fan::Words(_) | Fan::Record) | None => return,
         };
-        let ask = Ask { whom: Name::from("all"), branch: Name::from("all"), digest: Name::from("") };
+        let ask = Ask { whom: Name::from("all"), branch: Name::from("all"), digest: Name::default() };
         self.open.insert(
             ActionId { entry, index: WHOLE },
             Arc::new(opening(self.seen(thread), thread.clone(), place, &ask, whole)),

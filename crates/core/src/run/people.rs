@@ -295,7 +295,7 @@ impl Draft<'_> {
         if let (Some((end, _)), Some(_)) = (&instance.end, instance.parent) {
             return Err(Refusal::new(RefusalKind::Settled(*end), "its parent has already heard of its end"));
         }
-        let keys = vec![Name::from("")];
+        let keys = vec![Name::default()];
         let limit = instance.meters.get(&meter).map_or(0, |meter| meter.limit);
         if !instance.meters.get(&meter).is_some_and(|meter| meter.can_pay(&keys, 0)) {
             let message = format!("{meter} spent: the limit is {limit}");

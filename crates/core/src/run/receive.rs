@@ -184,7 +184,7 @@ impl Draft<'_> {
     fn tool(&mut self, id: InstanceId, action: ActionId, tool: &Name) -> Taken {
         self.is_open(id, action)?;
         let Some((meter, keeping)) = self.paying(id, action) else { return Ok(()) };
-        let keys = vec![Name::from("")];
+        let keys = vec![Name::default()];
         let counter = self.get(id).and_then(|one| one.meters.get(&meter)).cloned();
         if counter.as_ref().is_some_and(|counter| counter.can_pay(&keys, keeping)) {
             let action = Some(action);

@@ -372,6 +372,8 @@ fn wanted(node: &Node, code: &CallCode) -> Option<Wanted> {
     }
 }
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// The digest of parameters, as short as is safe.
 pub(super) fn digest(params: &Fields) -> Name {
     let mut text = Vec::with_capacity(256);
@@ -379,13 +381,12 @@ pub(super) fn digest(params: &Fields) -> Name {
         text.clear();
     }
     let hash = Sha256::digest(&text);
-    let mut hex = String::with_capacity(32);
-    for byte in hash.iter().take(16) {
-        for half in [byte >> 4, byte & 15] {
-            hex.push(char::from_digit(u32::from(half), 16).unwrap_or('0'));
-        }
+    let mut hex = [0u8; 32];
+    for (pair, byte) in hex.chunks_exact_mut(2).zip(hash) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
     }
-    Name::from(hex)
+    Name::from(std::str::from_utf8(&hex).unwrap_or_default())
 }
 
 /// Whether an answer is what was declared.
@@ -411,7 +412,7 @@ fn fits(node: &Node, open: &Open, action: ActionId, value: Value) -> Result<Valu
 pub(super) fn keys_of(list: Option<&Value>) -> Vec<Name> {
     let keys: Vec<Name> =
         list.map_or(&[][..], Value::items).iter().map(|key| Name::from(key.to_string())).collect();
-    if keys.is_empty() { vec![Name::from("")] } else { keys }
+    if keys.is_empty() { vec![Name::default()] } else { keys }
 }
 
 /// A meter that cannot be paid.
