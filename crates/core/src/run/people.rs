@@ -160,11 +160,10 @@ impl Draft<'_> {
         let recorded =
             gates.filter_map(|gate| self.run.library().catalogue().action(gate)?.recorded_by).next();
         let (Some(action), Some(params)) = (recorded, self.record_params(id)) else { return false };
-        let Some(node) = code.nodes.first() else { return false };
-        let here = Here { id, thread: &ThreadId::Main, place: 0, node, state: code, program };
         let thread = self.get(id).and_then(|one| one.thread(&ThreadId::Main));
-        let rested = thread.and_then(|thread| thread.waiving.as_ref()).map_or(0, |waiving| waiving.rested);
-        let here = Here { place: rested, ..here };
+        let place = thread.and_then(|thread| thread.waiving.as_ref()).map_or(0, |waiving| waiving.rested);
+        let Some(node) = code.node(place) else { return false };
+        let here = Here { id, thread: &ThreadId::Main, place, node, state: code, program };
         let asked = self.put_ask(&here, action, &params, Some(Fan::Record));
         self.start(Action { instance: id, id: asked, wanted: Wanted::Action(Name::from(action)), params });
         true
@@ -427,7 +426,7 @@ impl Draft<'_> {
         keys.iter().find_map(|key| self.terms.policies.get(key)).cloned().unwrap_or_default()
     }
 
-    /// The digest that an open action was asked with, for reconciliation.
+    /// Whether an action, made again, is what was asked for.
     pub(super) fn unchanged(&self, id: InstanceId, action: &Action) -> bool {
         let open = self.get(id).and_then(|one| one.open.get(&action.id));
         open.is_some_and(|open| open.digest == digest(&action.params))

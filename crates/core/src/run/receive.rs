@@ -1,4 +1,7 @@
 //! Receiving: each input is handed to what it is about.
+//!
+//! Outcomes, tool calls and reports of use; the passing of time; the return of the engine. Nothing
+//! is asked for here that was not asked for before.
 
 use super::draft::Draft;
 use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Usage, WHOLE};
@@ -279,11 +282,14 @@ impl Draft<'_> {
         {
             return self.child_ended(id, action, end, &values);
         }
-        if let Some(asked) = self.action_of(id, action)
-            && self.unchanged(id, &asked)
-        {
-            self.ask_again(id, action);
+        let Some(asked) = self.action_of(id, action) else { return };
+        if self.unchanged(id, &asked) {
+            return self.ask_again(id, action);
         }
+        // Never another thing under the same id, and never silence.
+        let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
+        let message = format!("{} can no longer be asked as it was", open.whom);
+        self.hold(id, &open.thread, open.place, Failure::new(FailureKind::Stale, message));
     }
 
     /// An instance that was held because its state had changed goes on when that is undone.
