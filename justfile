@@ -44,9 +44,11 @@ draw:
 bench *ARGS:
     cargo bench --workspace {{ARGS}}
 
-# Run the property tests for longer; PROPTEST_CASES says how long.
+# Run the property tests for longer, with new cases each time; PROPTEST_CASES says how many.
 fuzz *ARGS:
-    PROPTEST_CASES="${PROPTEST_CASES:-50000}" cargo test --workspace --release {{ARGS}}
+    PROPTEST_RNG_SEED="$RANDOM$RANDOM$RANDOM" PROPTEST_CASES="${PROPTEST_CASES:-50000}" \
+        FTL_WALKS="${FTL_WALKS:-20000}" FTL_FUZZ_CASES="${FTL_FUZZ_CASES:-2000}" \
+        cargo test --workspace --release {{ARGS}}
 
 # Build the documentation; a broken link is an error.
 doc *ARGS:
