@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::catalogue::Catalogue;
-use crate::language::check::calls::{branch_names, preset_type};
+use crate::language::check::calls::{branch_names, preset_type, question_type, word_type};
 use crate::language::check::headers::choice_input;
 use crate::language::check::{Findings, Pasted};
 use crate::language::source::Span;
@@ -390,8 +390,10 @@ fn calls(statement: &Statement, catalogue: &Catalogue) -> Vec<CallCode> {
             let named = calls.iter().zip(names);
             named.map(|(call, branch)| CallCode { branch, ..call_code(call, false, catalogue) }).collect()
         }
-        Step::WaitWords { words, .. } => vec![word_code(words.iter().map(|word| &word.name), catalogue)],
-        Step::Ask { args, .. } => vec![question_code(args)],
+        Step::WaitWords { words, .. } => {
+            vec![person_code("word", word_type(words.iter().map(|word| &word.name), catalogue))]
+        }
+        Step::Ask { args, .. } => vec![person_code("question", question_type(args))],
         Step::ForEach { .. } | Step::Pay { .. } => Vec::new(),
     }
 }
@@ -449,41 +451,16 @@ fn call_code(call: &Call, pipe: bool, catalogue: &Catalogue) -> CallCode {
     code
 }
 
-/// What a person's word answers: which word it was, who said it, why, and the command's options.
-fn word_code<'a>(words: impl Iterator<Item = &'a Name> + Clone, catalogue: &Catalogue) -> CallCode {
-    let mut fields: BTreeMap<Name, Type> =
-        [("by", Type::Text), ("reason", Type::Text)].map(|(name, ty)| (Name::from(name), ty)).into();
-    for word in words {
-        fields.insert(word.clone(), Type::Bool);
-        let options = catalogue.word(word).into_iter().flat_map(|word| &word.options);
-        fields.extend(options.map(|(name, field)| (name.clone(), field.ty.clone())));
-    }
+/// What is asked of a person: nothing is handed over, and the answer has a type.
+fn person_code(label: &str, answer: Type) -> CallCode {
     CallCode {
-        whom: Whom::Action(Name::from("word")),
+        whom: Whom::Action(Name::from(label)),
         args: Args::new(),
         required: Vec::new(),
         piped: None,
-        label: Name::from("word"),
-        answer: Type::record("word", fields),
-        branch: Name::from("word"),
-    }
-}
-
-/// What a person's answer is: one of the choices, or text.
-fn question_code(args: &Args) -> CallCode {
-    let choices = args.iter().find(|(name, _)| &*name.name == "choices").map(|(_, arg)| arg);
-    let answer = match choices {
-        Some(Arg::Words(words)) => Type::choice(words.iter().map(|word| &word.name)),
-        Some(_) | None => Type::Text,
-    };
-    CallCode {
-        whom: Whom::Action(Name::from("question")),
-        args: Args::new(),
-        required: Vec::new(),
-        piped: None,
-        label: Name::from("question"),
+        label: Name::from(label),
         answer,
-        branch: Name::from("question"),
+        branch: Name::from(label),
     }
 }
 

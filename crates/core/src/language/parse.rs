@@ -27,49 +27,10 @@ pub const MAX_DECLARATIONS: usize = 256;
 /// How many errors of one document are kept.
 pub const MAX_PROBLEMS: usize = 200;
 
-/// Words with a meaning of their own; no state, variable or pattern may be called so.
-pub const RESERVED: &[&str] = &[
-    "PROTOCOL",
-    "INPUT",
-    "LIMIT",
-    "TRACK",
-    "GATE",
-    "REDO",
-    "PATTERN",
-    "STATE",
-    "DO",
-    "CHECK",
-    "WAIT",
-    "ASK",
-    "PAY",
-    "IF",
-    "EMIT",
-    "SET",
-    "INCREMENT",
-    "REFILL",
-    "USE",
-    "GOTO",
-    "RETURN",
-    "STAY",
-    "HOLD",
-    "PROCEED",
-    "ELSE",
-    "PARALLEL",
-    "FOR",
-    "PAYING",
-    "KEEPING",
-    "PER",
-    "BEFORE",
-    "AND",
-    "OR",
-    "NOT",
-    "with",
-    "none",
-    "true",
-    "false",
-    "is",
-    "empty",
-    "failure",
+/// Words inside a line that have a meaning of their own.
+const RESERVED: &[&str] = &[
+    "ELSE", "PARALLEL", "FOR", "PAYING", "KEEPING", "PER", "BEFORE", "AND", "OR", "NOT", "with", "none",
+    "true", "false", "is", "empty", "failure",
 ];
 
 const HEADERS: &[&str] = &["PROTOCOL", "INPUT", "LIMIT", "TRACK", "GATE", "REDO", "PATTERN", "STATE"];
@@ -91,6 +52,11 @@ const VERBS: &[&str] = &[
     "HOLD",
     "PROCEED",
 ];
+
+/// Whether no state, variable or pattern may be called so.
+fn is_reserved(word: &str) -> bool {
+    [HEADERS, VERBS, RESERVED].iter().any(|list| list.contains(&word))
+}
 
 /// Reads a document; the problems are all that reading alone can find.
 pub fn parse(file: u32, source: &Source) -> (Document, Vec<Problem>) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::env::{Env, Local, literal};
 use super::walk::{TaskPlace, Walk, roots, template_roots};
-use crate::catalogue::{Form, Kind, Role};
+use crate::catalogue::{Catalogue, Form, Kind, Role};
 use crate::language::problem::Problem;
 use crate::language::source::Span;
 use crate::language::syntax::{
@@ -32,6 +32,26 @@ pub fn batch_type() -> Type {
             ("running", Type::list(Type::Text)),
         ],
     )
+}
+
+/// What WAIT for words binds: which word it was, who said it, why, and the options of its command.
+pub fn word_type<'a>(words: impl Iterator<Item = &'a Name>, catalogue: &Catalogue) -> Type {
+    let mut fields: BTreeMap<Name, Type> =
+        [("by", Type::Text), ("reason", Type::Text)].map(|(name, ty)| (Name::from(name), ty)).into();
+    for word in words {
+        fields.insert(word.clone(), Type::Bool);
+        let options = catalogue.word(word).into_iter().flat_map(|word| &word.options);
+        fields.extend(options.map(|(name, field)| (name.clone(), field.ty.clone())));
+    }
+    Type::record("word", fields)
+}
+
+/// What ASK binds: one of the choices, or text.
+pub fn question_type(args: &Args) -> Type {
+    match args.iter().find(|(name, _)| &*name.name == "choices") {
+        Some((_, Arg::Words(words))) => Type::choice(words.iter().map(|word| &word.name)),
+        Some(_) | None => Type::Text,
+    }
 }
 
 /// What PARALLEL answers.

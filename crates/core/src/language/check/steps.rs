@@ -1,8 +1,6 @@
 //! Types of steps: what each of them binds, pays and waits for.
 
-use std::collections::BTreeMap;
-
-use super::calls::{batch_type, writes};
+use super::calls::{batch_type, question_type, word_type, writes};
 use super::env::{Env, Local};
 use super::walk::Walk;
 use crate::language::problem::Problem;
@@ -129,8 +127,6 @@ impl Walk<'_> {
                 "no WAIT for words may stand inside FOR EACH",
             ));
         }
-        let mut fields: BTreeMap<Name, Type> =
-            [("by", Type::Text), ("reason", Type::Text)].map(|(name, ty)| (Name::from(name), ty)).into();
         let mut taken: Vec<Name> = vec![Name::from("by"), Name::from("reason")];
         taken.extend(
             words
@@ -146,14 +142,10 @@ impl Walk<'_> {
                 );
                 self.say(Problem::error("reserved", word.span, message));
             }
-            fields.insert(word.name.clone(), Type::Bool);
-            if let Some(known) = self.world.catalogue.word(&word.name) {
-                fields.extend(known.options.iter().map(|(name, field)| (name.clone(), field.ty.clone())));
-            }
         }
         let names: Vec<Name> = words.iter().map(|word| word.name.clone()).collect();
         self.people(statement, format!("waits for a word: {}", names.join(", ")));
-        let ty = Type::record("word", fields);
+        let ty = word_type(names.iter(), self.world.catalogue);
         self.bind(bind, Local { ty, gate: None, seen: false, words: names }, env);
         env.waited = true;
     }
@@ -161,11 +153,7 @@ impl Walk<'_> {
     fn ask(&mut self, statement: &Statement, bind: &Ident, question: &Arg, args: &Args, env: &mut Env) {
         self.arg_type(question, env);
         self.args_types(args, env);
-        let choices = args.iter().find(|(name, _)| &*name.name == "choices");
-        let ty = match choices.map(|(_, arg)| arg) {
-            Some(Arg::Words(words)) => Type::choice(words.iter().map(|word| &word.name)),
-            Some(_) | None => Type::Text,
-        };
+        let ty = question_type(args);
         self.people(statement, format!("asks a person: {question}"));
         self.bind(Some(bind), Local { ty, gate: None, seen: true, words: Vec::new() }, env);
     }

@@ -11,7 +11,7 @@ use super::super::syntax::{
 };
 use super::super::tokens::{Placed, Sign, Token};
 use super::template::parts;
-use super::{MAX_EXPRESSION_DEPTH, Node, RESERVED, Read};
+use super::{MAX_EXPRESSION_DEPTH, Node, Read, is_reserved};
 use crate::value::Name;
 
 /// Reads the tokens of one line from left to right.
@@ -108,7 +108,7 @@ impl<'a> Cursor<'a> {
 
     /// A name that the document gives to something of its own.
     pub(super) fn name(&mut self, what: &str) -> Read<Ident> {
-        if let Some(word) = self.peek_word().filter(|word| RESERVED.contains(word)) {
+        if let Some(word) = self.peek_word().filter(|word| is_reserved(word)) {
             return Err(Problem::error(
                 "reserved",
                 self.here(),
