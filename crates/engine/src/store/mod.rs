@@ -1,0 +1,274 @@
+//! The store: where journals, content and commands are kept, behind one trait.
+//!
+//! A store keeps and orders; it understands no fact. It acknowledges nothing that a power cut could
+//! take away, and it refuses whoever no longer owns a run. Everything above goes through this trait,
+//! so that a store for many machines can stand in the place of the one on this disk.
+
+pub mod chain;
+pub mod memory;
+pub mod sqlite;
+
+use std::fmt;
+
+use ftl_core::run::Time;
+
+use crate::id::RunId;
+pub use chain::{Digest, Hash};
+
+/// The format that this program writes. A store with a higher one is read, never written.
+pub const FORMAT: u32 = 1;
+
+/// How large the body of an entry may be; what is larger goes into the content store.
+pub const MAX_ENTRY_BYTES: usize = 16 * 1024;
+
+/// How large one piece of content may be.
+pub const MAX_CONTENT_BYTES: usize = 64 * 1024 * 1024;
+
+/// How large the body or the reply of a command may be.
+pub const MAX_COMMAND_BYTES: usize = 1024 * 1024;
+
+/// A place that keeps runs.
+///
+/// Every method that changes something returns only when the change would survive a power cut.
+/// Methods may be called from many threads and many processes at once; none of them fails because
+/// somebody else is writing.
+pub trait Store: Send + Sync {
+    /// Whether it can be written, and if not, why not.
+    fn writable(&self) -> Result<(), StoreError>;
+
+    /// Adds a run with no entries, owned with epoch 1. `Exists` if its name is taken.
+    fn create(&self, new: &NewRun) -> Result<Lease, StoreError>;
+
+    /// Adds entries to the run of a lease, all of them or none: the content they name, the new
+    /// summary and the reply to the command that caused them come with them. Their numbers follow the
+    /// last one without a gap. Refused with `Fenced` when the lease is no longer the newest.
+    fn append(&self, lease: &Lease, append: Append) -> Result<(), StoreError>;
+
+    /// Makes somebody the owner of a run if its epoch is still the one they saw: the epoch goes up by
+    /// one, and every older lease is worth nothing from now on. `Fenced` if somebody was faster.
+    fn take(&self, run: &RunId, seen: u64, owner: &str) -> Result<Lease, StoreError>;
+
+    /// Gives a run back: it has no owner any more. The epoch stays. `Fenced` if it is no longer ours.
+    fn release(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// A run, if there is one of that name.
+    fn run(&self, run: &RunId) -> Result<Option<RunRow>, StoreError>;
+
+    /// Every run whose name begins so, the newest first.
+    fn runs(&self, prefix: &str) -> Result<Vec<RunRow>, StoreError>;
+
+    /// Entries of a run in order, beginning after a number; at most so many.
+    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError>;
+
+    /// Keeps content under its digest. Content that is kept already is not written again.
+    fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError>;
+
+    /// The content of a digest. What is found is checked against the digest: `Corrupt` if it differs.
+    fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Leaves a command for whoever owns the run; its number.
+    fn send(&self, run: &RunId, body: &str) -> Result<u64, StoreError>;
+
+    /// The commands of a run that have no reply yet, the oldest first.
+    fn pending(&self, run: &RunId) -> Result<Vec<Command>, StoreError>;
+
+    /// The reply to a command, if it has one.
+    fn reply(&self, command: u64) -> Result<Option<String>, StoreError>;
+
+    /// A number that differs whenever anything in the store may have changed since it was asked last.
+    fn version(&self) -> Result<u64, StoreError>;
+}
+
+/// A run to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRun {
+    /// Its name.
+    pub run: RunId,
+    /// Who owns it first.
+    pub owner: String,
+    /// When.
+    pub at: Time,
+    /// What it looks like from outside, as JSON.
+    pub summary: String,
+}
+
+/// The right to write a run, until somebody else takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The run.
+    pub run: RunId,
+    /// The fencing number: of two leases the one with the higher epoch counts.
+    pub epoch: u64,
+    /// Who has it.
+    pub owner: String,
+}
+
+/// What is added to a run in one go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Append {
+    /// Entries in order.
+    pub lines: Vec<Line>,
+    /// Content that the entries name, by digest.
+    pub content: Vec<(Digest, Vec<u8>)>,
+    /// When.
+    pub at: Time,
+    /// What the run looks like from outside from now on, as JSON; `None` leaves it.
+    pub summary: Option<String>,
+    /// Whether the run has ended; `None` leaves it.
+    pub settled: Option<bool>,
+    /// The command that caused it and what to tell whoever sent it. A command that has a reply
+    /// already makes the whole append fail with `Answered`.
+    pub answered: Option<(u64, String)>,
+}
+
+/// An entry to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number in the run, from 1.
+    pub seq: u64,
+    /// What it says, as JSON.
+    pub body: String,
+}
+
+/// An entry that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its number in the run, from 1.
+    pub seq: u64,
+    /// The epoch of the lease under which it was written.
+    pub epoch: u64,
+    /// What it says, as JSON.
+    pub body: String,
+    /// The hash of this entry and of all before it.
+    pub hash: Hash,
+}
+
+/// What a store knows of a run without reading its entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    /// Its name.
+    pub run: RunId,
+    /// When it was added.
+    pub opened: Time,
+    /// When it was last added to.
+    pub changed: Time,
+    /// The number of its last entry; 0 if it has none.
+    pub head: u64,
+    /// The hash of its last entry, or of nothing.
+    pub hash: Hash,
+    /// The epoch of the newest lease.
+    pub epoch: u64,
+    /// Who has that lease; `None` when it was given back.
+    pub owner: Option<String>,
+    /// Whether it has ended.
+    pub settled: bool,
+    /// What it looks like from outside, as JSON.
+    pub summary: String,
+}
+
+/// A command that waits for whoever owns a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its number; a later command has a higher one.
+    pub id: u64,
+    /// What it says, as JSON.
+    pub body: String,
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// The lease is not the newest one: somebody else owns the run now.
+    Fenced {
+        /// The run.
+        run: RunId,
+        /// The epoch of the newest lease.
+        epoch: u64,
+    },
+    /// There is no such run.
+    NoRun(RunId),
+    /// There is a run of that name already.
+    Exists(RunId),
+    /// The command has a reply already.
+    Answered(u64),
+    /// The entries do not follow the last one.
+    Gap {
+        /// The number that was due.
+        due: u64,
+        /// The number that came.
+        came: u64,
+    },
+    /// Something is larger than its limit.
+    TooLarge {
+        /// What.
+        what: &'static str,
+        /// Its size in bytes.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// The disk is full. Nothing was written; what was kept before can still be read.
+    Full(String),
+    /// The store may not be written.
+    ReadOnly(String),
+    /// A newer program has written this store: it is read and never written.
+    Newer {
+        /// The format found.
+        found: u32,
+        /// The newest format that this program writes.
+        known: u32,
+    },
+    /// What is kept is not what was written.
+    Corrupt(String),
+    /// The disk failed. After this nothing is acknowledged any more; only a new start helps.
+    Failed(String),
+}
+
+impl StoreError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            StoreError::Fenced { .. } => "another ftl drives this run now; `ftl status` tells which",
+            StoreError::NoRun(_) => "`ftl status` lists the runs",
+            StoreError::Exists(_) => "try again",
+            StoreError::Answered(_) => "`ftl log` shows what was decided",
+            StoreError::Gap { .. } => "run `ftl doctor --deep`",
+            StoreError::TooLarge { .. } => "make it smaller",
+            StoreError::Full(_) => {
+                "make room on the disk, then run `ftl resume`; nothing that was acknowledged is lost"
+            }
+            StoreError::ReadOnly(_) => "make .ftl/store writable; reading works meanwhile",
+            StoreError::Newer { .. } => "update ftl; reading works meanwhile",
+            StoreError::Corrupt(_) => "run `ftl doctor --deep`; nothing was changed",
+            StoreError::Failed(_) => {
+                "look at the disk, then run `ftl resume`; nothing that was acknowledged is lost"
+            }
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Fenced { run, epoch } => {
+                write!(out, "run {run} has another owner now (epoch {epoch})")
+            }
+            StoreError::NoRun(run) => write!(out, "there is no run {run}"),
+            StoreError::Exists(run) => write!(out, "there is a run {run} already"),
+            StoreError::Answered(command) => write!(out, "command {command} was answered already"),
+            StoreError::Gap { due, came } => write!(out, "entry {due} was due, entry {came} came"),
+            StoreError::TooLarge { what, bytes, most } => {
+                write!(out, "{what} has {bytes} bytes; {most} is the most")
+            }
+            StoreError::Full(what) => write!(out, "the disk is full: {what}"),
+            StoreError::ReadOnly(what) => write!(out, "the store may not be written: {what}"),
+            StoreError::Newer { found, known } => {
+                write!(out, "the store has format {found}, this program writes format {known}")
+            }
+            StoreError::Corrupt(what) => write!(out, "the store is damaged: {what}"),
+            StoreError::Failed(what) => write!(out, "the store failed: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
