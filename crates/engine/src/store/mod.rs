@@ -4,28 +4,29 @@
 //! take away, and it refuses whoever no longer owns a run. Everything above goes through this trait,
 //! so that a store for many machines can stand in the place of the one on this disk.
 
+pub mod audit;
 pub mod chain;
+mod limits;
 pub mod memory;
 pub mod sqlite;
 
 use std::fmt;
+use std::io::Read;
 
 use ftl_core::run::Time;
 
 use crate::id::RunId;
+pub use audit::{Broken, ChainReport, verify_chain};
 pub use chain::{Digest, Hash};
+pub use limits::{
+    MAX_APPEND_BYTES, MAX_COMMAND_BYTES, MAX_CONTENT_BYTES, MAX_ENTRY_BYTES, MAX_OWNER_BYTES,
+    MAX_SUMMARY_BYTES,
+};
+pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;
 
 /// The format that this program writes. A store with a higher one is read, never written.
 pub const FORMAT: u32 = 1;
-
-/// How large the body of an entry may be; what is larger goes into the content store.
-pub const MAX_ENTRY_BYTES: usize = 16 * 1024;
-
-/// How large one piece of content may be.
-pub const MAX_CONTENT_BYTES: usize = 64 * 1024 * 1024;
-
-/// How large the body or the reply of a command may be.
-pub const MAX_COMMAND_BYTES: usize = 1024 * 1024;
 
 /// A place that keeps runs.
 ///
@@ -41,35 +42,43 @@ pub trait Store: Send + Sync {
 
     /// Adds entries to the run of a lease, all of them or none: the content they name, the new
     /// summary and the reply to the command that caused them come with them. Their numbers follow the
-    /// last one without a gap. Refused with `Fenced` when the lease is no longer the newest.
+    /// last one without a gap. Refused with `Fenced` when the lease is no longer the newest, or was
+    /// given back.
     fn append(&self, lease: &Lease, append: Append) -> Result<(), StoreError>;
 
     /// Makes somebody the owner of a run if its epoch is still the one they saw: the epoch goes up by
     /// one, and every older lease is worth nothing from now on. `Fenced` if somebody was faster.
     fn take(&self, run: &RunId, seen: u64, owner: &str) -> Result<Lease, StoreError>;
 
-    /// Gives a run back: it has no owner any more. The epoch stays. `Fenced` if it is no longer ours.
+    /// Gives a run back: it has no owner any more, and the lease is worth nothing. The epoch stays.
+    /// `Fenced` if it is no longer ours.
     fn release(&self, lease: &Lease) -> Result<(), StoreError>;
 
     /// A run, if there is one of that name.
     fn run(&self, run: &RunId) -> Result<Option<RunRow>, StoreError>;
 
-    /// Every run whose name begins so, the newest first.
+    /// Every run whose name begins so, the one added last first.
     fn runs(&self, prefix: &str) -> Result<Vec<RunRow>, StoreError>;
 
-    /// Entries of a run in order, beginning after a number; at most so many.
+    /// Entries of a run in order, beginning after a number; at most so many. `NoRun` if there is none.
     fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError>;
 
     /// Keeps content under its digest. Content that is kept already is not written again.
     fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError>;
 
+    /// Keeps content that is read from somewhere: its digest and its size.
+    fn put_stream(&self, from: &mut dyn Read) -> Result<(Digest, u64), StoreError> {
+        let bytes = limits::read_all(from)?;
+        Ok((self.put(&bytes)?, bytes.len() as u64))
+    }
+
     /// The content of a digest. What is found is checked against the digest: `Corrupt` if it differs.
     fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Leaves a command for whoever owns the run; its number.
+    /// Leaves a command for whoever owns the run; its number. `NoRun` if there is none.
     fn send(&self, run: &RunId, body: &str) -> Result<u64, StoreError>;
 
-    /// The commands of a run that have no reply yet, the oldest first.
+    /// The commands of a run that have no reply yet, the oldest first. `NoRun` if there is none.
     fn pending(&self, run: &RunId) -> Result<Vec<Command>, StoreError>;
 
     /// The reply to a command, if it has one.
@@ -117,7 +126,8 @@ pub struct Append {
     /// Whether the run has ended; `None` leaves it.
     pub settled: Option<bool>,
     /// The command that caused it and what to tell whoever sent it. A command that has a reply
-    /// already makes the whole append fail with `Answered`.
+    /// already makes the whole append fail with `Answered`, one that this run never got with
+    /// `NoCommand`.
     pub answered: Option<(u64, String)>,
 }
 
@@ -191,6 +201,8 @@ pub enum StoreError {
     Exists(RunId),
     /// The command has a reply already.
     Answered(u64),
+    /// The run never got such a command.
+    NoCommand(u64),
     /// The entries do not follow the last one.
     Gap {
         /// The number that was due.
@@ -232,7 +244,7 @@ impl StoreError {
             StoreError::NoRun(_) => "`ftl status` lists the runs",
             StoreError::Exists(_) => "try again",
             StoreError::Answered(_) => "`ftl log` shows what was decided",
-            StoreError::Gap { .. } => "run `ftl doctor --deep`",
+            StoreError::NoCommand(_) | StoreError::Gap { .. } => "run `ftl doctor --deep`",
             StoreError::TooLarge { .. } => "make it smaller",
             StoreError::Full(_) => {
                 "make room on the disk, then run `ftl resume`; nothing that was acknowledged is lost"
@@ -256,6 +268,7 @@ impl fmt::Display for StoreError {
             StoreError::NoRun(run) => write!(out, "there is no run {run}"),
             StoreError::Exists(run) => write!(out, "there is a run {run} already"),
             StoreError::Answered(command) => write!(out, "command {command} was answered already"),
+            StoreError::NoCommand(command) => write!(out, "the run never got a command {command}"),
             StoreError::Gap { due, came } => write!(out, "entry {due} was due, entry {came} came"),
             StoreError::TooLarge { what, bytes, most } => {
                 write!(out, "{what} has {bytes} bytes; {most} is the most")

@@ -1,0 +1,97 @@
+//! The audit of a journal: whether its chain is whole, and if not, where it breaks.
+//!
+//! It reads and never writes, through the trait, so that it works for every store.
+
+use super::{Hash, Record, RunRow, Store, StoreError};
+use crate::id::RunId;
+
+/// How many entries are read at a time.
+const PAGE: usize = 1000;
+
+/// What an audit of one run found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainReport {
+    /// How many entries are sound.
+    pub entries: u64,
+    /// The first thing that is wrong.
+    pub broken: Option<Broken>,
+}
+
+/// Where a journal is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The number of the first entry that is not what it should be.
+    pub seq: u64,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// Reads the whole journal of a run and computes its chain again.
+///
+/// The run may grow meanwhile: its head is looked at before and after.
+pub fn verify_chain(store: &dyn Store, run: &RunId) -> Result<ChainReport, StoreError> {
+    let before = row(store, run)?;
+    let mut link = Link { seq: 0, hash: Hash::start(run) };
+    loop {
+        let page = store.entries(run, link.seq, PAGE)?;
+        if page.is_empty() {
+            let after = row(store, run)?;
+            return Ok(ChainReport { entries: link.seq, broken: tail_problem(&link, &before, &after) });
+        }
+        for record in &page {
+            if let Some(what) = link.problem(record).or_else(|| head_problem(record, &before)) {
+                let broken = Some(Broken { seq: link.due(), what });
+                return Ok(ChainReport { entries: link.seq, broken });
+            }
+            link = Link { seq: record.seq, hash: record.hash };
+        }
+    }
+}
+
+/// The last entry that is sound.
+struct Link {
+    seq: u64,
+    hash: Hash,
+}
+
+impl Link {
+    fn due(&self) -> u64 {
+        self.seq + 1
+    }
+
+    fn problem(&self, record: &Record) -> Option<String> {
+        if record.seq != self.due() {
+            return Some(format!("entry {} is missing; entry {} follows", self.due(), record.seq));
+        }
+        let due = self.hash.then(record.seq, record.epoch, &record.body);
+        (record.hash != due).then(|| {
+            format!("entry {} is not what was written: it was edited, or it stood elsewhere", record.seq)
+        })
+    }
+}
+
+/// A chain that was computed anew from some entry on does not end in the head that was noted.
+fn head_problem(record: &Record, before: &RunRow) -> Option<String> {
+    (record.seq == before.head && record.hash != before.hash).then(|| {
+        format!("entry {} is the last one and does not have the hash that the run noted", record.seq)
+    })
+}
+
+fn tail_problem(last: &Link, before: &RunRow, after: &RunRow) -> Option<Broken> {
+    if last.seq < before.head {
+        let what = format!("entries {} to {} are missing at the end", last.due(), before.head);
+        Some(Broken { seq: last.due(), what })
+    } else if last.seq > after.head {
+        let what = format!("the run noted {} as its last entry; there are more", after.head);
+        Some(Broken { seq: after.head + 1, what })
+    } else if before.head == 0 && before.hash != Hash::start(&before.run) {
+        let what = "the run has no entry and does not have the hash of its beginning".to_owned();
+        Some(Broken { seq: 1, what })
+    } else {
+        None
+    }
+}
+
+fn row(store: &dyn Store, run: &RunId) -> Result<RunRow, StoreError> {
+    store.run(run)?.ok_or_else(|| StoreError::NoRun(run.clone()))
+}

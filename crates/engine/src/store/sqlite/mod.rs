@@ -1,0 +1,280 @@
+//! The store on this disk: one SQLite database that many processes read and write at once.
+//!
+//! Whatever writes goes through the one writer thread of its process and the kernel lock of the
+//! folder; whatever reads has connections that cannot write. Nothing here waits for a reader, nothing
+//! is acknowledged before the disk has it, and a store of a newer format is never written.
+//!
+//! The folder holds `ftl.db` with its log and shared memory file (`-wal`, `-shm`) and the two lock
+//! files. It must lie on a disk of this machine: the log's shared memory works on one machine only.
+
+mod lock;
+mod read;
+mod schema;
+mod trouble;
+mod write;
+mod writer;
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rustix::fs::{Access, access};
+
+use self::read::{Reader, Readers};
+use self::write::Write;
+use self::writer::{Shared, Writer};
+use super::{Append, Command, Digest, FORMAT, Lease, NewRun, Record, RunRow, Store, StoreError, limits};
+use crate::id::RunId;
+
+/// The database's file name.
+const DATABASE: &str = "ftl.db";
+
+/// Its log's.
+const LOG: &str = "ftl.db-wal";
+
+/// How long a connection waits for a lock of SQLite itself. Writers wait elsewhere; this covers the
+/// moments in which another process opens or closes the database.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// A store in a folder of this machine.
+#[derive(Debug)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    format: u32,
+    readers: Readers,
+    writer: Mutex<Option<Writer>>,
+}
+
+impl SqliteStore {
+    /// Opens the store of a folder, and makes both if they are missing. A folder that may not be
+    /// written can still be opened if it has a store; `writable` tells.
+    pub fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
+        schema::create_if_missing(folder)?;
+        SqliteStore::attach(folder)
+    }
+
+    /// Opens the store of a folder if it has one. Nothing is made.
+    pub fn open_existing(folder: &Path) -> Result<Option<SqliteStore>, StoreError> {
+        if schema::exists(folder)? { SqliteStore::attach(folder).map(Some) } else { Ok(None) }
+    }
+
+    /// The format of what was found.
+    pub fn format(&self) -> u32 {
+        self.format
+    }
+
+    /// The name of this store among all stores.
+    pub fn name(&self) -> Result<String, StoreError> {
+        let ask = "SELECT value FROM meta WHERE key = 'store'";
+        self.read(|open| open.query_row(ask, [], |row| row.get(0)))
+    }
+
+    /// Looks for damage: what SQLite itself can find, and if `deep` every page, every index and the
+    /// digest of every piece of content. One line for each finding. Chains are `verify_chain`'s.
+    pub fn check(&self, deep: bool) -> Result<Vec<String>, StoreError> {
+        let mut found = self.read(|open| pages_problems(open, deep))?;
+        if deep && found.is_empty() {
+            found.extend(self.read(content_problems)?);
+        }
+        Ok(found)
+    }
+
+    /// How many transactions this process has committed. For tests and figures.
+    #[doc(hidden)]
+    pub fn commits(&self) -> u64 {
+        self.shared.commits.load(Ordering::Relaxed)
+    }
+
+    /// Makes every commit from now on fail with an error code of SQLite; 0 ends it. For tests.
+    #[doc(hidden)]
+    pub fn inject(&self, code: i32) {
+        self.shared.injected.store(code, Ordering::Relaxed);
+    }
+
+    fn attach(folder: &Path) -> Result<SqliteStore, StoreError> {
+        let database = folder.join(DATABASE);
+        let mut reader = Reader::open(folder)?;
+        let mut format = schema::format(&database, &reader.open)?;
+        if format < FORMAT {
+            schema::upgrade(folder)?;
+            reader = Reader::open(folder)?;
+            format = schema::format(&database, &reader.open)?;
+        }
+        Ok(SqliteStore {
+            shared: Arc::new(Shared::new(folder)),
+            format,
+            readers: Readers::new(folder, reader),
+            writer: Mutex::default(),
+        })
+    }
+
+    fn write(&self, write: Write) -> Result<u64, StoreError> {
+        self.check_open()?;
+        let requests = {
+            let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            match &mut *writer {
+                Some(writer) => writer.requests(),
+                none => none.insert(Writer::start(&self.shared)?).requests(),
+            }
+        };
+        writer::ask(&requests, write)
+    }
+
+    fn read<T>(&self, question: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.readers.ask(question).map_err(|error| match error {
+            // The tables of a newer format may be other ones.
+            StoreError::Failed(_) if self.format > FORMAT => self.newer(),
+            error => error,
+        })
+    }
+
+    /// Asks about a run that must be there.
+    fn read_run<T>(
+        &self,
+        run: &RunId,
+        question: impl Fn(&Connection, i64) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let told = self.read(|open| match read::number(open, run)? {
+            Some(number) => question(open, number).map(Some),
+            None => Ok(None),
+        })?;
+        told.ok_or_else(|| StoreError::NoRun(run.clone()))
+    }
+
+    /// Whether writing makes sense at all.
+    fn check_open(&self) -> Result<(), StoreError> {
+        match self.shared.broken.get() {
+            Some(error) => Err(error.clone()),
+            None if self.format > FORMAT => Err(self.newer()),
+            None => Ok(()),
+        }
+    }
+
+    fn newer(&self) -> StoreError {
+        StoreError::Newer { found: self.format, known: FORMAT }
+    }
+}
+
+impl Store for SqliteStore {
+    fn writable(&self) -> Result<(), StoreError> {
+        self.check_open()?;
+        let folder = &self.shared.folder;
+        for place in [folder.clone(), folder.join(DATABASE)] {
+            access(&place, Access::WRITE_OK).map_err(|error| trouble::of_disk(&place, &error.into()))?;
+        }
+        Ok(())
+    }
+
+    fn create(&self, new: &NewRun) -> Result<Lease, StoreError> {
+        limits::check_new(new)?;
+        let epoch = self.write(Write::Create(new.clone()))?;
+        Ok(Lease { run: new.run.clone(), epoch, owner: new.owner.clone() })
+    }
+
+    fn append(&self, lease: &Lease, append: Append) -> Result<(), StoreError> {
+        limits::check_append(&append)?;
+        self.write(Write::Append(lease.clone(), append)).map(drop)
+    }
+
+    fn take(&self, run: &RunId, seen: u64, owner: &str) -> Result<Lease, StoreError> {
+        limits::check_owner(owner)?;
+        let epoch = self.write(Write::Take { run: run.clone(), seen, owner: owner.to_owned() })?;
+        Ok(Lease { run: run.clone(), epoch, owner: owner.to_owned() })
+    }
+
+    fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.write(Write::Release(lease.clone())).map(drop)
+    }
+
+    fn run(&self, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+        self.read(|open| read::run(open, run))
+    }
+
+    fn runs(&self, prefix: &str) -> Result<Vec<RunRow>, StoreError> {
+        self.read(|open| read::runs(open, prefix))
+    }
+
+    fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError> {
+        self.read_run(run, |open, number| read::entries(open, number, after, most))
+    }
+
+    fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+        limits::check_content(bytes)?;
+        let digest = Digest::of(bytes);
+        self.write(Write::Put(digest, bytes.to_owned()))?;
+        Ok(digest)
+    }
+
+    fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = self.read(|open| match read::content(open, digest)? {
+            Some(number) => read::bytes(open, number).map(Some),
+            None => Ok(None),
+        })?;
+        match found {
+            Some(bytes) if Digest::of(&bytes) != *digest => Err(StoreError::Corrupt(damaged(digest))),
+            found => Ok(found),
+        }
+    }
+
+    fn send(&self, run: &RunId, body: &str) -> Result<u64, StoreError> {
+        limits::check_command(body)?;
+        self.write(Write::Send { run: run.clone(), body: body.to_owned() })
+    }
+
+    fn pending(&self, run: &RunId) -> Result<Vec<Command>, StoreError> {
+        self.read_run(run, read::pending)
+    }
+
+    fn reply(&self, command: u64) -> Result<Option<String>, StoreError> {
+        self.read(|open| read::reply(open, command))
+    }
+
+    fn version(&self) -> Result<u64, StoreError> {
+        self.readers.version()
+    }
+}
+
+impl Drop for SqliteStore {
+    /// What was asked is finished. The writer closes last: only it may tidy up.
+    fn drop(&mut self) {
+        self.readers.close();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            writer.finish();
+        }
+    }
+}
+
+fn damaged(digest: &Digest) -> String {
+    format!("content {digest} is not what was written")
+}
+
+fn pages_problems(open: &Connection, deep: bool) -> rusqlite::Result<Vec<String>> {
+    let check = if deep { "integrity_check" } else { "quick_check" };
+    let mut found = Vec::new();
+    open.pragma_query(None, check, |row| {
+        found.push(row.get::<_, String>(0)?);
+        Ok(())
+    })?;
+    found.retain(|line| line != "ok");
+    open.pragma_query(None, "foreign_key_check", |row| {
+        found.push(format!("a row of {} belongs to nothing", row.get::<_, String>(0)?));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn content_problems(open: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut list = open.prepare("SELECT number, digest FROM content")?;
+    let mut rows = list.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let digest = Digest(row.get(1)?);
+        if Digest::of(&read::bytes(open, row.get(0)?)?) != digest {
+            found.push(damaged(&digest));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,358 @@
+//! The writer: one thread that writes for a whole process, many requests in one transaction.
+//!
+//! Requests that wait while the disk is busy go together into the next transaction, so that each sync
+//! serves as many as there are; nobody is made to wait for company. A request that is refused is
+//! rolled back alone. Nobody is answered before the transaction is on the disk, and after an error
+//! that leaves this in doubt nothing is written any more.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ffi};
+
+use super::lock::WriteLock;
+use super::write::{Hindrance, Write};
+use super::{DATABASE, LOG, schema, trouble};
+use crate::store::StoreError;
+
+/// How many requests may wait; whoever comes then waits before asking.
+const MAX_WAITING: usize = 1024;
+
+/// How many requests go into one transaction.
+const MAX_GROUP: usize = 256;
+
+/// A transaction that brings this much takes no further request.
+const MAX_GROUP_BYTES: usize = 8 * 1024 * 1024;
+
+/// The log is brought into the database when it is this many pages ahead, 4 MiB: rarely enough that
+/// the cost is spread over hundreds of transactions, often enough that a reader that finds a log
+/// left by a crash has little to look through.
+const CHECKPOINT_PAGES: i64 = 1000;
+
+/// A log that grew beyond this is cut back once all of it is in the database.
+const MAX_LOG_BYTES: i64 = 16 * 1024 * 1024;
+
+/// How many statements a writer keeps prepared; there are about twenty.
+const STATEMENTS: usize = 64;
+
+/// What the writer and those who ask it share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) folder: PathBuf,
+    /// Why nothing is written any more.
+    pub(super) broken: OnceLock<StoreError>,
+    /// How many transactions were committed.
+    pub(super) commits: AtomicU64,
+    /// The error code that the next commits meet instead of the disk; 0 for none. For tests.
+    pub(super) injected: AtomicI32,
+}
+
+/// The thread that writes, for those who ask.
+#[derive(Debug)]
+pub(super) struct Writer {
+    requests: SyncSender<Request>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+pub(super) struct Request {
+    write: Write,
+    answer: SyncSender<Result<u64, StoreError>>,
+}
+
+impl Shared {
+    pub(super) fn new(folder: &Path) -> Shared {
+        Shared {
+            folder: folder.to_owned(),
+            broken: OnceLock::new(),
+            commits: AtomicU64::new(0),
+            injected: AtomicI32::new(0),
+        }
+    }
+
+    fn break_with(&self, error: &StoreError) {
+        // The first reason is the one to tell.
+        let _ = self.broken.set(error.clone());
+    }
+}
+
+impl Writer {
+    /// Starts the thread. It opens the database with the first request.
+    pub(super) fn start(shared: &Arc<Shared>) -> Result<Writer, StoreError> {
+        let (requests, waiting) = sync_channel(MAX_WAITING);
+        let scribe = Scribe { shared: Arc::clone(shared), waiting, pen: None };
+        let started = thread::Builder::new().name("ftl-store".to_owned()).spawn(move || scribe.serve());
+        let thread = started.map_err(|error| trouble::of_disk(&shared.folder, &error))?;
+        Ok(Writer { requests, thread })
+    }
+
+    pub(super) fn requests(&self) -> SyncSender<Request> {
+        self.requests.clone()
+    }
+
+    /// Waits until all that was asked is written.
+    pub(super) fn finish(self) {
+        drop(self.requests);
+        // A writer that panicked has answered nobody; there is nothing left to wait for.
+        let _ = self.thread.join();
+    }
+}
+
+/// Asks for something to be written and waits until it is.
+pub(super) fn ask(requests: &SyncSender<Request>, write: Write) -> Result<u64, StoreError> {
+    let gone = || StoreError::Failed("the thread that writes the store has ended".to_owned());
+    let (answer, answered) = sync_channel(1);
+    requests.send(Request { write, answer }).map_err(|_| gone())?;
+    answered.recv().map_err(|_| gone())?
+}
+
+/// The thread itself.
+struct Scribe {
+    shared: Arc<Shared>,
+    waiting: Receiver<Request>,
+    pen: Option<Pen>,
+}
+
+/// What it writes with.
+struct Pen {
+    open: Connection,
+    lock: WriteLock,
+    database: PathBuf,
+    /// Which file it opened, to notice when another one stands in its place.
+    file: (u64, u64),
+}
+
+impl Scribe {
+    fn serve(mut self) {
+        while let Ok(first) = self.waiting.recv() {
+            self.write_group(first);
+        }
+        if let Some(pen) = self.pen.take() {
+            pen.close(self.shared.broken.get().is_some());
+        }
+    }
+
+    fn write_group(&mut self, first: Request) {
+        let mut group = vec![first];
+        if let Err(error) = self.try_group(&mut group) {
+            answer_all(group, &error);
+        }
+    }
+
+    /// Writes and answers a group; an error answers all of whom it has left.
+    fn try_group(&mut self, group: &mut Vec<Request>) -> Result<(), StoreError> {
+        if let Some(error) = self.shared.broken.get() {
+            return Err(error.clone());
+        }
+        if self.pen.is_none() {
+            self.pen = Some(Pen::open(&self.shared)?);
+        }
+        let Some(pen) = &self.pen else { return Ok(()) };
+        let _held = pen.lock.hold().map_err(|error| trouble::of_disk(&pen.database, &error))?;
+        pen.check_place(&self.shared)?;
+        match pen.transact(&self.shared, group, &self.waiting) {
+            Ok(answers) => answer_each(group, answers),
+            // Perhaps there is room for some of them.
+            Err(StoreError::Full(_)) if group.len() > 1 => self.write_alone(pen, group),
+            Err(error) => return Err(error),
+        }
+        pen.empty_log(&self.shared);
+        Ok(())
+    }
+
+    fn write_alone(&self, pen: &Pen, group: &mut Vec<Request>) {
+        for request in group.drain(..) {
+            let answer = match self.shared.broken.get() {
+                Some(error) => Err(error.clone()),
+                None => pen.transact_one(&self.shared, &request.write),
+            };
+            let _ = request.answer.send(answer);
+        }
+    }
+}
+
+impl Pen {
+    fn open(shared: &Shared) -> Result<Pen, StoreError> {
+        let database = shared.folder.join(DATABASE);
+        let on_disk = |error: io::Error| trouble::of_disk(&database, &error);
+        let lock = WriteLock::open(&shared.folder).map_err(on_disk)?;
+        let held = lock.hold().map_err(on_disk)?;
+        let open = schema::open_to_write(&database)?;
+        let on_error = |error: rusqlite::Error| trouble::of_sqlite(&database, &error);
+        open.set_prepared_statement_cache_capacity(STATEMENTS);
+        // The log is emptied by hand, after whoever waits was answered, and its errors are seen.
+        open.pragma_update(None, "wal_autocheckpoint", 0).map_err(on_error)?;
+        open.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES).map_err(on_error)?;
+        let file = place(&database).map_err(on_disk)?;
+        drop(held);
+        let pen = Pen { open, lock, database, file };
+        pen.sync_log(shared)?;
+        Ok(pen)
+    }
+
+    /// What a killed process wrote and did not sync can be read already. It must not be built upon
+    /// before it is on the disk.
+    fn sync_log(&self, shared: &Shared) -> Result<(), StoreError> {
+        if schema::log_bytes(&shared.folder) == 0 {
+            return Ok(());
+        }
+        let log = shared.folder.join(LOG);
+        File::open(&log).and_then(|log| log.sync_data()).map_err(|error| {
+            let told = StoreError::Failed(format!("{}: {error}", log.display()));
+            shared.break_with(&told);
+            told
+        })
+    }
+
+    /// A store that was deleted or replaced would take what nobody can find again.
+    fn check_place(&self, shared: &Shared) -> Result<(), StoreError> {
+        if place(&self.database).is_ok_and(|file| file == self.file) {
+            return Ok(());
+        }
+        let told = format!("{} was moved, deleted or replaced meanwhile", self.database.display());
+        let told = StoreError::Failed(told);
+        shared.break_with(&told);
+        Err(told)
+    }
+
+    /// Writes a group, and whoever comes while it is written, in one transaction.
+    fn transact(
+        &self,
+        shared: &Shared,
+        group: &mut Vec<Request>,
+        waiting: &Receiver<Request>,
+    ) -> Result<Vec<Result<u64, StoreError>>, StoreError> {
+        self.transaction(shared, || {
+            let mut answers = Vec::new();
+            let mut bytes = 0_usize;
+            while let Some(request) = group.get(answers.len()) {
+                answers.push(self.perform(&request.write)?);
+                bytes = bytes.saturating_add(request.write.bytes());
+                if answers.len() == group.len() && group.len() < MAX_GROUP && bytes < MAX_GROUP_BYTES {
+                    group.extend(waiting.try_recv());
+                }
+            }
+            Ok(answers)
+        })
+    }
+
+    fn transact_one(&self, shared: &Shared, write: &Write) -> Result<u64, StoreError> {
+        self.transaction(shared, || self.perform(write))?
+    }
+
+    fn transaction<T>(
+        &self,
+        shared: &Shared,
+        work: impl FnOnce() -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let done = self.run("BEGIN IMMEDIATE").and_then(|()| work()).and_then(|told| {
+            self.commit(shared)?;
+            Ok(told)
+        });
+        done.map_err(|error| {
+            let told = self.take_note(shared, &error);
+            self.roll_back();
+            told
+        })
+    }
+
+    /// One request, rolled back alone if it is refused.
+    fn perform(&self, write: &Write) -> rusqlite::Result<Result<u64, StoreError>> {
+        self.run("SAVEPOINT request")?;
+        let answer = match write.perform(&self.open) {
+            Ok(number) => Ok(number),
+            Err(Hindrance::Failed(error)) => return Err(error),
+            Err(Hindrance::Refused(refusal)) => {
+                self.run("ROLLBACK TO request")?;
+                Err(refusal)
+            }
+        };
+        self.run("RELEASE request")?;
+        Ok(answer)
+    }
+
+    fn commit(&self, shared: &Shared) -> rusqlite::Result<()> {
+        let injected = shared.injected.load(Ordering::Relaxed);
+        if injected != ffi::SQLITE_OK {
+            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(injected), None));
+        }
+        self.run("COMMIT")?;
+        shared.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// After some errors SQLite has rolled back already.
+    fn roll_back(&self) {
+        if !self.open.is_autocommit() {
+            // What led here is what counts; a transaction that stays open makes the next one fail.
+            let _ = self.run("ROLLBACK");
+        }
+    }
+
+    /// What an error means; after one that leaves the disk in doubt nothing is written any more,
+    /// because a sync that is tried again may succeed without having kept anything.
+    fn take_note(&self, shared: &Shared, error: &rusqlite::Error) -> StoreError {
+        let told = trouble::of_sqlite(&self.database, error);
+        let in_doubt = matches!(told, StoreError::Failed(_) | StoreError::Corrupt(_));
+        if in_doubt && !trouble::is_busy(error) {
+            shared.break_with(&told);
+        }
+        told
+    }
+
+    /// Brings the log into the database when it has grown. What hinders it now may not the next time.
+    fn empty_log(&self, shared: &Shared) {
+        let emptied = self.pages_ahead("NOOP").and_then(|ahead| {
+            if ahead >= CHECKPOINT_PAGES { self.pages_ahead("PASSIVE").map(drop) } else { Ok(()) }
+        });
+        // Everybody was answered already; an error that matters answers the next ones.
+        if let Err(error) = emptied {
+            self.take_note(shared, &error);
+        }
+    }
+
+    /// How many pages of the log are not in the database.
+    fn pages_ahead(&self, mode: &str) -> rusqlite::Result<i64> {
+        let mut ask = self.open.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
+        ask.query_row([], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?))
+    }
+
+    /// The last one who closes a store brings its whole log into the database and removes it. A store
+    /// whose disk is in doubt is left as it is.
+    fn close(self, in_doubt: bool) {
+        let _held = self.lock.hold();
+        if in_doubt {
+            let _ = self.open.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
+        // All that was acknowledged is in the log; a database that cannot be closed loses nothing.
+        let _ = self.open.close();
+    }
+
+    fn run(&self, statement: &str) -> rusqlite::Result<()> {
+        self.open.prepare_cached(statement)?.execute([]).map(drop)
+    }
+}
+
+fn place(file: &Path) -> io::Result<(u64, u64)> {
+    fs::metadata(file).map(|found| (found.dev(), found.ino()))
+}
+
+fn answer_each(group: &mut Vec<Request>, answers: Vec<Result<u64, StoreError>>) {
+    for (request, answer) in group.drain(..).zip(answers) {
+        // Whoever has gone away does not need the answer.
+        let _ = request.answer.send(answer);
+    }
+}
+
+fn answer_all(group: Vec<Request>, error: &StoreError) {
+    for request in group {
+        let _ = request.answer.send(Err(error.clone()));
+    }
+}
