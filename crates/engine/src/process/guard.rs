@@ -1,0 +1,357 @@
+//! The guard: a process of ours that starts one command and owns its tree to the end.
+//!
+//! It is the child subreaper of everything it starts: whatever detaches becomes its child, so nothing
+//! gets away from it while it lives. It leads a session of its own, so that neither Ctrl-C nor a
+//! terminal that closes reaches it, and its tree has no terminal to read or to type into. It ignores
+//! every signal that a tree would send by mistake, may not be attached to, and has an empty
+//! environment of its own to be read.
+//!
+//! It never prints, decides nothing about limits, and outlives nobody: when its socket ends, the
+//! engine is dead, and everything is killed at once.
+//!
+//! The command's limits on resources are set on the guard before it starts the command, which
+//! inherits them: so there is no moment without them.
+
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, getpid,
+    kill_process, kill_process_group, set_child_subreaper, set_dumpable_behavior, setrlimit, setsid, wait,
+    waitid, waitpid,
+};
+
+use super::How;
+use super::lock::{self, Lock, LockError, MAX_LOCK_WAIT};
+use super::table::{self, Entry, Identity, Table};
+use super::tree::{self, MAX_KILL, Swept, Victims};
+use super::wire::{self, Answer, Lines, Request, Word};
+
+/// The word that makes a program of ours a guard.
+pub const WORD: &str = "__guard";
+
+/// How long what is left after the command may take to end by itself, once it was asked.
+pub const GRACE_AFTER_END: Duration = Duration::from_millis(200);
+
+/// How often direct children are struck at between two readings of the table.
+const MAX_STRIKES: usize = 256;
+
+/// How often the tree is swept again when it seems empty and is not.
+const MAX_SWEEPS: usize = 3;
+
+/// Signals that would end or stop a guard, and that are not meant for it.
+const NOT_FOR_US: [Signal; 11] = [
+    Signal::TERM,
+    Signal::INT,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+    Signal::PIPE,
+    Signal::TSTP,
+    Signal::TTIN,
+    Signal::TTOU,
+];
+
+/// Does what its standard input, a socket, asks for; the exit code. It never prints.
+pub fn main() -> i32 {
+    // A guard is never the leader of its group when it is started, so this cannot fail.
+    let _ = setsid();
+    match guard() {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}
+
+fn guard() -> io::Result<()> {
+    let signals = settle()?;
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut lines = Lines::default();
+    let Some((request, fds)) = wire::receive(&socket, &mut lines)? else { return Ok(()) };
+    let lock = match lock::take(Path::new(&request.lock), &request.mark, MAX_LOCK_WAIT, &socket) {
+        Ok(lock) => lock,
+        Err(error) => return say_failed(&socket, &error.to_string(), matches!(error, LockError::Held(_))),
+    };
+    match start(&request, fds) {
+        Ok(main) => Tree { main, socket, lines, signals, abandoned: false }.watch(lock),
+        Err(what) => {
+            let _ = lock.remove();
+            say_failed(&socket, &what, false)
+        }
+    }
+}
+
+/// Makes this process fit to be a guard. Gives a descriptor that tells of ended children.
+fn settle() -> io::Result<UnixStream> {
+    let ignored = Arc::new(AtomicBool::new(false));
+    for signal in NOT_FOR_US {
+        // A handler that does nothing, and not "ignore": the command must not inherit it.
+        signal_hook::flag::register(signal.as_raw(), Arc::clone(&ignored))?;
+    }
+    let (ended, pipe) = UnixStream::pair()?;
+    ended.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(Signal::CHILD.as_raw(), pipe)?;
+    set_child_subreaper(Some(getpid()))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(ended)
+}
+
+fn say_failed(socket: &UnixStream, what: &str, busy: bool) -> io::Result<()> {
+    wire::say(socket, &Answer::Failed { what: what.to_owned(), busy })
+}
+
+fn start(request: &Request, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Result<Identity, String> {
+    let program = Path::new(&request.program).display();
+    let folder = Path::new(&request.folder);
+    if !folder.is_dir() {
+        return Err(format!("`{program}` cannot be started: {} is no folder", folder.display()));
+    }
+    limit(request).map_err(|error| format!("`{program}` cannot be started within its limits: {error}"))?;
+    let mut command = Command::new(&request.program);
+    command.args(&request.args).current_dir(folder).process_group(0);
+    command.env_clear().envs(request.env.iter().map(|(name, value)| (name, value)));
+    command.env(request.mark.name(), request.mark.value());
+    command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    let child = command.spawn().map_err(|error| format!("`{program}` cannot be started: {error}"))?;
+    i32::try_from(child.id()).ok().and_then(Identity::of).ok_or_else(|| "/proc does not show it".to_owned())
+}
+
+fn limit(request: &Request) -> rustix::io::Result<()> {
+    let both = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
+    setrlimit(Resource::Core, both(0))?;
+    if let Some(most) = request.processes {
+        setrlimit(Resource::Nproc, both(most))?;
+    }
+    if let Some(most) = request.file_bytes {
+        setrlimit(Resource::Fsize, both(most))?;
+    }
+    Ok(())
+}
+
+/// A command and everything that it has started. Its first process is not waited for until the very
+/// end: so its number, which is also that of its group, cannot become another's.
+struct Tree {
+    main: Identity,
+    socket: UnixStream,
+    lines: Lines,
+    signals: UnixStream,
+    /// Nobody listens any more.
+    abandoned: bool,
+}
+
+/// What a guard heard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Nothing,
+    Term,
+    Kill,
+}
+
+impl Tree {
+    fn watch(mut self, lock: Lock) -> io::Result<()> {
+        self.answer(&Answer::Started(self.main));
+        let mut swept = Swept::default();
+        while self.how().is_none() {
+            match self.listen(None) {
+                Heard::Nothing => {}
+                Heard::Term => self.tell(),
+                Heard::Kill => {
+                    swept = tree::kill_all(&mut self, MAX_KILL);
+                    break;
+                }
+            }
+        }
+        let how = self.how().unwrap_or(How::Unknown);
+        let swept = self.clear(swept);
+        // Whoever hears the answer may start the next attempt: the file must be gone by then.
+        let removed = lock.remove();
+        self.answer(&Answer::Ended { how, swept: swept.met.len(), left: swept.left.len() });
+        removed
+    }
+
+    /// Ends what the command has left behind.
+    fn clear(&mut self, mut swept: Swept) -> Swept {
+        if self.only_main_is_left() && self.is_alone() {
+            swept.met.remove(&self.main);
+            return swept;
+        }
+        let behind = self.others();
+        if !behind.is_empty() {
+            swept.met.extend(behind.iter().map(Entry::identity));
+            self.tell();
+            self.give_grace();
+        }
+        for _ in 0..MAX_SWEEPS {
+            let again = tree::kill_all(self, MAX_KILL);
+            swept.met.extend(again.met);
+            swept.left = again.left;
+            if !swept.left.is_empty() || self.is_alone() {
+                break;
+            }
+        }
+        swept.met.remove(&self.main);
+        swept
+    }
+
+    /// Waits a moment for those that were asked to end. When the last one ends it is our child, or
+    /// its parent is, so we hear of it.
+    fn give_grace(&mut self) {
+        let until = Instant::now() + GRACE_AFTER_END;
+        while !self.others().is_empty() {
+            let rest = until.saturating_duration_since(Instant::now());
+            if rest.is_zero() || self.listen(Some(rest)) == Heard::Kill {
+                return;
+            }
+        }
+    }
+
+    /// Waits until something happens: a word, the end of the engine, the end of a child.
+    fn listen(&mut self, limit: Option<Duration>) -> Heard {
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        if !self.abandoned {
+            fds.push(PollFd::new(&self.socket, PollFlags::IN));
+        }
+        let Ok(_) = poll(&mut fds, limit.as_ref()) else { return Heard::Nothing };
+        let spoken = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        while (&self.signals).read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+        self.reap_children();
+        if spoken { self.hear() } else { Heard::Nothing }
+    }
+
+    /// What the engine said last. A socket that ends or fails says the same as the last word.
+    fn hear(&mut self) -> Heard {
+        let mut piece = [0; 256];
+        let count = (&self.socket).read(&mut piece).unwrap_or(0);
+        if count == 0 || self.lines.add(&piece[..count]).is_err() {
+            self.abandoned = true;
+            return Heard::Kill;
+        }
+        let mut heard = Heard::Nothing;
+        while let Some(line) = self.lines.next() {
+            match serde_json::from_slice(&line) {
+                Ok(Word::Kill) => return Heard::Kill,
+                Ok(Word::Term) => heard = Heard::Term,
+                Err(_) => {}
+            }
+        }
+        heard
+    }
+
+    /// An engine that is gone hears nothing; that is seen when we listen.
+    fn answer(&self, answer: &Answer) {
+        if !self.abandoned {
+            let _ = wire::say(&self.socket, answer);
+        }
+    }
+
+    /// How the command ended, if it has. It stays where it is.
+    fn how(&self) -> Option<How> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.main.number()?), options).ok()??;
+        let by_signal = status.terminating_signal().map(How::Signalled);
+        status.exit_status().map(How::Exited).or(by_signal)
+    }
+
+    /// Asks everything to end: the group of the command in one go, then whoever left it. What is
+    /// stopped cannot hear, so it is continued.
+    fn tell(&self) {
+        for signal in [Signal::TERM, Signal::CONT] {
+            if let Some(group) = self.main.number() {
+                let _ = kill_process_group(group, signal);
+            }
+            for entry in self.others().iter().filter(|entry| entry.group != self.main.pid) {
+                tree::signal(entry.identity(), signal);
+            }
+        }
+    }
+
+    /// Everything below us that is alive, but for the command itself.
+    fn others(&self) -> Vec<Entry> {
+        let below = Table::read().below([own_pid()]);
+        below.into_iter().filter(|entry| entry.is_alive() && entry.pid != self.main.pid).collect()
+    }
+
+    /// Takes ended orphans off the table, and leaves the command.
+    fn reap_children(&self) {
+        let children = table::own_children().unwrap_or_else(|| children_in(&Table::read()));
+        for child in children.into_iter().filter(|child| *child != self.main.pid) {
+            reap(child);
+        }
+    }
+
+    /// Whether the command has ended and nothing else is a child of ours. Then there is nothing below
+    /// us at all: what an ended process leaves becomes our child. This is the usual end, and cheap.
+    fn only_main_is_left(&self) -> bool {
+        self.how().is_some() && table::own_children().is_some_and(|children| children == [self.main.pid])
+    }
+
+    /// Whether we have no child any more, which the kernel knows for certain. Waits for the command.
+    fn is_alone(&self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Err(rustix::io::Errno::CHILD) => return true,
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) | Err(_) => return false,
+            }
+        }
+    }
+}
+
+impl Victims for Tree {
+    fn find(&mut self, table: &Table) -> Vec<Entry> {
+        table.below([own_pid()])
+    }
+
+    /// A number of a child of ours is no other's until we wait for it, so it may be killed by number,
+    /// which is quick. Whatever forks and ends faster than the table is read comes to us and is met here.
+    fn strike(&mut self) {
+        if let Some(group) = self.main.number().filter(|_| self.main_is_ours()) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        for _ in 0..MAX_STRIKES {
+            let children = table::own_children().unwrap_or_default();
+            let orphans: Vec<i32> = children.into_iter().filter(|child| *child != self.main.pid).collect();
+            if orphans.is_empty() {
+                return;
+            }
+            for child in orphans {
+                let _ = Pid::from_raw(child).map(|pid| kill_process(pid, Signal::KILL));
+                reap(child);
+            }
+        }
+    }
+
+    fn reap(&mut self, _: &Table) {
+        self.reap_children();
+    }
+}
+
+impl Tree {
+    /// Whether the command is a child that was not waited for: only then its number is its own.
+    fn main_is_ours(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.main.number().is_some_and(|pid| waitid(WaitId::Pid(pid), options).is_ok())
+    }
+}
+
+fn own_pid() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
+fn children_in(table: &Table) -> Vec<i32> {
+    table.entries().filter(|entry| entry.parent == own_pid()).map(|entry| entry.pid).collect()
+}
+
+fn reap(child: i32) {
+    let _ = Pid::from_raw(child).map(|pid| waitpid(Some(pid), WaitOptions::NOHANG));
+}

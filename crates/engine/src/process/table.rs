@@ -1,0 +1,271 @@
+//! The table of processes, read from `/proc`: who is whose child, and since when.
+//!
+//! Parsing is pure and survives any name that a process may give itself. A process is known by its
+//! number *and* its start: numbers are used again, the pair is not. Nothing here sends a signal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+
+/// One process, never to be mistaken for a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// Its number.
+    pub pid: i32,
+    /// When it began, in clock ticks since the machine did.
+    pub start: u64,
+}
+
+impl Identity {
+    /// The process that has this number now.
+    pub fn of(pid: i32) -> Option<Identity> {
+        entry(pid).map(|entry| entry.identity())
+    }
+
+    /// The process that asks.
+    pub fn own() -> Option<Identity> {
+        Identity::of(rustix::process::getpid().as_raw_nonzero().get())
+    }
+
+    /// Whether it still runs. One that has ended and that nobody has waited for does not.
+    pub fn is_alive(self) -> bool {
+        entry(self.pid).is_some_and(|entry| entry.start == self.start && entry.is_alive())
+    }
+
+    /// Its number in the form that system calls want.
+    pub fn number(self) -> Option<Pid> {
+        Pid::from_raw(self.pid)
+    }
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub pid: i32,
+    /// The number of its parent.
+    pub parent: i32,
+    /// Its process group.
+    pub group: i32,
+    /// Its session.
+    pub session: i32,
+    /// The letter for what it does: `R`, `S`, `T`, `Z`, …
+    pub state: u8,
+    /// How many threads it has.
+    pub threads: u64,
+    /// When it began, in clock ticks since the machine did.
+    pub start: u64,
+}
+
+impl Entry {
+    /// What tells it from every other process.
+    pub fn identity(&self) -> Identity {
+        Identity { pid: self.pid, start: self.start }
+    }
+
+    /// Whether it can still do something. A process whose first thread has ended looks dead, and is
+    /// not as long as it has another.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X') || self.threads > 1
+    }
+}
+
+/// All processes that can be seen.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    entries: BTreeMap<i32, Entry>,
+}
+
+impl Table {
+    /// The table as it stands. It is not one instant: what begins or ends meanwhile may be missing,
+    /// so whoever must be sure reads again until nothing is found.
+    pub fn read() -> Table {
+        let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = numbers.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
+        Table::of(pids.filter_map(entry))
+    }
+
+    /// A table of these rows.
+    pub fn of(entries: impl IntoIterator<Item = Entry>) -> Table {
+        Table { entries: entries.into_iter().map(|entry| (entry.pid, entry)).collect() }
+    }
+
+    /// Every row, by number.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// The row of a process.
+    pub fn get(&self, pid: i32) -> Option<&Entry> {
+        self.entries.get(&pid)
+    }
+
+    /// Everything below these processes, without them.
+    pub fn below(&self, roots: impl IntoIterator<Item = i32>) -> Vec<Entry> {
+        let mut children: BTreeMap<i32, Vec<Entry>> = BTreeMap::new();
+        for entry in self.entries.values() {
+            children.entry(entry.parent).or_default().push(*entry);
+        }
+        let mut open: Vec<i32> = roots.into_iter().collect();
+        let mut seen: BTreeSet<i32> = open.iter().copied().collect();
+        let mut found = Vec::new();
+        while let Some(pid) = open.pop() {
+            for child in children.get(&pid).into_iter().flatten().filter(|child| seen.insert(child.pid)) {
+                open.push(child.pid);
+                found.push(*child);
+            }
+        }
+        found
+    }
+
+    /// A process and all above it, itself first. A loop, which only a torn reading can show, ends it.
+    pub fn above(&self, pid: i32) -> Vec<Entry> {
+        let mut found: Vec<Entry> = Vec::new();
+        let mut next = self.get(pid);
+        while let Some(entry) = next.filter(|entry| found.iter().all(|known| known.pid != entry.pid)) {
+            found.push(*entry);
+            next = self.get(entry.parent);
+        }
+        found
+    }
+}
+
+/// The row of one process, if there is one.
+pub fn entry(pid: i32) -> Option<Entry> {
+    parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Reads a line of `/proc/PID/stat`. The name stands in parentheses and may hold anything, further
+/// parentheses and line breaks too; so the last one that closes counts.
+pub fn parse(line: &[u8]) -> Option<Entry> {
+    let opens = line.iter().position(|byte| *byte == b'(')?;
+    let closes = line.iter().rposition(|byte| *byte == b')')?;
+    let pid = std::str::from_utf8(&line[..opens]).ok()?.trim().parse().ok()?;
+    let rest = std::str::from_utf8(line.get(closes + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // The state is the third field of the line and the first one here.
+    let number = |field: usize| fields.get(field - 3)?.parse::<i64>().ok();
+    Some(Entry {
+        pid,
+        parent: i32::try_from(number(4)?).ok()?,
+        group: i32::try_from(number(5)?).ok()?,
+        session: i32::try_from(number(6)?).ok()?,
+        state: *fields.first()?.as_bytes().first()?,
+        threads: u64::try_from(number(20)?).ok()?,
+        start: fields.get(22 - 3)?.parse().ok()?,
+    })
+}
+
+/// The children of the thread that asks; quick, because it looks at nothing else. `None` where the
+/// kernel does not tell.
+pub fn own_children() -> Option<Vec<i32>> {
+    let text = fs::read_to_string("/proc/thread-self/children").ok()?;
+    Some(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
+}
+
+/// What names this start of the machine; process numbers mean nothing in another one.
+pub fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// The environment that a process was started with, if we may look.
+pub fn environment(pid: i32) -> Option<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/environ")).ok()
+}
+
+/// The words of the command line that a process was started with.
+pub fn words(pid: i32) -> Option<Vec<OsString>> {
+    let text = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words = text.strip_suffix(b"\0").unwrap_or(&text).split(|byte| *byte == 0);
+    Some(words.map(|word| OsString::from_vec(word.to_vec())).collect())
+}
+
+/// The program that a process runs, if we may look.
+pub fn program(pid: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// The value of a variable in a block of `NAME=value` texts, each ended by a NUL.
+pub fn variable<'block>(block: &'block [u8], name: &str) -> Option<&'block [u8]> {
+    let value = |line: &'block [u8]| line.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
+    block.split(|byte| *byte == 0).find_map(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(pid: i32, parent: i32) -> Entry {
+        Entry { pid, parent, group: pid, session: 1, state: b'S', threads: 1, start: 7 }
+    }
+
+    fn line(name: &str) -> Vec<u8> {
+        let after = "S 3 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 5 0 12345 1 1 18446744073709551615";
+        format!("42 ({name}) {after}\n").into_bytes()
+    }
+
+    #[test]
+    fn a_line_is_read_whatever_the_name() {
+        for name in ["sh", "a b", "a) S 1 1 1", "((", ")", "", "x\ny", "evil) R 1 2 3 4 5 6 (7"] {
+            let entry = parse(&line(name)).unwrap();
+            let wanted =
+                Entry { pid: 42, parent: 3, group: 42, session: 9, state: b'S', threads: 5, start: 12345 };
+            assert_eq!(entry, wanted, "{name:?}");
+        }
+        let mut bytes = line("x");
+        bytes[4] = 0xff;
+        assert_eq!(parse(&bytes).map(|entry| entry.pid), Some(42));
+    }
+
+    #[test]
+    fn a_torn_line_is_no_process() {
+        let whole = line("sh");
+        for torn in [&b""[..], b"42", b"42 (sh", b"42 (sh)", b"(sh) S 1", &whole[..40]] {
+            assert_eq!(parse(torn), None, "{:?}", String::from_utf8_lossy(torn));
+        }
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_ended_is_alive() {
+        let zombie = Entry { state: b'Z', ..row(2, 1) };
+        assert!(!zombie.is_alive());
+        assert!(Entry { threads: 2, ..zombie }.is_alive());
+        assert!(Entry { state: b'T', ..zombie }.is_alive());
+    }
+
+    #[test]
+    fn trees_are_walked_down_and_up() {
+        let table = Table::of([row(1, 0), row(2, 1), row(3, 2), row(4, 3), row(5, 1), row(6, 6)]);
+        let pids = |entries: Vec<Entry>| entries.iter().map(|entry| entry.pid).collect::<BTreeSet<_>>();
+        assert_eq!(pids(table.below([2])), BTreeSet::from([3, 4]));
+        assert_eq!(pids(table.below([2, 5])), BTreeSet::from([3, 4]));
+        assert_eq!(pids(table.below([99])), BTreeSet::new());
+        let up: Vec<i32> = table.above(4).iter().map(|entry| entry.pid).collect();
+        assert_eq!(up, [4, 3, 2, 1]);
+        assert_eq!(table.above(6).len(), 1, "a loop ends");
+    }
+
+    #[test]
+    fn a_variable_is_found_by_its_whole_name() {
+        let block = b"AB=1\0A=2\0C=\0=x\0";
+        assert_eq!(variable(block, "A"), Some(&b"2"[..]));
+        assert_eq!(variable(block, "C"), Some(&b""[..]));
+        assert_eq!(variable(block, "B"), None);
+    }
+
+    #[test]
+    fn this_process_is_in_the_table() {
+        let own = Identity::own().unwrap();
+        assert!(own.is_alive());
+        assert!(!Identity { start: own.start + 1, ..own }.is_alive());
+        let table = Table::read();
+        assert_eq!(table.get(own.pid).map(Entry::identity), Some(own));
+        assert!(boot_id().unwrap().len() > 30);
+    }
+}
