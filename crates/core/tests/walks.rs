@@ -286,7 +286,8 @@ impl Walk {
             0..80 => Outcome::Done(self.answer(instance, action)),
             80..87 => Outcome::Failed(self.failure()),
             87..91 => Outcome::Died("gone".to_owned()),
-            91..94 => Outcome::Interrupted,
+            91..93 => Outcome::Interrupted,
+            93..94 => Outcome::Cancelled,
             94..97 => Outcome::Outage { service: "model".to_owned(), until: self.clock + 2 },
             _ => Outcome::Done(self.garbage()),
         }

@@ -3,7 +3,7 @@
 //! Only instances that change are copied. A fact is applied to the draft by the same function
 //! that applies it to the run, so that a decision sees exactly what replay will see.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::Run;
@@ -78,10 +78,28 @@ impl<'r> Draft<'r> {
                     Work::Each(id) => self.each_answer(id),
                 }
             }
-            if !self.wake() {
+            if !self.release_unstarted() && !self.wake() {
                 return;
             }
         }
+    }
+
+    /// What was asked for and dropped in the same decision is never begun: no report of it will
+    /// come, and what was set aside for it is free.
+    fn release_unstarted(&mut self) -> bool {
+        if self.cancel.is_empty() || self.start.is_empty() {
+            return false;
+        }
+        let cancelled: BTreeSet<_> = self.cancel.iter().copied().collect();
+        let owed = |id, action| self.get(id).is_some_and(|one| one.owed.contains_key(&action));
+        let never: Vec<(InstanceId, ActionId)> = self
+            .start
+            .iter()
+            .map(|action| (action.instance, action.id))
+            .filter(|one| cancelled.contains(one) && owed(one.0, one.1))
+            .collect();
+        never.iter().for_each(|(id, action)| self.settle_purse(*id, *action));
+        !never.is_empty()
     }
 
     pub(super) fn finish(mut self) -> Decision {
@@ -92,16 +110,11 @@ impl<'r> Draft<'r> {
             let (entries, start, refusal) = (self.entries, self.start, self.refusal);
             return Decision { entries, start, cancel: Vec::new(), refusal };
         }
-        let started: Vec<(InstanceId, ActionId)> =
-            self.start.iter().map(|action| (action.instance, action.id)).collect();
-        let cancel = self.cancel;
-        self.start.retain(|action| !cancel.contains(&(action.instance, action.id)));
-        Decision {
-            entries: self.entries,
-            start: self.start,
-            cancel: cancel.into_iter().filter(|one| !started.contains(one)).collect(),
-            refusal: self.refusal,
-        }
+        let started: BTreeSet<_> = self.start.iter().map(|action| (action.instance, action.id)).collect();
+        let cancelled: BTreeSet<_> = self.cancel.iter().copied().collect();
+        self.start.retain(|action| !cancelled.contains(&(action.instance, action.id)));
+        self.cancel.retain(|one| !started.contains(one));
+        Decision { entries: self.entries, start: self.start, cancel: self.cancel, refusal: self.refusal }
     }
 
     /// Goes on later in this decision, unless the state is left before.

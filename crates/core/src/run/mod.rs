@@ -29,6 +29,7 @@ pub use input::{Action, Adoption, Decision, Event, Input, Outcome, Refusal, Refu
 pub use instance::{HeldAt, Instance, Meter, Open, OpenKind, Purse, Purses, Standing, Thread};
 pub use options::{Condition, WayOut};
 pub use people::POLICY;
+pub use receive::STOPPED;
 pub use replay::{Divergence, Replayed};
 
 use crate::library::Library;
