@@ -117,6 +117,7 @@ impl Walk {
         self.standing();
         let replayed = Run::replay(library(), &self.journal);
         assert!(replayed.same_state(&self.run), "replay is not equal to the live run after {input:?}");
+        support::indexed(&self.run, self.clock);
         decision
     }
 

@@ -21,17 +21,43 @@ pub(super) enum Work {
     Each(InstanceId),
 }
 
+/// What a decision has changed, in the order of ids.
+struct Changes<T>(Vec<(InstanceId, T)>);
+
+impl<T> Changes<T> {
+    fn get(&self, id: InstanceId) -> Option<&T> {
+        let index = self.0.binary_search_by_key(&id, |(one, _)| *one).ok()?;
+        self.0.get(index).map(|(_, changed)| changed)
+    }
+
+    /// What is changed, to change it more; at first it is a copy of what the run has.
+    fn change(&mut self, id: InstanceId, copy: impl FnOnce() -> Option<T>) -> Option<&mut T> {
+        let index = match self.0.binary_search_by_key(&id, |(one, _)| *one) {
+            Ok(index) => index,
+            Err(index) => {
+                self.0.insert(index, (id, copy()?));
+                index
+            }
+        };
+        self.0.get_mut(index).map(|(_, changed)| changed)
+    }
+
+    fn ids(&self) -> impl Iterator<Item = InstanceId> {
+        self.0.iter().map(|(id, _)| *id)
+    }
+}
+
 pub(super) struct Draft<'r> {
     pub(super) run: &'r Run,
     pub(super) at: Time,
-    touched: Vec<(InstanceId, Instance)>,
-    purses: Vec<(InstanceId, Purses)>,
+    touched: Changes<Instance>,
+    purses: Changes<Purses>,
     count: u32,
     entries: Vec<Entry>,
     /// Whether something that was set aside is free again.
     pub(super) freed: bool,
     /// Who was woken in this decision, each once.
-    pub(super) woken: Vec<(InstanceId, ThreadId)>,
+    pub(super) woken: BTreeSet<(InstanceId, ThreadId)>,
     start: Vec<Action>,
     cancel: Vec<(InstanceId, ActionId)>,
     pub(super) refusal: Option<Refusal>,
@@ -44,12 +70,12 @@ impl<'r> Draft<'r> {
         Draft {
             run,
             at,
-            touched: Vec::new(),
-            purses: Vec::new(),
+            touched: Changes(Vec::new()),
+            purses: Changes(Vec::new()),
             count: run.instances.len() as u32,
             entries: Vec::new(),
             freed: false,
-            woken: Vec::new(),
+            woken: BTreeSet::new(),
             start: Vec::new(),
             cancel: Vec::new(),
             refusal: None,
@@ -148,23 +174,35 @@ impl<'r> Draft<'r> {
 
     /// The instance as the draft has made it.
     pub(super) fn get(&self, id: InstanceId) -> Option<&Instance> {
-        self.touched
-            .iter()
-            .find(|(one, _)| *one == id)
-            .map(|(_, instance)| instance)
-            .or_else(|| self.run.instance(id))
+        self.touched.get(id).or_else(|| self.run.instance(id))
     }
 
     pub(super) fn get_purses(&self, id: InstanceId) -> Option<&Purses> {
-        self.purses
-            .iter()
-            .find(|(one, _)| *one == id)
-            .map(|(_, purses)| purses)
-            .or_else(|| self.run.purses(id))
+        self.purses.get(id).or_else(|| self.run.purses(id))
     }
 
-    pub(super) fn instances(&self) -> impl Iterator<Item = InstanceId> + use<> {
-        (0..self.count).map(InstanceId)
+    /// The instances of a set of the run's index, and those that this decision has changed: all that
+    /// may now be in that set, in order.
+    pub(super) fn among<'a>(
+        &'a self,
+        set: &'a BTreeSet<InstanceId>,
+    ) -> impl Iterator<Item = InstanceId> + 'a {
+        let mut known = set.iter().copied().peekable();
+        let mut changed = self.touched.ids().peekable();
+        std::iter::from_fn(move || match (known.peek(), changed.peek()) {
+            (Some(one), Some(two)) if one == two => {
+                changed.next();
+                known.next()
+            }
+            (Some(one), Some(two)) if one > two => changed.next(),
+            (Some(_), _) => known.next(),
+            (None, _) => changed.next(),
+        })
+    }
+
+    /// The instances in which something may be due, in order.
+    pub(super) fn due(&self) -> BTreeSet<InstanceId> {
+        self.run.index.due_by(self.at).chain(self.touched.ids()).collect()
     }
 
     pub(super) fn program(&self, id: InstanceId) -> Option<Arc<Program>> {
@@ -200,27 +238,11 @@ impl<'r> Draft<'r> {
 
 impl Store for Draft<'_> {
     fn instance_mut(&mut self, id: InstanceId) -> Option<&mut Instance> {
-        let index = match self.touched.iter().position(|(one, _)| *one == id) {
-            Some(index) => index,
-            None => {
-                let copy = self.run.instance(id)?.clone();
-                self.touched.push((id, copy));
-                self.touched.len() - 1
-            }
-        };
-        self.touched.get_mut(index).map(|(_, instance)| instance)
+        self.touched.change(id, || self.run.instance(id).cloned())
     }
 
     fn purses_mut(&mut self, id: InstanceId) -> Option<&mut Purses> {
-        let index = match self.purses.iter().position(|(one, _)| *one == id) {
-            Some(index) => index,
-            None => {
-                let copy = self.run.purses(id)?.clone();
-                self.purses.push((id, copy));
-                self.purses.len() - 1
-            }
-        };
-        self.purses.get_mut(index).map(|(_, purses)| purses)
+        self.purses.change(id, || self.run.purses(id).cloned())
     }
 
     fn parent(&self, id: InstanceId) -> Option<InstanceId> {
@@ -232,8 +254,9 @@ impl Store for Draft<'_> {
     }
 
     fn add(&mut self, instance: Instance, purses: Purses) {
-        self.purses.push((instance.id, purses));
-        self.touched.push((instance.id, instance));
+        let id = instance.id;
+        self.purses.change(id, || Some(purses));
+        self.touched.change(id, || Some(instance));
         self.count += 1;
     }
 }

@@ -224,21 +224,14 @@ impl Draft<'_> {
 
     /// What was due: services to ask again, PARALLELs whose time is over.
     fn tick(&mut self) {
-        for id in self.instances() {
-            let Some(instance) = self.get(id) else { continue };
-            let at = self.at;
-            let mut again = Vec::new();
-            let mut over = Vec::new();
-            for (action, open) in &instance.open {
-                if open.suspended.as_ref().is_some_and(|(_, until)| *until <= at) {
-                    again.push(*action);
-                }
-                if let OpenKind::Parallel { until: Some(until), .. } = &open.kind
-                    && *until <= at
-                {
-                    over.push(*action);
-                }
-            }
+        for id in self.due() {
+            let Some(instance) = self.get(id).filter(|one| one.next_due().is_some()) else { continue };
+            let due = instance.due.keys().take_while(|(until, _)| *until <= self.at);
+            let mut due: Vec<ActionId> = due.map(|(_, action)| *action).collect();
+            due.sort_unstable();
+            let waits =
+                |action: &ActionId| instance.open.get(action).is_some_and(|one| one.suspended.is_some());
+            let (mut again, over): (Vec<_>, Vec<_>) = due.into_iter().partition(waits);
             if !again.is_empty()
                 && let Some(message) = self.changed(id)
             {
@@ -259,7 +252,8 @@ impl Draft<'_> {
     /// unknown and charged so. Instances whose state has changed are held, everything else that is
     /// open is asked again under its own id; what was suspended is asked when its time has come.
     fn recover(&mut self) {
-        for id in self.instances() {
+        let live: Vec<InstanceId> = self.among(&self.run.index.live).collect();
+        for id in live {
             let Some(instance) = self.get(id).filter(|one| !one.is_settled()) else { continue };
             let open: Vec<ActionId> = instance
                 .open
@@ -277,7 +271,8 @@ impl Draft<'_> {
                 self.reconcile(id, action);
             }
         }
-        for id in self.instances() {
+        let owing: Vec<InstanceId> = self.among(&self.run.index.owing).collect();
+        for id in owing {
             let owed: Vec<ActionId> =
                 self.get(id).into_iter().flat_map(|one| one.owed.keys().copied()).collect();
             for action in owed {

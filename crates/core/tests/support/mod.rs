@@ -139,6 +139,27 @@ pub fn with(base: &Value, changes: &Fields) -> Value {
     Value::Record(Arc::new(fields))
 }
 
+/// What a run says of its instances at work and of what is due is what all its instances say, and a
+/// tick does something from then on and not before.
+pub fn indexed(run: &Run, now: u64) {
+    let live = || run.instances().iter().filter(|one| !one.is_settled());
+    assert!(run.live().map(|one| one.id).eq(live().map(|one| one.id)), "not those that are at work");
+    let mut waits = Vec::new();
+    for (one, (action, open)) in live().flat_map(|one| one.open.iter().map(move |open| (one, open))) {
+        if let Some((service, until)) = &open.suspended {
+            waits.push((one.id, *action, service.as_str(), *until));
+        }
+    }
+    let mut suspended: Vec<_> = run.suspended().collect();
+    suspended.sort_unstable();
+    assert_eq!(suspended, waits);
+    let tick = |at: u64| !run.decide(&Input { at, event: Event::Tick }).entries.is_empty();
+    match run.next_due() {
+        Some(due) => assert!(tick(due) && (due == 0 || !tick(due - 1)), "not when it is due"),
+        None => assert!(!tick(now) && !tick(u64::MAX), "something is due"),
+    }
+}
+
 /// A run on a stage.
 #[derive(Clone)]
 pub struct Stage {
@@ -219,6 +240,7 @@ impl Stage {
         if self.careful {
             let replayed = Run::replay(self.run.library().clone(), &self.journal);
             assert!(replayed.same_state(&self.run), "replay is not equal to the live run");
+            indexed(&self.run, self.clock);
         }
     }
 
