@@ -111,6 +111,105 @@ fn decisions_applied(bencher: Bencher<'_, '_>) {
     });
 }
 
+/// An action for each of a list.
+const FAN: &str = "PROTOCOL: fan
+INPUT: items
+STATE: WORK
+  DO: all = FOR EACH one IN items BY one
+    DO: Task(observer)
+  RETURN: complete settled={len(all.settled)}";
+
+/// A child for each of a list.
+const TREE: &str = "PROTOCOL: tree
+INPUT: items
+STATE: WORK
+  DO: all = FOR EACH one IN items BY one
+    DO: done = Run(leaf) name={one}
+  RETURN: complete settled={len(all.settled)}";
+
+const LEAF: &str = "PROTOCOL: leaf
+INPUT: name
+STATE: WORK
+  DO: Task(observer)
+  RETURN: complete name={name}";
+
+/// A run with as many lines of work or children as there are items.
+struct Large {
+    run: Run,
+    open: Vec<(ftl_core::run::InstanceId, ftl_core::run::ActionId)>,
+    answer: Value,
+}
+
+impl Large {
+    fn new(library: &Arc<Library>) -> Large {
+        let program = library.program("leaf").unwrap();
+        let answer = support::plain(&program.state("WORK").unwrap().node(0).unwrap().calls[0].answer);
+        Large { run: Run::new(library.clone()), open: Vec::new(), answer }
+    }
+
+    fn open(&mut self, protocol: &str, items: usize) {
+        let items = Value::list((0..items).map(|item| Value::text(format!("{item:06}"))));
+        let tokens = |amount| Usage::from([("tokens".into(), amount)]);
+        let terms = Terms { limits: tokens(u64::MAX), reserve: tokens(10), ..Terms::default() };
+        let (protocol, inputs) = (protocol.into(), [("items".into(), items)].into());
+        self.send(Event::Open { protocol, inputs, terms, adopt: None });
+    }
+
+    fn send(&mut self, event: Event) {
+        let decision = self.run.step(&Input { at: 1, event });
+        self.open.extend(decision.start.iter().map(|action| (action.instance, action.id)));
+    }
+
+    fn done(&mut self) -> Option<Event> {
+        let (instance, action) = self.open.pop()?;
+        let outcome = Outcome::Done(self.answer.clone());
+        Some(Event::Outcome { instance, action, outcome, usage: Some(Usage::new()) })
+    }
+}
+
+/// Aim: under 50 ms for 1,000 and under 1 s for 8,000, all of it: asking, and hearing of each.
+#[divan::bench(args = [1_000, 8_000], sample_count = 10)]
+fn for_each(bencher: Bencher<'_, '_>, items: usize) {
+    let library = support::library_with(&[("fan", FAN), ("leaf", LEAF)]);
+    bencher.counter(ItemsCount::new(items)).with_inputs(|| Large::new(&library)).bench_local_refs(|large| {
+        large.open("fan", items);
+        while let Some(event) = large.done() {
+            large.send(event);
+        }
+        assert!(large.run.end().is_some());
+    });
+}
+
+/// The same with a child for each item.
+#[divan::bench(args = [1_000, 8_000], sample_count = 10)]
+fn for_each_child(bencher: Bencher<'_, '_>, items: usize) {
+    let library = support::library_with(&[("tree", TREE), ("leaf", LEAF)]);
+    bencher.counter(ItemsCount::new(items)).with_inputs(|| Large::new(&library)).bench_local_refs(|large| {
+        large.open("tree", items);
+        while let Some(event) = large.done() {
+            large.send(event);
+        }
+        assert!(large.run.end().is_some());
+    });
+}
+
+/// Aim: the same whatever has ended before.
+#[divan::bench(args = [10, 10_000])]
+fn decision_beside_settled(bencher: Bencher<'_, '_>, settled: usize) {
+    let library = support::library_with(&[("tree", TREE), ("leaf", LEAF)]);
+    let mut large = Large::new(&library);
+    large.open("tree", settled + 2);
+    for _ in 0..settled {
+        let event = large.done().unwrap();
+        large.send(event);
+    }
+    assert_eq!(large.run.live().count(), 3);
+    let inputs = [large.done().unwrap(), Event::Tick].map(|event| Input { at: 2, event });
+    bencher.counter(ItemsCount::new(2usize)).bench_local(|| {
+        inputs.iter().for_each(|input| drop(divan::black_box(large.run.decide(input))));
+    });
+}
+
 /// Aim: under 10 ms for all five together.
 #[divan::bench]
 fn load_and_check_five_documents(bencher: Bencher<'_, '_>) {

@@ -328,7 +328,7 @@ impl Campaign {
                 write!(text, "{:?}", self.run.instance(*child).unwrap().inputs).unwrap();
             }
         }
-        for ended in root.ended.iter() {
+        for ended in root.ended.values() {
             write!(text, " {}", ended.key).unwrap();
         }
         text

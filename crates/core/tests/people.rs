@@ -430,9 +430,11 @@ fn a_death_without_an_else_could_not_run_and_holds() {
 fn an_interrupted_action_is_asked_again_as_often_as_it_takes() {
     let mut stage = builder();
     let parse = stage.find("workspace.parse");
-    for _ in 0..5 {
+    for again in [Event::Tick, Event::Recover, Event::Tick, Event::Recover] {
         let decision = stage.outcome(&parse, Outcome::Interrupted);
-        assert_eq!(decision.start, std::slice::from_ref(&parse));
+        assert_eq!((decision.start, stage.standing()), (vec![], Standing::Suspended));
+        assert_eq!(stage.send(again).start, std::slice::from_ref(&parse));
+        assert_eq!(stage.outcome(&parse, Outcome::Cancelled).start, std::slice::from_ref(&parse));
     }
     stage.done("workspace.parse", "{}");
     assert_eq!(stage.state(), Name::from("PLAN"));
@@ -689,8 +691,10 @@ fn a_recovery_asks_again_with_what_was_asked_first() {
     let agent = stage.find("Task(coder)");
     let tool = Event::Tool { instance: ROOT, action: agent.id, tool: Name::from("edit") };
     assert_eq!(kind(&stage.send(tool)), None);
-    let decision = stage.outcome(&agent, Outcome::Interrupted);
-    assert_eq!(decision.start, std::slice::from_ref(&agent), "interrupted");
+    let decision = stage.outcome(&agent, Outcome::Cancelled);
+    assert_eq!(decision.start, std::slice::from_ref(&agent), "cancelled");
+    stage.outcome(&agent, Outcome::Interrupted);
+    assert_eq!(stage.send(Event::Tick).start, std::slice::from_ref(&agent), "interrupted");
     assert_eq!(stage.send(Event::Recover).start, [agent], "recovered");
 }
 

@@ -117,6 +117,7 @@ impl Walk {
         self.standing();
         let replayed = Run::replay(library(), &self.journal);
         assert!(replayed.same_state(&self.run), "replay is not equal to the live run after {input:?}");
+        support::indexed(&self.run, self.clock);
         decision
     }
 
@@ -286,7 +287,8 @@ impl Walk {
             0..80 => Outcome::Done(self.answer(instance, action)),
             80..87 => Outcome::Failed(self.failure()),
             87..91 => Outcome::Died("gone".to_owned()),
-            91..94 => Outcome::Interrupted,
+            91..93 => Outcome::Interrupted,
+            93..94 => Outcome::Cancelled,
             94..97 => Outcome::Outage { service: "model".to_owned(), until: self.clock + 2 },
             _ => Outcome::Done(self.garbage()),
         }

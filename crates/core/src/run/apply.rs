@@ -11,6 +11,7 @@ use super::fact::{
     WHOLE, Waiver,
 };
 use super::instance::{Ended, HeldAt, Instance, Meter, Open, OpenKind, Purses, Seen, Thread, Waiving};
+use super::map::Map;
 use super::people::POLICY;
 use crate::value::{Fields, Name, Value};
 
@@ -84,11 +85,13 @@ fn open(store: &mut dyn Store, entry: &Entry, opened: &Opened) {
         visit: entry.seq,
         params: Arc::new(opened.params.clone()),
         visited: Arc::new(vec![opened.state.clone()]),
-        threads: BTreeMap::from([(ThreadId::Main, Arc::new(Thread::default()))]),
-        open: BTreeMap::new(),
-        owed: BTreeMap::new(),
-        ended: Arc::default(),
-        held: BTreeMap::new(),
+        threads: Map::from_iter([(ThreadId::Main, Arc::new(Thread::default()))]),
+        open: Map::new(),
+        owed: Map::new(),
+        due: Map::new(),
+        each: None,
+        ended: Map::new(),
+        held: Map::new(),
         end: None,
         waivers: Arc::default(),
     };
@@ -182,7 +185,9 @@ impl Instance {
             Fact::Asked { thread, place, asks, fan } => {
                 self.asked(entry.seq, thread, *place, asks, fan.as_ref());
             }
-            Fact::Heard { action, answer, bind, cut, .. } => self.heard(*action, answer, bind.as_ref(), *cut),
+            Fact::Heard { action, answer, bind, cut, .. } => {
+                self.heard(entry.seq, *action, answer, bind.as_ref(), *cut);
+            }
             Fact::Set { name, value } => {
                 Arc::make_mut(&mut self.tracked).insert(name.clone(), value.clone());
             }
@@ -204,7 +209,7 @@ impl Instance {
             Fact::Waived { to, place, by, reason, .. } => self.waived(to, *place, by, reason),
             Fact::Refused { thread: Some(thread), failure, by, place, .. } => {
                 if let (Some(place), true) = (place, self.threads.contains_key(thread)) {
-                    self.thread_mut(thread).failures.insert(*place, failure.clone());
+                    self.line(thread, |line| drop(line.failures.insert(*place, failure.clone())));
                 }
                 self.refused(thread, failure, by.is_some());
             }
@@ -213,7 +218,7 @@ impl Instance {
                 self.change(*action, |open| open.suspended = Some((service.clone(), *until)));
             }
             Fact::Held { thread, place, failure, meter, stuck } => {
-                self.thread_mut(thread).place = *place;
+                self.line(thread, |line| line.place = *place);
                 let held =
                     HeldAt { place: *place, failure: failure.clone(), meter: meter.clone(), stuck: *stuck };
                 self.held.insert(thread.clone(), held);
@@ -233,15 +238,23 @@ impl Instance {
                 self.held.clear();
                 self.drop_open(|_, _| true);
                 self.threads.clear();
-                self.ended = Arc::default();
+                self.ended.clear();
             }
             Fact::Opened(_) | Fact::Emitted { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
             Fact::Raised { .. } | Fact::Paid(Payment::Purse { .. }) => {}
         }
     }
 
-    fn thread_mut(&mut self, thread: &ThreadId) -> &mut Thread {
-        Arc::make_mut(self.threads.entry(thread.clone()).or_default())
+    /// A line of work, to change it.
+    fn line(&mut self, thread: &ThreadId, change: impl FnOnce(&mut Thread)) {
+        match self.threads.get_mut(thread) {
+            Some(line) => change(Arc::make_mut(line)),
+            None => {
+                let mut line = Thread::default();
+                change(&mut line);
+                self.threads.insert(thread.clone(), Arc::new(line));
+            }
+        }
     }
 
     fn account_mut(&mut self, action: ActionId) -> Option<&mut Arc<Open>> {
@@ -257,7 +270,7 @@ impl Instance {
         let dropped: Vec<ActionId> =
             self.open.iter().filter(|(action, open)| gone(action, open)).map(|(action, _)| *action).collect();
         for action in dropped {
-            if let Some(open) = self.open.remove(&action)
+            if let Some(open) = self.take_open(action)
                 && (open.whom.starts_with("Task(") || open.reserved.values().any(|amount| *amount > 0))
             {
                 self.owed.insert(action, open);
@@ -265,24 +278,47 @@ impl Instance {
         }
     }
 
+    fn put_open(&mut self, action: ActionId, open: Open) {
+        if let Some(due) = open.due() {
+            self.due.insert((due, action), ());
+        }
+        self.open.insert(action, Arc::new(open));
+    }
+
+    fn take_open(&mut self, action: ActionId) -> Option<Arc<Open>> {
+        let open = self.open.remove(&action)?;
+        if let Some(due) = open.due() {
+            self.due.remove(&(due, action));
+        }
+        self.each = self.each.filter(|each| *each != action);
+        Some(open)
+    }
+
     fn change(&mut self, action: ActionId, change: impl FnOnce(&mut Open)) {
-        if let Some(open) = self.open.get_mut(&action) {
-            change(Arc::make_mut(open));
+        let Some(open) = self.open.get_mut(&action) else { return };
+        let before = open.due();
+        change(Arc::make_mut(open));
+        let after = open.due();
+        if before != after {
+            before.and_then(|due| self.due.remove(&(due, action)));
+            after.and_then(|due| self.due.insert((due, action), ()));
         }
     }
 
     fn asked(&mut self, entry: u64, thread: &ThreadId, place: u32, asks: &[Ask], fan: Option<&Fan>) {
-        let line = self.thread_mut(thread);
-        line.place = place;
-        if let Some(Fan::Words(_)) = fan {
-            line.wanted = None;
-        }
+        self.line(thread, |line| {
+            line.place = place;
+            if let Some(Fan::Words(_)) = fan {
+                line.wanted = None;
+            }
+        });
         for (index, ask) in (0u32..).zip(asks) {
+            let action = ActionId { entry, index };
             let kind = match fan {
                 Some(Fan::Words(words)) => OpenKind::Words(words.clone()),
                 Some(Fan::Record) => OpenKind::Record,
                 Some(Fan::Each { item, items, .. }) => {
-                    self.start_item(place, item, ask, items.get(index as usize));
+                    self.start_item(place, action, item, ask, items.get(index as usize));
                     OpenKind::Item(ask.branch.clone())
                 }
                 Some(Fan::Parallel { .. }) | None if ask.whom.starts_with("Run(") => OpenKind::Child(None),
@@ -293,13 +329,14 @@ impl Instance {
                 (OpenKind::Item(key), _) => ThreadId::Item { each: place, key: key.clone() },
                 _ => thread.clone(),
             };
-            self.open.insert(
-                ActionId { entry, index },
-                Arc::new(opening(self.seen(&owner), owner, place, ask, kind)),
-            );
+            self.put_open(action, opening(self.seen(&owner), owner, place, ask, kind));
         }
+        let action = ActionId { entry, index: WHOLE };
         let whole = match fan {
-            Some(Fan::Each { any, .. }) => OpenKind::Each { any: *any },
+            Some(Fan::Each { any, .. }) => {
+                self.each = Some(action);
+                OpenKind::Each { any: *any }
+            }
             Some(Fan::Parallel { quorum, critical, until }) => OpenKind::Parallel {
                 quorum: *quorum,
                 critical: critical.clone(),
@@ -310,10 +347,7 @@ impl Instance {
             Some(Fan::Words(_) | Fan::Record) | None => return,
         };
         let ask = Ask { whom: Name::from("all"), branch: Name::from("all"), digest: Name::default() };
-        self.open.insert(
-            ActionId { entry, index: WHOLE },
-            Arc::new(opening(self.seen(thread), thread.clone(), place, &ask, whole)),
-        );
+        self.put_open(action, opening(self.seen(thread), thread.clone(), place, &ask, whole));
     }
 
     fn seen(&self, thread: &ThreadId) -> Seen {
@@ -326,15 +360,15 @@ impl Instance {
     }
 
     /// An item sees what its state saw when it was started.
-    fn start_item(&mut self, each: u32, item: &Name, ask: &Ask, value: Option<&Value>) {
-        let mut thread =
-            Thread { locals: self.thread_mut(&ThreadId::Main).locals.clone(), ..Thread::default() };
+    fn start_item(&mut self, each: u32, action: ActionId, item: &Name, ask: &Ask, value: Option<&Value>) {
+        let locals = self.thread(&ThreadId::Main).map(|main| main.locals.clone()).unwrap_or_default();
+        let mut thread = Thread { locals, item: Some(action), ..Thread::default() };
         thread.locals.insert(item.clone(), value.cloned().unwrap_or_default());
         self.threads.insert(ThreadId::Item { each, key: ask.branch.clone() }, Arc::new(thread));
     }
 
-    fn heard(&mut self, action: ActionId, answer: &Answer, bind: Option<&Bind>, cut: bool) {
-        let Some(open) = self.open.remove(&action) else { return };
+    fn heard(&mut self, seq: u64, action: ActionId, answer: &Answer, bind: Option<&Bind>, cut: bool) {
+        let Some(open) = self.take_open(action) else { return };
         if cut {
             self.owed.insert(action, open.clone());
         }
@@ -345,10 +379,11 @@ impl Instance {
                     Answer::Done(_) => None,
                     Answer::Failed(failure) => Some(failure.clone()),
                 };
-                Arc::make_mut(&mut self.ended).push(Ended { each: open.place, key: key.clone(), failure });
+                let ended = Ended { each: open.place, key: key.clone(), failure };
+                self.ended.insert((open.place, seq), Arc::new(ended));
                 return;
             }
-            OpenKind::Each { .. } => Arc::make_mut(&mut self.ended).retain(|ended| ended.each != open.place),
+            OpenKind::Each { .. } => self.counted(open.place),
             OpenKind::Parallel { .. } => self.drop_open(|other, _| other.entry == action.entry),
             OpenKind::Call | OpenKind::Child(_) if self.gathers(action, answer) => return,
             OpenKind::Call
@@ -358,6 +393,14 @@ impl Instance {
             | OpenKind::Record => {}
         }
         self.answered(&open, answer, bind);
+    }
+
+    /// The items of a FOR EACH that have ended are counted once.
+    fn counted(&mut self, each: u32) {
+        let ended: Vec<(u32, u64)> = self.ended_items(each).map(|(key, _)| *key).collect();
+        for key in ended {
+            self.ended.remove(&key);
+        }
     }
 
     /// A branch of a PARALLEL is kept until the whole is heard.
@@ -377,8 +420,7 @@ impl Instance {
     fn answered(&mut self, open: &Open, answer: &Answer, bind: Option<&Bind>) {
         let words = matches!(open.kind, OpenKind::Words(_));
         let record = matches!(open.kind, OpenKind::Record);
-        let thread = self.thread_mut(&open.thread);
-        match answer {
+        self.line(&open.thread, |thread| match answer {
             Answer::Failed(failure) => {
                 thread.failure = Some(failure.clone());
                 thread.failures.insert(open.place, failure.clone());
@@ -392,16 +434,13 @@ impl Instance {
                 } else if !record {
                     thread.last = value.clone();
                 }
-                match bind {
-                    Some(bind) if bind.tracked => {
-                        Arc::make_mut(&mut self.tracked).insert(bind.name.clone(), value.clone());
-                    }
-                    Some(bind) => {
-                        thread.locals.insert(bind.name.clone(), value.clone());
-                    }
-                    None => {}
+                if let Some(bind) = bind.filter(|bind| !bind.tracked) {
+                    thread.locals.insert(bind.name.clone(), value.clone());
                 }
             }
+        });
+        if let (Some(bind), Answer::Done(value)) = (bind.filter(|bind| bind.tracked), answer) {
+            Arc::make_mut(&mut self.tracked).insert(bind.name.clone(), value.clone());
         }
     }
 
@@ -410,7 +449,7 @@ impl Instance {
         self.drop_open(|_, _| true);
         self.held.clear();
         self.threads.clear();
-        self.ended = Arc::default();
+        self.ended.clear();
         self.visit = seq;
     }
 
@@ -458,18 +497,13 @@ impl Instance {
     fn waived(&mut self, to: &Name, goto: u32, by: &str, reason: &str) {
         let held = self.held.remove(&ThreadId::Main);
         self.drop_open(|_, open| open.thread == ThreadId::Main);
-        let thread = self.thread_mut(&ThreadId::Main);
-        let before = thread.waiving.take();
-        let (rested, held) =
-            before.map_or((thread.place, held), |before| (before.rested, before.held.clone()));
-        thread.waiving = Some(Arc::new(Waiving {
-            to: to.clone(),
-            goto,
-            rested,
-            by: by.to_owned(),
-            reason: reason.to_owned(),
-            held,
-        }));
+        self.line(&ThreadId::Main, |thread| {
+            let before = thread.waiving.take();
+            let (rested, held) =
+                before.map_or((thread.place, held), |before| (before.rested, before.held.clone()));
+            let (to, by, reason) = (to.clone(), by.to_owned(), reason.to_owned());
+            thread.waiving = Some(Arc::new(Waiving { to, goto, rested, by, reason, held }));
+        });
     }
 
     /// What could not be done is known to the ELSE that answers it; a waiver that could not be
@@ -478,19 +512,22 @@ impl Instance {
         if !self.threads.contains_key(thread) {
             return;
         }
-        let line = self.thread_mut(thread);
-        if let Some(waiving) = line.waiving.take() {
-            line.place = waiving.rested;
-            if let Some(held) = &waiving.held {
-                self.held.insert(ThreadId::Main, held.clone());
+        let mut held = None;
+        self.line(thread, |line| {
+            if let Some(waiving) = line.waiving.take() {
+                line.place = waiving.rested;
+                held.clone_from(&waiving.held);
+                return;
             }
-            return;
+            if word {
+                // After a refusal no policy speaks any more in this visit.
+                line.spoken = u32::MAX;
+            }
+            line.failure = Some(failure.clone());
+        });
+        if let Some(held) = held {
+            self.held.insert(ThreadId::Main, held);
         }
-        if word {
-            // After a refusal no policy speaks any more in this visit.
-            line.spoken = u32::MAX;
-        }
-        line.failure = Some(failure.clone());
     }
 }
 

@@ -3,7 +3,7 @@
 //! Only instances that change are copied. A fact is applied to the draft by the same function
 //! that applies it to the run, so that a decision sees exactly what replay will see.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::Run;
@@ -21,17 +21,43 @@ pub(super) enum Work {
     Each(InstanceId),
 }
 
+/// What a decision has changed, in the order of ids.
+struct Changes<T>(Vec<(InstanceId, T)>);
+
+impl<T> Changes<T> {
+    fn get(&self, id: InstanceId) -> Option<&T> {
+        let index = self.0.binary_search_by_key(&id, |(one, _)| *one).ok()?;
+        self.0.get(index).map(|(_, changed)| changed)
+    }
+
+    /// What is changed, to change it more; at first it is a copy of what the run has.
+    fn change(&mut self, id: InstanceId, copy: impl FnOnce() -> Option<T>) -> Option<&mut T> {
+        let index = match self.0.binary_search_by_key(&id, |(one, _)| *one) {
+            Ok(index) => index,
+            Err(index) => {
+                self.0.insert(index, (id, copy()?));
+                index
+            }
+        };
+        self.0.get_mut(index).map(|(_, changed)| changed)
+    }
+
+    fn ids(&self) -> impl Iterator<Item = InstanceId> {
+        self.0.iter().map(|(id, _)| *id)
+    }
+}
+
 pub(super) struct Draft<'r> {
     pub(super) run: &'r Run,
     pub(super) at: Time,
-    touched: Vec<(InstanceId, Instance)>,
-    purses: Vec<(InstanceId, Purses)>,
+    touched: Changes<Instance>,
+    purses: Changes<Purses>,
     count: u32,
     entries: Vec<Entry>,
     /// Whether something that was set aside is free again.
     pub(super) freed: bool,
     /// Who was woken in this decision, each once.
-    pub(super) woken: Vec<(InstanceId, ThreadId)>,
+    pub(super) woken: BTreeSet<(InstanceId, ThreadId)>,
     start: Vec<Action>,
     cancel: Vec<(InstanceId, ActionId)>,
     pub(super) refusal: Option<Refusal>,
@@ -44,12 +70,12 @@ impl<'r> Draft<'r> {
         Draft {
             run,
             at,
-            touched: Vec::new(),
-            purses: Vec::new(),
+            touched: Changes(Vec::new()),
+            purses: Changes(Vec::new()),
             count: run.instances.len() as u32,
             entries: Vec::new(),
             freed: false,
-            woken: Vec::new(),
+            woken: BTreeSet::new(),
             start: Vec::new(),
             cancel: Vec::new(),
             refusal: None,
@@ -78,10 +104,28 @@ impl<'r> Draft<'r> {
                     Work::Each(id) => self.each_answer(id),
                 }
             }
-            if !self.wake() {
+            if !self.release_unstarted() && !self.wake() {
                 return;
             }
         }
+    }
+
+    /// What was asked for and dropped in the same decision is never begun: no report of it will
+    /// come, and what was set aside for it is free.
+    fn release_unstarted(&mut self) -> bool {
+        if self.cancel.is_empty() || self.start.is_empty() {
+            return false;
+        }
+        let cancelled: BTreeSet<_> = self.cancel.iter().copied().collect();
+        let owed = |id, action| self.get(id).is_some_and(|one| one.owed.contains_key(&action));
+        let never: Vec<(InstanceId, ActionId)> = self
+            .start
+            .iter()
+            .map(|action| (action.instance, action.id))
+            .filter(|one| cancelled.contains(one) && owed(one.0, one.1))
+            .collect();
+        never.iter().for_each(|(id, action)| self.settle_purse(*id, *action));
+        !never.is_empty()
     }
 
     pub(super) fn finish(mut self) -> Decision {
@@ -92,16 +136,11 @@ impl<'r> Draft<'r> {
             let (entries, start, refusal) = (self.entries, self.start, self.refusal);
             return Decision { entries, start, cancel: Vec::new(), refusal };
         }
-        let started: Vec<(InstanceId, ActionId)> =
-            self.start.iter().map(|action| (action.instance, action.id)).collect();
-        let cancel = self.cancel;
-        self.start.retain(|action| !cancel.contains(&(action.instance, action.id)));
-        Decision {
-            entries: self.entries,
-            start: self.start,
-            cancel: cancel.into_iter().filter(|one| !started.contains(one)).collect(),
-            refusal: self.refusal,
-        }
+        let started: BTreeSet<_> = self.start.iter().map(|action| (action.instance, action.id)).collect();
+        let cancelled: BTreeSet<_> = self.cancel.iter().copied().collect();
+        self.start.retain(|action| !cancelled.contains(&(action.instance, action.id)));
+        self.cancel.retain(|one| !started.contains(one));
+        Decision { entries: self.entries, start: self.start, cancel: self.cancel, refusal: self.refusal }
     }
 
     /// Goes on later in this decision, unless the state is left before.
@@ -135,23 +174,35 @@ impl<'r> Draft<'r> {
 
     /// The instance as the draft has made it.
     pub(super) fn get(&self, id: InstanceId) -> Option<&Instance> {
-        self.touched
-            .iter()
-            .find(|(one, _)| *one == id)
-            .map(|(_, instance)| instance)
-            .or_else(|| self.run.instance(id))
+        self.touched.get(id).or_else(|| self.run.instance(id))
     }
 
     pub(super) fn get_purses(&self, id: InstanceId) -> Option<&Purses> {
-        self.purses
-            .iter()
-            .find(|(one, _)| *one == id)
-            .map(|(_, purses)| purses)
-            .or_else(|| self.run.purses(id))
+        self.purses.get(id).or_else(|| self.run.purses(id))
     }
 
-    pub(super) fn instances(&self) -> impl Iterator<Item = InstanceId> + use<> {
-        (0..self.count).map(InstanceId)
+    /// The instances of a set of the run's index, and those that this decision has changed: all that
+    /// may now be in that set, in order.
+    pub(super) fn among<'a>(
+        &'a self,
+        set: &'a BTreeSet<InstanceId>,
+    ) -> impl Iterator<Item = InstanceId> + 'a {
+        let mut known = set.iter().copied().peekable();
+        let mut changed = self.touched.ids().peekable();
+        std::iter::from_fn(move || match (known.peek(), changed.peek()) {
+            (Some(one), Some(two)) if one == two => {
+                changed.next();
+                known.next()
+            }
+            (Some(one), Some(two)) if one > two => changed.next(),
+            (Some(_), _) => known.next(),
+            (None, _) => changed.next(),
+        })
+    }
+
+    /// The instances in which something may be due, in order.
+    pub(super) fn due(&self) -> BTreeSet<InstanceId> {
+        self.run.index.due_by(self.at).chain(self.touched.ids()).collect()
     }
 
     pub(super) fn program(&self, id: InstanceId) -> Option<Arc<Program>> {
@@ -187,27 +238,11 @@ impl<'r> Draft<'r> {
 
 impl Store for Draft<'_> {
     fn instance_mut(&mut self, id: InstanceId) -> Option<&mut Instance> {
-        let index = match self.touched.iter().position(|(one, _)| *one == id) {
-            Some(index) => index,
-            None => {
-                let copy = self.run.instance(id)?.clone();
-                self.touched.push((id, copy));
-                self.touched.len() - 1
-            }
-        };
-        self.touched.get_mut(index).map(|(_, instance)| instance)
+        self.touched.change(id, || self.run.instance(id).cloned())
     }
 
     fn purses_mut(&mut self, id: InstanceId) -> Option<&mut Purses> {
-        let index = match self.purses.iter().position(|(one, _)| *one == id) {
-            Some(index) => index,
-            None => {
-                let copy = self.run.purses(id)?.clone();
-                self.purses.push((id, copy));
-                self.purses.len() - 1
-            }
-        };
-        self.purses.get_mut(index).map(|(_, purses)| purses)
+        self.purses.change(id, || self.run.purses(id).cloned())
     }
 
     fn parent(&self, id: InstanceId) -> Option<InstanceId> {
@@ -219,8 +254,9 @@ impl Store for Draft<'_> {
     }
 
     fn add(&mut self, instance: Instance, purses: Purses) {
-        self.purses.push((instance.id, purses));
-        self.touched.push((instance.id, instance));
+        let id = instance.id;
+        self.purses.change(id, || Some(purses));
+        self.touched.change(id, || Some(instance));
         self.count += 1;
     }
 }

@@ -424,7 +424,8 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A service does not answer; the action waits for it.
+    /// A service does not answer; the action waits for it. The service is `STOPPED` when the engine
+    /// itself was stopped.
     Suspended {
         /// The action.
         action: ActionId,

@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 
 use super::draft::{Draft, Work};
 use super::eval::{self, eval, texts};
-use super::fact::{
-    ActionId, Answer, Ask, Fact, Failure, FailureKind, Fan, InstanceId, ThreadId, Time, WHOLE,
-};
+use super::fact::{ActionId, Answer, Ask, Fact, Failure, FailureKind, Fan, InstanceId, ThreadId, Time};
 use super::instance::OpenKind;
 use super::steps::{ask_of, digest};
 use super::walk::{Flow, Here};
@@ -155,9 +153,11 @@ impl Draft<'_> {
         list: &Expr,
         by: Option<&Expr>,
     ) -> (Vec<Ask>, Vec<Value>) {
-        let mut seen: BTreeSet<Name> = self.running(here.id, here.place).into_iter().collect();
-        let ended = self.get(here.id).into_iter().flat_map(|one| one.ended.iter());
-        seen.extend(ended.filter(|one| one.each == here.place).map(|one| one.key.clone()));
+        let mut seen = BTreeSet::new();
+        if let Some(instance) = self.get(here.id) {
+            seen.extend(instance.running(here.place).cloned());
+            seen.extend(instance.ended_items(here.place).map(|(_, one)| one.key.clone()));
+        }
         let (mut asks, mut items) = (Vec::new(), Vec::new());
         for value in self.value(here, |names| eval(list, names)).items() {
             let key = match (by, self.get(here.id)) {
@@ -177,23 +177,9 @@ impl Draft<'_> {
         (asks, items)
     }
 
-    /// The keys of the items that run.
-    fn running(&self, id: InstanceId, place: u32) -> Vec<Name> {
-        let threads = self.get(id).into_iter().flat_map(|one| one.threads.keys());
-        threads
-            .filter_map(|thread| match thread {
-                ThreadId::Item { each, key } if *each == place => Some(key.clone()),
-                ThreadId::Item { .. } | ThreadId::Main => None,
-            })
-            .collect()
-    }
-
     /// An item has come to its end.
     pub(super) fn item_ended(&mut self, id: InstanceId, thread: &ThreadId, failure: Option<Failure>) {
-        let found = self.get(id).and_then(|one| {
-            one.open.iter().find(|(_, open)| open.thread == *thread && matches!(open.kind, OpenKind::Item(_)))
-        });
-        let Some(action) = found.map(|(action, _)| *action) else { return };
+        let Some(action) = self.get(id).and_then(|one| one.thread(thread)?.item) else { return };
         let answer = failure.map_or(Answer::Done(Value::None), Answer::Failed);
         self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: false });
         self.work.push_back(Work::Each(id));
@@ -202,24 +188,16 @@ impl Draft<'_> {
     /// Sees whether a FOR EACH has its answer: none runs any more, or one has ended and that is
     /// enough.
     pub(super) fn each_answer(&mut self, id: InstanceId) {
-        let found = self.get(id).and_then(|one| {
-            one.open.iter().find_map(|(action, open)| match open.kind {
-                OpenKind::Each { any } if action.index == WHOLE => Some((*action, open.place, any)),
-                _ => None,
-            })
-        });
-        let Some((whole, place, any)) = found else { return };
-        let running = self.running(id, place);
-        let ended: Vec<_> = self
-            .get(id)
-            .into_iter()
-            .flat_map(|one| one.ended.iter())
-            .filter(|one| one.each == place)
-            .cloned()
-            .collect();
-        if !(running.is_empty() || (any && !ended.is_empty())) {
+        let Some(instance) = self.get(id) else { return };
+        let Some(whole) = instance.each else { return };
+        let Some(open) = instance.open.get(&whole) else { return };
+        let OpenKind::Each { any } = open.kind else { return };
+        let place = open.place;
+        let idle = instance.running(place).next().is_none();
+        if !(idle || (any && instance.ended_items(place).next().is_some())) {
             return;
         }
+        let ended: Vec<_> = instance.ended_items(place).map(|(_, one)| one.clone()).collect();
         let failed = ended.iter().filter_map(|one| {
             let failure = one.failure.as_ref()?;
             Some(Value::record([("key", Value::text(&one.key)), ("reason", Value::text(&failure.message))]))
@@ -227,7 +205,7 @@ impl Draft<'_> {
         let answer = Value::record([
             ("settled", texts(ended.iter().filter(|one| one.failure.is_none()).map(|one| &one.key))),
             ("failed", Value::list(failed)),
-            ("running", texts(&running)),
+            ("running", texts(instance.running(place))),
         ]);
         self.answer(id, whole, Ok(answer));
     }

@@ -136,7 +136,8 @@ pub enum Event {
     },
     /// Time has passed.
     Tick,
-    /// The engine came back: what is open is asked again.
+    /// The engine came back: what is open is asked again. What was at work and not interrupted is
+    /// charged with all that is set aside for it.
     Recover,
 }
 
@@ -162,9 +163,10 @@ pub enum Outcome {
     Failed(Failure),
     /// Its agent or command died: it is asked again, a few times.
     Died(String),
-    /// It was cancelled, and is still wanted: it is asked again, and nothing is counted.
+    /// It was cancelled, and is still wanted: it is asked again at once, and that is no attempt.
     Cancelled,
-    /// The engine stopped in the middle of it: it is asked again, and nothing is counted.
+    /// The engine is being stopped in the middle of it: nothing is started, and it is asked again
+    /// when the engine is back. That is no attempt.
     Interrupted,
     /// A service does not answer; ask again then.
     Outage {

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::eval::Names;
-use super::fact::{ActionId, End, Failure, InstanceId, ThreadId, Time, Usage, Waiver};
+use super::fact::{ActionId, End, Failure, FailureKind, InstanceId, ThreadId, Time, Usage, Waiver};
+use super::map::Map;
 use crate::value::{Fields, Name, Number, Value};
 
 /// How many counters a keyed meter may have.
@@ -42,15 +43,20 @@ pub struct Instance {
     /// The states it has been in, in the order of the first visit.
     pub visited: Arc<Vec<Name>>,
     /// Its lines of work.
-    pub threads: BTreeMap<ThreadId, Arc<Thread>>,
+    pub threads: Map<ThreadId, Arc<Thread>>,
     /// What it has asked for and not heard.
-    pub open: BTreeMap<ActionId, Arc<Open>>,
+    pub open: Map<ActionId, Arc<Open>>,
     /// What was cancelled while something was set aside for it, until its last report.
-    pub owed: BTreeMap<ActionId, Arc<Open>>,
-    /// Items of a FOR EACH that ended and were not counted yet, with the failure of each.
-    pub ended: Arc<Vec<Ended>>,
+    pub owed: Map<ActionId, Arc<Open>>,
+    /// When something of what is open is due, with what it is.
+    pub due: Map<(Time, ActionId), ()>,
+    /// The FOR EACH that is waited for.
+    pub each: Option<ActionId>,
+    /// Items of a FOR EACH that ended and were not counted yet, by its place and the entry that said
+    /// so.
+    pub ended: Map<(u32, u64), Arc<Ended>>,
     /// Which lines of work are held, and where.
-    pub held: BTreeMap<ThreadId, HeldAt>,
+    pub held: Map<ThreadId, HeldAt>,
     /// How it ended, and what it handed over.
     pub end: Option<(End, Arc<Fields>)>,
     /// The waivers on the way.
@@ -122,6 +128,8 @@ pub struct Thread {
     pub wanted: Option<Name>,
     /// The waiver that is being carried out.
     pub waiving: Option<Arc<Waiving>>,
+    /// The item of a FOR EACH that it works on.
+    pub item: Option<ActionId>,
 }
 
 /// A waiver that is being carried out.
@@ -166,6 +174,18 @@ pub struct Open {
     pub used: Usage,
     /// What was known when it was asked, so that it can be asked again with the same words.
     pub seen: Seen,
+}
+
+impl Open {
+    /// When it is due: its service is asked again, or its time is over.
+    pub fn due(&self) -> Option<Time> {
+        match (&self.suspended, &self.kind) {
+            (Some((_, until)), _) => Some(*until),
+            (None, OpenKind::Parallel { until, .. }) => *until,
+            (None, OpenKind::Call | OpenKind::Child(_) | OpenKind::Words(_) | OpenKind::Question) => None,
+            (None, OpenKind::Record | OpenKind::Item(_) | OpenKind::Each { .. }) => None,
+        }
+    }
 }
 
 /// What a line of work knew when it asked for something.
@@ -283,6 +303,13 @@ impl Instance {
         self.open.get(&action).or_else(|| self.owed.get(&action))
     }
 
+    /// When the next thing is due. Nothing is while it is held because its state has changed.
+    pub fn next_due(&self) -> Option<Time> {
+        let ((due, _), ()) = self.due.first()?;
+        let changed = |held: &HeldAt| held.stuck && held.failure.kind == FailureKind::Stale;
+        if self.held.get(&ThreadId::Main).is_some_and(changed) { None } else { Some(*due) }
+    }
+
     /// Whether it has ended.
     pub fn is_settled(&self) -> bool {
         self.end.is_some()
@@ -291,6 +318,20 @@ impl Instance {
     /// The line of work.
     pub fn thread(&self, id: &ThreadId) -> Option<&Thread> {
         self.threads.get(id).map(|thread| &**thread)
+    }
+
+    /// The items of a FOR EACH that ended and were not counted yet, in the order of their ends.
+    pub fn ended_items(&self, each: u32) -> impl Iterator<Item = (&(u32, u64), &Arc<Ended>)> {
+        self.ended.starting_at(&(each, 0)).take_while(move |((place, _), _)| *place == each)
+    }
+
+    /// The keys of the items of a FOR EACH that run.
+    pub fn running(&self, each: u32) -> impl Iterator<Item = &Name> {
+        let first = ThreadId::Item { each, key: Name::default() };
+        self.threads.starting_at(&first).map_while(move |(thread, _)| match thread {
+            ThreadId::Item { each: place, key } if *place == each => Some(key),
+            ThreadId::Item { .. } | ThreadId::Main => None,
+        })
     }
 
     /// The names that a line of work sees.

@@ -9,8 +9,10 @@ mod draft;
 pub mod eval;
 pub mod fact;
 mod fans;
+mod index;
 mod input;
 pub mod instance;
+mod map;
 mod options;
 mod people;
 mod purse;
@@ -27,13 +29,16 @@ pub use fact::{
 };
 pub use input::{Action, Adoption, Decision, Event, Input, Outcome, Refusal, RefusalKind, Wanted};
 pub use instance::{HeldAt, Instance, Meter, Open, OpenKind, Purse, Purses, Standing, Thread};
+pub use map::Map;
 pub use options::{Condition, WayOut};
 pub use people::POLICY;
+pub use receive::STOPPED;
 pub use replay::{Divergence, Replayed};
 
 use crate::library::Library;
 use apply::Store;
 use draft::Draft;
+use index::{Index, Marks};
 
 /// A run: the instances of one command, as the facts have made them.
 #[derive(Clone, Debug)]
@@ -41,6 +46,7 @@ pub struct Run {
     library: Arc<Library>,
     instances: Vec<Instance>,
     purses: Vec<Purses>,
+    index: Index,
     terms: Arc<Terms>,
     next: u64,
 }
@@ -48,7 +54,8 @@ pub struct Run {
 impl Run {
     /// A run before its first fact.
     pub fn new(library: Arc<Library>) -> Run {
-        Run { library, instances: Vec::new(), purses: Vec::new(), terms: Arc::default(), next: 1 }
+        let (instances, purses) = (Vec::new(), Vec::new());
+        Run { library, instances, purses, index: Index::default(), terms: Arc::default(), next: 1 }
     }
 
     /// What follows from an input: facts to keep, actions to start, actions to cancel. Changes
@@ -66,7 +73,10 @@ impl Run {
         {
             self.terms = Arc::new(terms.clone());
         }
+        let before = Marks::of(self.instance(entry.instance));
         apply::apply(self, entry);
+        let after = Marks::of(self.instance(entry.instance));
+        self.index.changed(entry.instance, before, after);
         self.next = self.next.max(entry.seq + 1);
     }
 
@@ -99,6 +109,28 @@ impl Run {
         &self.instances
     }
 
+    /// The instances that have not ended, in the order of opening.
+    pub fn live(&self) -> impl Iterator<Item = &Instance> {
+        self.index.live.iter().filter_map(|id| self.instance(*id))
+    }
+
+    /// The earliest time at which a `Tick` does something: a service is asked again, or the time of a
+    /// PARALLEL is over.
+    pub fn next_due(&self) -> Option<Time> {
+        self.index.next_due()
+    }
+
+    /// What waits for a service, with the service and the time at which it is asked again: by
+    /// instance, then by time.
+    pub fn suspended(&self) -> impl Iterator<Item = (InstanceId, ActionId, &str, Time)> {
+        self.live().flat_map(|one| {
+            one.due.keys().filter_map(|(_, action)| {
+                let (service, until) = one.open.get(action)?.suspended.as_ref()?;
+                Some((one.id, *action, service.as_str(), *until))
+            })
+        })
+    }
+
     /// The built-in meters of an instance: what it and its children used.
     pub fn purses(&self, id: InstanceId) -> Option<&Purses> {
         self.purses.get(id.0 as usize)
@@ -118,6 +150,7 @@ impl Run {
     pub fn same_state(&self, other: &Run) -> bool {
         self.instances == other.instances
             && self.purses == other.purses
+            && self.index == other.index
             && self.terms == other.terms
             && self.next == other.next
     }

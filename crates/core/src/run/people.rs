@@ -255,7 +255,8 @@ impl Draft<'_> {
         let (by, reason) = (by.to_owned(), reason.to_owned());
         self.put(id, Fact::Raised { meter: meter.clone(), limit, by: by.clone(), reason });
         let spent = Some((id, meter.clone()));
-        for one in self.instances() {
+        let held: Vec<InstanceId> = self.among(&self.run.index.held).collect();
+        for one in held {
             let held: Vec<(ThreadId, u32)> = self
                 .get(one)
                 .into_iter()

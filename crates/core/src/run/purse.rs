@@ -5,7 +5,7 @@
 //! is overstepped by at most what one agent uses beyond its own reservation.
 
 use super::draft::Draft;
-use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ThreadId, Usage, WHOLE};
+use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Usage, WHOLE};
 use super::instance::HeldAt;
 use super::steps::How;
 use super::walk::{Flow, Here};
@@ -113,9 +113,14 @@ impl Draft<'_> {
             return false;
         }
         let terms = self.terms.clone();
+        // What the root cannot afford, nobody can.
+        if self.short_of(ROOT, &terms.reserve).is_some() {
+            self.freed = false;
+            return false;
+        }
         let waits =
             |held: &HeldAt| held.meter.as_ref().is_some_and(|(_, name)| terms.reserve.contains_key(name));
-        let found = self.instances().find_map(|id| {
+        let found = self.among(&self.run.index.held).find_map(|id| {
             let fresh = |thread: &ThreadId| !self.woken.contains(&(id, thread.clone()));
             let mut held = self.get(id)?.held.iter();
             let (thread, held) = held.find(|(thread, held)| waits(held) && fresh(thread))?;
@@ -125,7 +130,7 @@ impl Draft<'_> {
             self.freed = false;
             return false;
         };
-        self.woken.push((id, thread.clone()));
+        self.woken.insert((id, thread.clone()));
         self.put(id, Fact::Resumed { action: None, thread: thread.clone(), by: None });
         self.later(id, thread, Some(place));
         true

@@ -12,6 +12,9 @@ use super::walk::told;
 use crate::language::syntax::Step;
 use crate::value::{Fields, Name};
 
+/// The service that an action waits for when the engine itself was stopped in the middle of it.
+pub const STOPPED: &str = "ftl";
+
 type Taken = Result<(), Refusal>;
 
 impl Draft<'_> {
@@ -130,10 +133,15 @@ impl Draft<'_> {
                 self.answer(id, action, Err(failure.clone()));
             }
             Outcome::Died(message) => self.died(id, action, message, usage),
-            Outcome::Cancelled | Outcome::Interrupted => {
+            Outcome::Cancelled => {
                 self.charge(id, action, usage);
                 self.put(id, Fact::Resumed { action: Some(action), thread: ThreadId::Main, by: None });
                 self.ask_again(id, action);
+            }
+            Outcome::Interrupted => {
+                self.charge(id, action, usage);
+                let (service, until) = (STOPPED.to_owned(), self.at);
+                self.put(id, Fact::Suspended { action, service, until });
             }
             Outcome::Outage { service, until } => {
                 self.charge_known(id, action, usage);
@@ -216,24 +224,23 @@ impl Draft<'_> {
 
     /// What was due: services to ask again, PARALLELs whose time is over.
     fn tick(&mut self) {
-        for id in self.instances() {
-            let Some(instance) = self.get(id) else { continue };
-            let at = self.at;
-            let mut again = Vec::new();
-            let mut over = Vec::new();
-            for (action, open) in &instance.open {
-                if open.suspended.as_ref().is_some_and(|(_, until)| *until <= at) {
-                    again.push(*action);
-                }
-                if let OpenKind::Parallel { until: Some(until), .. } = &open.kind
-                    && *until <= at
-                {
-                    over.push(*action);
-                }
+        for id in self.due() {
+            let Some(instance) = self.get(id).filter(|one| one.next_due().is_some()) else { continue };
+            let due = instance.due.keys().take_while(|(until, _)| *until <= self.at);
+            let mut due: Vec<ActionId> = due.map(|(_, action)| *action).collect();
+            due.sort_unstable();
+            let waits =
+                |action: &ActionId| instance.open.get(action).is_some_and(|one| one.suspended.is_some());
+            let (mut again, over): (Vec<_>, Vec<_>) = due.into_iter().partition(waits);
+            if !again.is_empty()
+                && let Some(message) = self.changed(id)
+            {
+                self.hold_changed(id, message);
+                again.clear();
             }
             for action in again {
                 self.put(id, Fact::Resumed { action: Some(action), thread: ThreadId::Main, by: None });
-                self.ask_again(id, action);
+                self.ask_as_before(id, action);
             }
             for action in over {
                 self.parallel_answer(id, action);
@@ -241,10 +248,12 @@ impl Draft<'_> {
         }
     }
 
-    /// The engine came back: instances whose state has changed are held, everything else that is
-    /// open is asked again under its own id.
+    /// The engine came back and had said no goodbye: what agents used since their last report is
+    /// unknown and charged so. Instances whose state has changed are held, everything else that is
+    /// open is asked again under its own id; what was suspended is asked when its time has come.
     fn recover(&mut self) {
-        for id in self.instances() {
+        let live: Vec<InstanceId> = self.among(&self.run.index.live).collect();
+        for id in live {
             let Some(instance) = self.get(id).filter(|one| !one.is_settled()) else { continue };
             let open: Vec<ActionId> = instance
                 .open
@@ -253,6 +262,7 @@ impl Draft<'_> {
                 .map(|(action, _)| *action)
                 .collect();
             if let Some(message) = self.changed(id) {
+                open.into_iter().for_each(|action| self.charge_lost(id, action));
                 self.hold_changed(id, message);
                 continue;
             }
@@ -261,7 +271,8 @@ impl Draft<'_> {
                 self.reconcile(id, action);
             }
         }
-        for id in self.instances() {
+        let owing: Vec<InstanceId> = self.among(&self.run.index.owing).collect();
+        for id in owing {
             let owed: Vec<ActionId> =
                 self.get(id).into_iter().flat_map(|one| one.owed.keys().copied()).collect();
             for action in owed {
@@ -282,6 +293,21 @@ impl Draft<'_> {
         {
             return self.child_ended(id, action, end, &values);
         }
+        self.charge_lost(id, action);
+        self.ask_as_before(id, action);
+    }
+
+    /// An agent that was at work when the engine died: nobody knows what it used since its last
+    /// report, so that all that is still set aside for it counts as used.
+    fn charge_lost(&mut self, id: InstanceId, action: ActionId) {
+        let open = self.get(id).and_then(|one| one.open.get(&action));
+        if open.is_some_and(|open| open.whom.starts_with("Task(")) {
+            self.charge(id, action, None);
+        }
+    }
+
+    /// Asks for an open action again if it would be the same, or holds its step.
+    fn ask_as_before(&mut self, id: InstanceId, action: ActionId) {
         let Some(asked) = self.action_of(id, action) else { return };
         if self.unchanged(id, &asked) {
             return self.ask_again(id, action);

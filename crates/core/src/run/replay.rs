@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Run;
-use super::fact::{Answer, Cause, Entry, Fact, InstanceId, Payment, Usage};
+use super::fact::{ActionId, Answer, Cause, Entry, Fact, InstanceId, Payment, Usage};
 use super::input::{Adoption, Event, Input, Outcome};
 use super::instance::OpenKind;
 use super::people::POLICY;
@@ -111,22 +111,10 @@ impl Run {
         let instance = first.instance;
         let mut inputs = vec![Event::Spent { instance, action, usage: usage.clone() }];
         for entry in batch {
-            let outcome = match &entry.fact {
-                Fact::Paid(Payment::Attempts { action: died, message }) if *died == action => {
-                    Outcome::Died(message.clone())
+            for outcome in outcomes_of(&entry.fact, action) {
+                for usage in [None, Some(usage.clone())] {
+                    inputs.push(Event::Outcome { instance, action, outcome: outcome.clone(), usage });
                 }
-                Fact::Resumed { action: Some(again), .. } if *again == action => Outcome::Interrupted,
-                Fact::Suspended { action: one, service, until } if *one == action => {
-                    Outcome::Outage { service: service.clone(), until: *until }
-                }
-                Fact::Heard { action: heard, answer, .. } if *heard == action => match answer {
-                    Answer::Done(value) => Outcome::Done(value.clone()),
-                    Answer::Failed(failure) => Outcome::Failed(failure.clone()),
-                },
-                _ => continue,
-            };
-            for usage in [None, Some(usage.clone())] {
-                inputs.push(Event::Outcome { instance, action, outcome: outcome.clone(), usage });
             }
         }
         inputs.splice(0..0, [Event::Tick, Event::Recover]);
@@ -189,7 +177,7 @@ impl Run {
     fn heard_input(
         &self,
         entry: &Entry,
-        action: super::fact::ActionId,
+        action: ActionId,
         answer: &Answer,
         by: Option<&String>,
         usage: Option<Usage>,
@@ -211,6 +199,24 @@ impl Run {
             _ => return None,
         };
         Some(Input { at: entry.at, event })
+    }
+}
+
+/// How an action may have ended, by a fact that followed.
+fn outcomes_of(fact: &Fact, action: ActionId) -> Vec<Outcome> {
+    match fact {
+        Fact::Paid(Payment::Attempts { action: died, message }) if *died == action => {
+            vec![Outcome::Died(message.clone())]
+        }
+        Fact::Resumed { action: Some(again), .. } if *again == action => vec![Outcome::Cancelled],
+        Fact::Suspended { action: one, service, until } if *one == action => {
+            vec![Outcome::Outage { service: service.clone(), until: *until }, Outcome::Interrupted]
+        }
+        Fact::Heard { action: heard, answer, .. } if *heard == action => match answer {
+            Answer::Done(value) => vec![Outcome::Done(value.clone())],
+            Answer::Failed(failure) => vec![Outcome::Failed(failure.clone())],
+        },
+        _ => Vec::new(),
     }
 }
 

@@ -10,7 +10,7 @@ use ftl_core::language::source::{Origin, Source};
 use ftl_core::library::{Library, built_in_sources};
 use ftl_core::run::{
     Action, ActionId, Decision, End, Entry, Event, Fact, Failure, FailureKind, Input, InstanceId, OpenKind,
-    Outcome, ROOT, Run, Standing, Terms, Usage, Wanted,
+    Outcome, Payment, ROOT, Run, Standing, Terms, Usage, Wanted,
 };
 use ftl_core::types::Type;
 use ftl_core::value::{Fields, Name, Number, Value};
@@ -139,6 +139,27 @@ pub fn with(base: &Value, changes: &Fields) -> Value {
     Value::Record(Arc::new(fields))
 }
 
+/// What a run says of its instances at work and of what is due is what all its instances say, and a
+/// tick does something from then on and not before.
+pub fn indexed(run: &Run, now: u64) {
+    let live = || run.instances().iter().filter(|one| !one.is_settled());
+    assert!(run.live().map(|one| one.id).eq(live().map(|one| one.id)), "not those that are at work");
+    let mut waits = Vec::new();
+    for (one, (action, open)) in live().flat_map(|one| one.open.iter().map(move |open| (one, open))) {
+        if let Some((service, until)) = &open.suspended {
+            waits.push((one.id, *action, service.as_str(), *until));
+        }
+    }
+    let mut suspended: Vec<_> = run.suspended().collect();
+    suspended.sort_unstable();
+    assert_eq!(suspended, waits);
+    let tick = |at: u64| !run.decide(&Input { at, event: Event::Tick }).entries.is_empty();
+    match run.next_due() {
+        Some(due) => assert!(tick(due) && (due == 0 || !tick(due - 1)), "not when it is due"),
+        None => assert!(!tick(now) && !tick(u64::MAX), "something is due"),
+    }
+}
+
 /// A run on a stage.
 #[derive(Clone)]
 pub struct Stage {
@@ -219,11 +240,13 @@ impl Stage {
         if self.careful {
             let replayed = Run::replay(self.run.library().clone(), &self.journal);
             assert!(replayed.same_state(&self.run), "replay is not equal to the live run");
+            indexed(&self.run, self.clock);
         }
     }
 
     /// Whether an engine that comes back here asks for everything that is open, under the same ids
-    /// and with the same parameters, and changes nothing else.
+    /// and with the same parameters. Nothing else changes, except that agents which were at work have
+    /// used up what was set aside for them and get as much again.
     pub fn recovers(&self) {
         let mut copy = Stage { careful: false, ..self.clone() };
         let mut asked = copy.send(Event::Recover).start;
@@ -231,7 +254,14 @@ impl Stage {
         asked.sort_by_key(|action| (action.instance, action.id));
         waiting.sort_by_key(|action| (action.instance, action.id));
         assert_eq!(asked, waiting, "not everything is asked again: {}", self.describe());
-        assert_eq!(copy.journal.len(), self.journal.len(), "recovery left facts: {}", self.describe());
+        for entry in &copy.journal[self.journal.len()..] {
+            let paid = match &entry.fact {
+                Fact::Paid(Payment::Purse { guessed, .. }) => !guessed.is_empty(),
+                Fact::Reserved { .. } => true,
+                _ => false,
+            };
+            assert!(paid, "recovery left {:?}: {}", entry.fact, self.describe());
+        }
     }
 
     /// The open actions by name, such as `verify.run` or `Task(builder)`.

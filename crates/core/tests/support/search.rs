@@ -742,7 +742,7 @@ impl Keys {
                 other => write!(text, "{other:?}").unwrap(),
             }
         }
-        for ended in one.ended.iter() {
+        for ended in one.ended.values() {
             write!(text, " {}{}", ended.key, ended.failure.is_some()).unwrap();
         }
         for (thread, held) in &one.held {
