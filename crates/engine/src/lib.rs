@@ -3,7 +3,19 @@
 //! Order is everything here: append and sync, apply, act. Nothing in this crate decides what comes
 //! next; `ftl-core` does. Nothing in this crate prints.
 
+pub mod amount;
 pub mod clock;
+pub mod config;
+pub mod drive;
+pub mod driver;
+pub mod hands;
 pub mod id;
+pub mod journal;
+pub mod order;
+pub mod owner;
+pub mod place;
 pub mod process;
+pub mod services;
+pub mod session;
 pub mod store;
+pub mod summary;

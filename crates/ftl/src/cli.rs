@@ -12,8 +12,12 @@ use clap::{Args, ColorChoice, CommandFactory as _, Parser, Subcommand, ValueEnum
 use crate::paint::{self, paint};
 
 /// The groups of `ftl --help`. A command that is in no group fails a test below.
-const GROUPS: &[(&str, &[&str])] =
-    &[("Protocols", &["check", "draw", "protocols", "schema"]), ("Set-up", &["completions", "man", "help"])];
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Run", &["run", "resume", "stop"]),
+    ("See and steer", &["status", "why", "log", "watch", "answer", "override", "raise", "audit"]),
+    ("Protocols", &["check", "draw", "protocols", "schema"]),
+    ("Set-up", &["config", "doctor", "completions", "man", "help"]),
+];
 
 const STYLES: Styles = Styles::styled()
     .header(paint::STRONG)
@@ -40,8 +44,10 @@ const MAIN: Page = Page {
     more: "A protocol is a Markdown document that a person reads and `ftl` executes. Its diagram cannot disagree \
             with its behaviour, because `ftl` checks one against the other.",
     examples: &[
+        "ftl run mine objective=\"…\"     run a protocol of yours until it needs nothing or nobody",
+        "ftl status                     every run: where it stands, what it spent, what it waits for",
+        "ftl why k3v9                   each way out of where a run stands, and what it still needs",
         "ftl check                      prove every protocol of this repository",
-        "ftl check my-flow.md           prove a document that you are writing",
         "ftl draw coder --format svg    draw the coder as a picture",
         "ftl protocols                  list the protocols, and which ones you replaced",
     ],
@@ -50,6 +56,102 @@ const MAIN: Page = Page {
 };
 
 const PAGES: &[Page] = &[
+    Page {
+        command: "run",
+        more: "Opens a run of a protocol and drives it until it has ended, is held, or waits for a person. Every \
+            step is in the journal before it is done: kill it whenever you like, `ftl resume` goes on.",
+        examples: &[
+            "ftl run mine objective=\"fix the bug\"       a protocol of .ftl/protocols/, with an input",
+            "ftl run mine --script rehearsal.toml         agents and actions answer from a file",
+            "ftl run mine --json | jq -r .standing",
+        ],
+        last: "Exit code 0 complete; 3 blocked, escalated, held or waiting for a person; 1 error; 130 interrupted.",
+    },
+    Page {
+        command: "resume",
+        more: "Takes over runs that nobody drives, because their process was killed or stopped. What was being \
+            done is asked again under the same id. A run that is held is asked again where it is held.",
+        examples: &[
+            "ftl resume              everything that can go on by itself",
+            "ftl resume k3v9         one run",
+        ],
+        last: "A run that another process drives is watched until it rests.",
+    },
+    Page {
+        command: "stop",
+        more: "Ends a run, or one instance and what it opened. What was done stays; nothing is deleted.",
+        examples: &["ftl stop k3v9 --reason \"wrong branch\"", "ftl stop k3v9/4"],
+        last: "To pause instead, interrupt the process that drives it (Ctrl-C); `ftl resume` goes on.",
+    },
+    Page {
+        command: "status",
+        more: "",
+        examples: &[
+            "ftl status",
+            "ftl status k3v9",
+            "ftl status --json | jq -r '.runs[] | [.run, .standing] | @tsv'",
+        ],
+        last: "",
+    },
+    Page {
+        command: "why",
+        more: "For each line of work: why it stands where it stands, and every way out of there: open, or what it \
+            still needs.",
+        examples: &["ftl why k3v9", "ftl why k3v9/4 --json"],
+        last: "",
+    },
+    Page {
+        command: "log",
+        more: "",
+        examples: &[
+            "ftl log k3v9                   the journal of a run, a line for each entry",
+            "ftl log k3v9 --follow          and go on until it has ended",
+            "ftl log k3v9 --json | jq -c 'select(.fact == \"moved\")'",
+        ],
+        last: "",
+    },
+    Page { command: "watch", more: "", examples: &["ftl watch", "ftl watch k3v9"], last: "" },
+    Page {
+        command: "answer",
+        more: "Answers the question that a run asks, or says one of the words that it waits for.",
+        examples: &["ftl answer k3v9 yes", "ftl answer k3v9/4 - < answer.json"],
+        last: "Refused from inside an agent's process tree.",
+    },
+    Page {
+        command: "override",
+        more: "Takes a declared edge although its conditions do not hold. It never invents an edge, and the record \
+            says who and why.",
+        examples: &["ftl override k3v9 CODING --reason \"reviewed by hand\""],
+        last: "Refused from inside an agent's process tree.",
+    },
+    Page {
+        command: "raise",
+        more: "Sets a limit higher; whoever is held for it goes on.",
+        examples: &[
+            "ftl raise k3v9 tokens 8M --reason \"worth it\"",
+            "ftl raise k3v9/2 rounds 30 --reason \"nearly there\"",
+        ],
+        last: "Refused from inside an agent's process tree.",
+    },
+    Page {
+        command: "audit",
+        more: "Every entry of a journal carries a hash of itself and of all before it.",
+        examples: &["ftl audit verify               every run", "ftl audit verify k3v9"],
+        last: "Exit code 0 if every chain is whole, 6 if an entry was edited, dropped or moved.",
+    },
+    Page {
+        command: "config",
+        more: "Settings come from the user's file and then from .ftl/config.toml; each has a default.",
+        examples: &["ftl config", "ftl config --json"],
+        last: "",
+    },
+    Page {
+        command: "doctor",
+        more: "Looks at the store, chains, locks, leases, leftover processes and worktrees, and puts right only what \
+            is safe.",
+        examples: &["ftl doctor", "ftl doctor --deep"],
+        last: "Exit code 0 if all is well or was put right, 1 if something needs you.",
+    },
     Page {
         command: "check",
         more: "For each protocol: every state can be reached and can end, every loop pays a meter, every gate \
@@ -126,7 +228,6 @@ pub(crate) struct Cli {
     /// Who you are, for the record; else git's user.name
     #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
     #[arg(env = "FTL_BY", hide_env_values = true)]
-    #[allow(dead_code, reason = "kept for the commands of a person, which come later")]
     pub(crate) by: Option<String>,
 
     /// Colours: auto, always or never; NO_COLOR and CLICOLOR count
@@ -141,6 +242,54 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a protocol until it has ended or needs a person
+    Run(Run),
+
+    /// Take over runs that nobody drives, and go on
+    Resume(Resume),
+
+    /// End a run, or one instance of it
+    Stop(Stop),
+
+    /// Show every run: state, standing, what it spent and what it waits for
+    Status(Status),
+
+    /// Show each way out of where a run stands, and what it still needs
+    Why {
+        /// A run or run/instance, or the beginning of it
+        id: String,
+    },
+
+    /// Show the journal of a run
+    Log(Log),
+
+    /// Watch runs live
+    Watch {
+        /// A run, or the beginning of it; every run if left out
+        id: Option<String>,
+    },
+
+    /// Answer a question of a run, or say a word that it waits for
+    Answer(Answer),
+
+    /// Take a declared edge although its conditions do not hold
+    Override(Override),
+
+    /// Set a limit of a run higher
+    Raise(Raise),
+
+    /// Prove that journals are whole
+    Audit {
+        #[command(subcommand)]
+        what: Audit,
+    },
+
+    /// Show every setting, its value and where it comes from
+    Config,
+
+    /// Look after the state of this repository
+    Doctor(Doctor),
+
     /// Prove protocols: loops that end, gates that hold, drawings that agree
     Check(Check),
 
@@ -167,6 +316,131 @@ pub(crate) enum Command {
         /// The page of one command; the main page if left out
         command: Option<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The protocol
+    #[arg(value_name = "NAME")]
+    pub(crate) protocol: String,
+
+    /// What it is opened with: name=value, the value JSON or text
+    #[arg(value_name = "INPUT=VALUE")]
+    pub(crate) inputs: Vec<String>,
+
+    /// Agents and actions answer from this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// A run, or the beginning of it; everything that can go on if left out
+    pub(crate) id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Stop {
+    /// A run or run/instance, or the beginning of it
+    pub(crate) id: String,
+
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// A run, or the beginning of it; every run if left out
+    pub(crate) id: Option<String>,
+
+    /// Also every run that has ended, not only the last ones
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// A run or run/instance, or the beginning of it
+    pub(crate) id: String,
+
+    /// Go on until the run has ended
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// Begin after this entry
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) after: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// A run or run/instance, or the beginning of it
+    pub(crate) id: String,
+
+    /// The answer: text, JSON, or - for standard input
+    pub(crate) value: String,
+
+    /// Why, for the record, where a word is said
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+
+    /// Only leave it in the store, for whoever drives the run next
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Override {
+    /// A run or run/instance, or the beginning of it
+    pub(crate) id: String,
+
+    /// The state to go to
+    pub(crate) state: String,
+
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: String,
+
+    /// Only leave it in the store, for whoever drives the run next
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Raise {
+    /// A run or run/instance, or the beginning of it
+    pub(crate) id: String,
+
+    /// The meter: tokens, money, time, turns, or one of the protocol's own
+    pub(crate) meter: String,
+
+    /// The new limit, such as 8M, 12.50 or 4h
+    pub(crate) amount: String,
+
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: String,
+
+    /// Only leave it in the store, for whoever drives the run next
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Look for entries that were edited, dropped or moved
+    Verify {
+        /// A run, or the beginning of it; every run if left out
+        id: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Also read everything: all content, all journals, decided again
+    #[arg(long)]
+    pub(crate) deep: bool,
 }
 
 #[derive(Debug, Args)]

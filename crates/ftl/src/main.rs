@@ -9,11 +9,15 @@ mod commands;
 mod exit;
 mod facts;
 mod failure;
+mod lines;
 mod out;
 mod paint;
 mod problems;
 mod root;
+mod session;
 mod shelf;
+mod signals;
+mod when;
 mod write;
 
 use std::process::ExitCode;
@@ -25,6 +29,10 @@ use exit::Exit;
 use out::Out;
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|word| word == ftl_engine::process::guard::WORD) {
+        // Not a word for people: the guard of an attempt prints nothing and understands no options.
+        return ExitCode::from(u8::try_from(ftl_engine::process::guard::main()).unwrap_or(1));
+    }
     out::choose_colour(std::env::args_os());
     let parsed = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let exit = match parsed {
@@ -43,6 +51,19 @@ fn say(said: &clap::Error) -> Exit {
 fn run(cli: &Cli) -> Exit {
     let out = Out::new(cli.json);
     let ended = match &cli.command {
+        Command::Run(asked) => commands::run::run(cli, asked, &out),
+        Command::Resume(asked) => commands::run::resume(cli, asked, &out),
+        Command::Stop(asked) => commands::steer::stop(cli, asked, &out),
+        Command::Status(asked) => commands::status::run(cli, asked, &out),
+        Command::Why { id } => commands::why::run(cli, id, &out),
+        Command::Log(asked) => commands::log::run(cli, asked, &out),
+        Command::Watch { id } => commands::watch::run(cli, id.as_deref(), &out),
+        Command::Answer(asked) => commands::steer::answer(cli, asked, &out),
+        Command::Override(asked) => commands::steer::override_(cli, asked, &out),
+        Command::Raise(asked) => commands::steer::raise(cli, asked, &out),
+        Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
+        Command::Config => commands::config::run(cli, &out),
+        Command::Doctor(asked) => commands::doctor::run(cli, asked, &out),
         Command::Check(asked) => commands::check::run(cli, asked, &out),
         Command::Draw(asked) => commands::draw::run(cli, asked, &out),
         Command::Protocols => commands::protocols::run(cli, &out),

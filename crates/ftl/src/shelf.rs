@@ -215,7 +215,7 @@ impl Stack {
     }
 }
 
-fn root_of(cli: &Cli) -> Result<PathBuf, Failure> {
+pub(crate) fn root_of(cli: &Cli) -> Result<PathBuf, Failure> {
     let current = std::env::current_dir().map_err(|error| {
         Failure::new(format!("the current folder cannot be read: {error}"), "go to a folder that exists")
     })?;

@@ -1,6 +1,6 @@
 //! The shell: one command line, when no action says it better.
 
-use super::scalars::Seconds;
+use super::scalars::{Digest, Seconds};
 
 crate::records! {
     /// What a command said.
@@ -13,6 +13,10 @@ crate::records! {
         stderr: String,
         /// How long it took.
         took: Option<Seconds>,
+        /// Where the whole of what it printed is kept, when that was too long.
+        whole_stdout: Option<Digest>,
+        /// Where the whole of what it complained about is kept, when that was too long.
+        whole_stderr: Option<Digest>,
     }
 }
 

@@ -1,7 +1,16 @@
 //! The commands, one file each. A command asks, shapes the answer and says how it ended.
 
+pub(crate) mod audit;
 pub(crate) mod check;
+pub(crate) mod config;
+pub(crate) mod doctor;
 pub(crate) mod draw;
+pub(crate) mod log;
 pub(crate) mod protocols;
+pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod setup;
+pub(crate) mod status;
+pub(crate) mod steer;
+pub(crate) mod watch;
+pub(crate) mod why;

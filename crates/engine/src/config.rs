@@ -1,0 +1,383 @@
+//! Settings: what a run may use, who stands in for people, how long processes may take.
+//!
+//! Every setting has a default, so that a cap is a cap before anybody has written a file. Files are
+//! read in order and later ones win; each value remembers where it came from. A key that nobody knows
+//! is an error: a cap with a typing mistake must not be no cap.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ftl_core::language::problem::nearest;
+use ftl_core::run::{Policy, Terms, Usage};
+use ftl_core::value::{Name, Value};
+
+use crate::amount::Unit;
+use crate::hands::Width;
+use crate::process::Limits;
+
+/// The largest settings file that is read.
+pub const MAX_CONFIG_BYTES: u64 = 256 * 1024;
+
+/// A setting: its key, what it means, and its default. `none` switches a limit off.
+struct Setting {
+    key: &'static str,
+    unit: Unit,
+    default: &'static str,
+    about: &'static str,
+    optional: bool,
+}
+
+const fn setting(key: &'static str, unit: Unit, default: &'static str, about: &'static str) -> Setting {
+    Setting { key, unit, default, about, optional: true }
+}
+
+const fn needed(key: &'static str, unit: Unit, default: &'static str, about: &'static str) -> Setting {
+    Setting { key, unit, default, about, optional: false }
+}
+
+const SETTINGS: &[Setting] = &[
+    setting("limits.tokens", Unit::Count, "5M", "tokens that one run may use"),
+    setting("limits.money", Unit::Money, "20", "money that one run may use"),
+    setting("limits.time", Unit::Time, "8h", "working time of agents that one run may use"),
+    setting("limits.turns", Unit::Count, "2000", "turns of agents that one run may use"),
+    setting(
+        "reserve.tokens",
+        Unit::Count,
+        "100k",
+        "set aside before an agent is asked; charged when it reports nothing",
+    ),
+    setting("reserve.money", Unit::Money, "0.50", "the same for money"),
+    setting("reserve.time", Unit::Time, "5m", "the same for time"),
+    setting("reserve.turns", Unit::Count, "25", "the same for turns"),
+    needed("width.agents", Unit::Count, "4", "agents that work at the same time"),
+    needed("width.actions", Unit::Count, "8", "other actions that work at the same time"),
+    setting("process.startup", Unit::Time, "60s", "an agent that has said nothing by then is ended"),
+    setting("process.silence", Unit::Time, "10m", "a process that says nothing for so long is ended"),
+    setting("process.soft", Unit::Time, "30m", "after so long a process is asked to end"),
+    setting("process.hard", Unit::Time, "35m", "after so long a process is ended at once"),
+    needed("process.grace", Unit::Time, "5s", "between being asked to end and being ended"),
+    needed("process.head", Unit::Bytes, "32KiB", "of the beginning of an output that is kept at hand"),
+    needed("process.tail", Unit::Bytes, "32KiB", "of the end of an output that is kept at hand"),
+    needed("process.keep", Unit::Bytes, "16MiB", "of an output that is kept in the store"),
+    setting(
+        "process.processes",
+        Unit::Count,
+        "none",
+        "processes that the user may have for one more to start",
+    ),
+    setting("process.file", Unit::Bytes, "none", "how large a file may be that a process writes"),
+];
+
+/// Where the policies stand in a file.
+const POLICIES: &str = "policies";
+
+/// Where commands that probe services stand in a file.
+const PROBES: &str = "probes";
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything else.
+    Default,
+    /// A file.
+    File(PathBuf),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => out.write_str("default"),
+            Origin::File(path) => write!(out, "{}", path.display()),
+        }
+    }
+}
+
+/// A setting with its value, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// Where the value came from.
+    pub origin: Origin,
+    /// What it is.
+    pub about: String,
+}
+
+/// Why settings could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.path.display(), self.message)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// All settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    amounts: BTreeMap<&'static str, (Option<u64>, Origin)>,
+    policies: BTreeMap<String, (Policy, Origin)>,
+    probes: BTreeMap<String, (String, Origin)>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let amount = |one: &Setting| (one.key, (one.unit.parse(one.default).ok(), Origin::Default));
+        Config {
+            amounts: SETTINGS.iter().map(amount).collect(),
+            policies: BTreeMap::new(),
+            probes: BTreeMap::new(),
+        }
+    }
+}
+
+impl Config {
+    /// The settings of some files; one that does not exist says nothing.
+    pub fn load(files: &[PathBuf]) -> Result<Config, ConfigError> {
+        let mut config = Config::default();
+        for file in files {
+            if let Some(text) = read(file)? {
+                config.add(file, &text)?;
+            }
+        }
+        config.is_sound(files.last().map_or(Path::new(""), PathBuf::as_path))?;
+        Ok(config)
+    }
+
+    /// Adds what a file says.
+    pub fn add(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
+        let wrong = |message: String, hint: String| ConfigError { path: path.to_owned(), message, hint };
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            wrong(error.to_string().trim().to_owned(), String::from("settings are TOML"))
+        })?;
+        let origin = Origin::File(path.to_owned());
+        for (section, values) in &table {
+            let Some(values) = values.as_table() else {
+                return Err(wrong(format!("`{section}` is no section"), known_sections()));
+            };
+            for (name, value) in values {
+                self.set(section, name, value, &origin).map_err(|(message, hint)| wrong(message, hint))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(
+        &mut self,
+        section: &str,
+        name: &str,
+        value: &toml::Value,
+        origin: &Origin,
+    ) -> Result<(), (String, String)> {
+        match section {
+            POLICIES => {
+                let policy = policy(value).map_err(|message| {
+                    (
+                        format!("{section}.{name}: {message}"),
+                        String::from("a policy is \"hold\", \"deny\", a word to answer, or { answer = … }"),
+                    )
+                })?;
+                self.policies.insert(name.to_owned(), (policy, origin.clone()));
+            }
+            PROBES => {
+                let Some(command) = value.as_str() else {
+                    return Err((
+                        format!("{section}.{name} is no text"),
+                        String::from("a probe is a command line"),
+                    ));
+                };
+                self.probes.insert(name.to_owned(), (command.to_owned(), origin.clone()));
+            }
+            _ => {
+                let key = format!("{section}.{name}");
+                let Some(known) = SETTINGS.iter().find(|one| one.key == key) else {
+                    return Err((format!("there is no setting `{key}`"), near(&key)));
+                };
+                let amount = amount(known, value)
+                    .map_err(|message| (format!("{key}: {message}"), known.about.to_owned()))?;
+                self.amounts.insert(known.key, (amount, origin.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Settings that contradict each other are refused before anything runs.
+    fn is_sound(&self, path: &Path) -> Result<(), ConfigError> {
+        for meter in ["tokens", "money", "time", "turns"] {
+            let (limit, reserve) = (format!("limits.{meter}"), format!("reserve.{meter}"));
+            if let (Some(most), Some(aside)) = (self.amount(&limit), self.amount(&reserve))
+                && aside > most
+            {
+                let message = format!("{reserve} is larger than {limit}: no agent could ever be asked");
+                let hint = format!("raise {limit} or lower {reserve}");
+                return Err(ConfigError { path: path.to_owned(), message, hint });
+            }
+        }
+        Ok(())
+    }
+
+    fn amount(&self, key: &str) -> Option<u64> {
+        self.amounts.get(key).and_then(|(amount, _)| *amount)
+    }
+
+    fn duration(&self, key: &str) -> Option<Duration> {
+        self.amount(key).map(Duration::from_millis)
+    }
+
+    fn size(&self, key: &str) -> usize {
+        self.amount(key).and_then(|amount| usize::try_from(amount).ok()).unwrap_or(0)
+    }
+
+    /// What a run that is opened now may use, and who stands in for people.
+    pub fn terms(&self) -> Terms {
+        let section = |section: &str| -> Usage {
+            let keys = self
+                .amounts
+                .iter()
+                .filter_map(|(key, (amount, _))| Some((Name::from(key.strip_prefix(section)?), (*amount)?)));
+            keys.collect()
+        };
+        let policies = self.policies.iter().map(|(key, (policy, _))| (key.clone(), policy.clone()));
+        Terms { limits: section("limits."), reserve: section("reserve."), policies: policies.collect() }
+    }
+
+    /// How many work at the same time.
+    pub fn width(&self) -> Width {
+        Width { agents: self.size("width.agents").max(1), actions: self.size("width.actions").max(1) }
+    }
+
+    /// The limits of a command's process.
+    pub fn command_limits(&self) -> Limits {
+        Limits {
+            startup: None,
+            silence: self.duration("process.silence"),
+            soft: self.duration("process.soft"),
+            hard: self.duration("process.hard"),
+            grace: self.duration("process.grace").unwrap_or_default(),
+            head: self.size("process.head"),
+            tail: self.size("process.tail"),
+            keep: self.amount("process.keep").unwrap_or(0),
+            processes: self.amount("process.processes"),
+            file_bytes: self.amount("process.file"),
+        }
+    }
+
+    /// The limits of an agent's process.
+    pub fn agent_limits(&self) -> Limits {
+        Limits { startup: self.duration("process.startup"), ..self.command_limits() }
+    }
+
+    /// The command that tells whether a service answers.
+    pub fn probe(&self, service: &str) -> Option<&str> {
+        self.probes.get(service).map(|(command, _)| command.as_str())
+    }
+
+    /// Every setting with its value and where it came from.
+    pub fn shown(&self) -> Vec<Shown> {
+        let mut shown: Vec<Shown> = SETTINGS.iter().filter_map(|one| self.show(one)).collect();
+        for (name, (policy, origin)) in &self.policies {
+            let value = match policy {
+                Policy::Hold => String::from("hold"),
+                Policy::Deny => String::from("deny"),
+                Policy::Answer(value) => format!("answer {value}"),
+            };
+            let about = String::from("what happens where a person is asked");
+            shown.push(Shown { key: format!("{POLICIES}.{name}"), value, origin: origin.clone(), about });
+        }
+        for (name, (command, origin)) in &self.probes {
+            let about = String::from("tells whether the service answers");
+            let (key, value) = (format!("{PROBES}.{name}"), command.clone());
+            shown.push(Shown { key, value, origin: origin.clone(), about });
+        }
+        shown
+    }
+
+    fn show(&self, one: &Setting) -> Option<Shown> {
+        let (amount, origin) = self.amounts.get(one.key)?;
+        let value = amount.map_or_else(|| String::from("none"), |amount| one.unit.show(amount));
+        let (key, about) = (one.key.to_owned(), one.about.to_owned());
+        Some(Shown { key, value, origin: origin.clone(), about })
+    }
+}
+
+fn read(file: &Path) -> Result<Option<String>, ConfigError> {
+    let wrong =
+        |message: String, hint: &str| ConfigError { path: file.to_owned(), message, hint: hint.to_owned() };
+    match std::fs::metadata(file) {
+        Ok(found) if found.len() > MAX_CONFIG_BYTES => {
+            let message = format!("it has {} bytes; {MAX_CONFIG_BYTES} is the most", found.len());
+            return Err(wrong(message, "settings are a short file"));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(format!("it cannot be read: {error}"), "see what stands there")),
+    }
+    std::fs::read_to_string(file)
+        .map(Some)
+        .map_err(|error| wrong(format!("it cannot be read: {error}"), "settings are UTF-8 text"))
+}
+
+fn amount(known: &Setting, value: &toml::Value) -> Result<Option<u64>, String> {
+    match value {
+        toml::Value::String(text) if text == "none" && known.optional => Ok(None),
+        toml::Value::String(text) => known.unit.parse(text).map(Some),
+        toml::Value::Integer(number) => known.unit.parse(&number.to_string()).map(Some),
+        toml::Value::Float(number) => known.unit.parse(&number.to_string()).map(Some),
+        toml::Value::Boolean(_)
+        | toml::Value::Datetime(_)
+        | toml::Value::Array(_)
+        | toml::Value::Table(_) => Err(known.unit.parse("").err().unwrap_or_default()),
+    }
+}
+
+fn policy(value: &toml::Value) -> Result<Policy, String> {
+    match value {
+        toml::Value::String(word) => Ok(match word.as_str() {
+            "hold" => Policy::Hold,
+            "deny" => Policy::Deny,
+            _ => Policy::Answer(Value::text(word)),
+        }),
+        toml::Value::Table(table) if table.len() == 1 && table.contains_key("answer") => {
+            plain(&table["answer"]).map(Policy::Answer)
+        }
+        toml::Value::Table(_) | toml::Value::Integer(_) | toml::Value::Float(_) | toml::Value::Boolean(_) => {
+            Err(String::from("this is no policy"))
+        }
+        toml::Value::Array(_) => plain(value).map(Policy::Answer),
+        toml::Value::Datetime(_) => Err(String::from("this is no policy")),
+    }
+}
+
+/// A TOML value as a plain value of the language.
+pub fn plain(value: &toml::Value) -> Result<Value, String> {
+    let json = serde_json::to_value(value).map_err(|error| error.to_string())?;
+    serde_json::from_value(json).map_err(|error| error.to_string())
+}
+
+fn known_sections() -> String {
+    let mut sections: Vec<&str> = SETTINGS.iter().filter_map(|one| one.key.split('.').next()).collect();
+    sections.dedup();
+    format!("the sections are {}, {POLICIES} and {PROBES}", sections.join(", "))
+}
+
+fn near(key: &str) -> String {
+    let keys: Vec<&str> = SETTINGS.iter().map(|one| one.key).collect();
+    match nearest(key, &keys) {
+        Some(near) => format!("did you mean `{near}`? `ftl config` lists all of them"),
+        None => String::from("`ftl config` lists all of them"),
+    }
+}

@@ -1,0 +1,412 @@
+//! Driving a run: one loop puts everything that comes in into one order.
+//!
+//! Outcomes of hands, orders of people, the passing of time and the wish to stop all go through the
+//! driver one after the other. The loop ends when nothing moves any more without a person. It does
+//! nothing itself: hands do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use ftl_core::run::{Action, ActionId, Entry, Event, InstanceId, Outcome, Time, Usage, Wanted};
+
+use crate::clock::Clock;
+use crate::driver::{DriveError, Driver, Todo, never_started};
+use crate::hands::{Ended, Hands, Job, Report, Told};
+use crate::process::Cancel;
+use crate::services::Services;
+use crate::summary::Summary;
+
+/// How often orders of other processes are looked for.
+pub const POLL: Duration = Duration::from_millis(100);
+
+/// How long hands have for their last words when the engine is stopped.
+pub const MAX_GOODBYE: Duration = Duration::from_millis(1200);
+
+/// The wish to stop: said once, everything is put away first; said twice, it is over at once.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicU8>);
+
+impl Stop {
+    /// Says it once more.
+    pub fn say(&self) -> u8 {
+        self.0.fetch_add(1, Ordering::SeqCst).saturating_add(1)
+    }
+
+    /// How often it was said.
+    pub fn said(&self) -> u8 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Whoever wants to see what happens.
+pub trait Watch {
+    /// Entries that were just written, and what the run looks like now.
+    fn see(&mut self, entries: &[Entry], summary: &Summary);
+}
+
+/// Nobody watches.
+impl Watch for () {
+    fn see(&mut self, _: &[Entry], _: &Summary) {}
+}
+
+/// How driving came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing moves any more without a person: settled, held or waiting.
+    Rests(Summary),
+    /// It was stopped from outside, and goes on with the next `resume`.
+    Stopped(Summary),
+}
+
+/// Drives a run until it rests, and gives it back.
+pub fn drive(
+    driver: Driver,
+    todo: Todo,
+    hands: &dyn Hands,
+    clock: &dyn Clock,
+    stop: &Stop,
+    watch: &mut dyn Watch,
+) -> Result<Rest, DriveError> {
+    let (desk, told) = channel();
+    let mut wheel = Wheel {
+        driver,
+        hands,
+        clock,
+        watch,
+        desk,
+        told,
+        jobs: BTreeMap::new(),
+        services: Services::default(),
+        looked: None,
+    };
+    let ended = wheel.first(todo).and_then(|()| wheel.turn(stop));
+    match ended {
+        Ok(stopped) => {
+            let summary = wheel.driver.summary().clone();
+            // A run that cannot be given back is taken by whoever finds its owner dead.
+            let _ = wheel.driver.release();
+            Ok(if stopped { Rest::Stopped(summary) } else { Rest::Rests(summary) })
+        }
+        Err(error) => {
+            wheel.let_go();
+            Err(error)
+        }
+    }
+}
+
+struct Wheel<'a> {
+    driver: Driver,
+    hands: &'a dyn Hands,
+    clock: &'a dyn Clock,
+    watch: &'a mut dyn Watch,
+    desk: Sender<Told>,
+    told: Receiver<Told>,
+    jobs: BTreeMap<(InstanceId, ActionId), Cancel>,
+    services: Services,
+    looked: Option<Instant>,
+}
+
+impl Wheel<'_> {
+    /// What a new or recovered run begins with. Orders that wait already come before it: what they
+    /// take back is not even started.
+    fn first(&mut self, todo: Todo) -> Result<(), DriveError> {
+        self.watch.see(&todo.entries, self.driver.summary());
+        for key in todo.cancel {
+            // It was cancelled before the engine died, and nobody heard its last words.
+            self.write_off(key, None)?;
+        }
+        self.look_for_orders()?;
+        let wanted = |action: &Action| self.is_open((action.instance, action.id));
+        let (start, gone): (Vec<Action>, Vec<Action>) = todo.start.into_iter().partition(wanted);
+        for action in gone {
+            self.write_off((action.instance, action.id), Some(self.nothing()))?;
+        }
+        self.carry_out(Todo { start, ..Todo::default() })
+    }
+
+    fn is_open(&self, (instance, action): (InstanceId, ActionId)) -> bool {
+        self.driver.run().instance(instance).is_some_and(|one| one.open.contains_key(&action))
+    }
+
+    /// A use of nothing, with every meter named: nothing about it is unknown.
+    fn nothing(&self) -> Usage {
+        self.driver.run().terms().reserve.keys().map(|name| (name.clone(), 0)).collect()
+    }
+
+    /// The last report of something that was cancelled and does not run: what was set aside for it is
+    /// free again.
+    fn write_off(&mut self, key: (InstanceId, ActionId), usage: Option<Usage>) -> Result<(), DriveError> {
+        let (instance, action) = key;
+        if !self.driver.run().instance(instance).is_some_and(|one| one.owed.contains_key(&action)) {
+            return Ok(());
+        }
+        self.take_and_do(Event::Outcome { instance, action, outcome: Outcome::Cancelled, usage })
+    }
+
+    /// Turns until the run rests; whether it was stopped from outside.
+    fn turn(&mut self, stop: &Stop) -> Result<bool, DriveError> {
+        loop {
+            if stop.said() > 0 {
+                return self.say_goodbye(stop).map(|()| true);
+            }
+            self.look_for_orders()?;
+            self.pass_time()?;
+            if self.rests() {
+                // An order may have come since the last look.
+                self.looked = None;
+                self.look_for_orders()?;
+                if self.rests() {
+                    return Ok(false);
+                }
+            }
+            match self.told.recv_timeout(self.patience()) {
+                Ok(told) => self.hear(told)?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            while let Ok(told) = self.told.try_recv() {
+                self.hear(told)?;
+            }
+        }
+    }
+
+    fn rests(&self) -> bool {
+        let due = self.driver.run().next_due().is_some();
+        self.jobs.is_empty() && !self.services.is_probing() && (!due || self.driver.run().end().is_some())
+    }
+
+    /// How long there is nothing to do but listen.
+    fn patience(&self) -> Duration {
+        match self.driver.run().next_due() {
+            Some(due) if !self.services.is_probing() => {
+                POLL.min(Duration::from_millis(due.saturating_sub(self.clock.now())))
+            }
+            Some(_) | None => POLL,
+        }
+    }
+
+    fn take(&mut self, event: Event) -> Result<Todo, DriveError> {
+        let todo = self.driver.take(self.clock.now(), event)?;
+        self.watch.see(&todo.entries, self.driver.summary());
+        Ok(todo)
+    }
+
+    fn take_and_do(&mut self, event: Event) -> Result<(), DriveError> {
+        let todo = self.take(event)?;
+        self.carry_out(todo)
+    }
+
+    fn look_for_orders(&mut self) -> Result<(), DriveError> {
+        if self.looked.is_some_and(|looked| looked.elapsed() < POLL) {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        for order in self.driver.orders()? {
+            let todo = self.driver.obey(self.clock.now(), order.id, &order.body)?;
+            self.watch.see(&todo.entries, self.driver.summary());
+            self.carry_out(todo)?;
+        }
+        Ok(())
+    }
+
+    /// What is due: services are probed first, then everything that waited is asked again.
+    fn pass_time(&mut self) -> Result<(), DriveError> {
+        let now = self.clock.now();
+        if self.driver.run().next_due().is_none_or(|due| due > now) {
+            return Ok(());
+        }
+        let run = self.driver.run();
+        let due = run.suspended().filter(|(_, _, _, until)| *until <= now).map(|(_, _, service, _)| service);
+        for service in self.services.to_probe(due) {
+            self.hands.probe(service, self.desk.clone());
+        }
+        if self.services.is_probing() {
+            return Ok(());
+        }
+        self.services.ticked();
+        self.take_and_do(Event::Tick)
+    }
+
+    /// Starts and cancels what the journal already asks for.
+    fn carry_out(&mut self, todo: Todo) -> Result<(), DriveError> {
+        for key in todo.cancel {
+            match self.jobs.get(&key) {
+                Some(cancel) => cancel.cancel(),
+                None => self.write_off(key, Some(self.nothing()))?,
+            }
+        }
+        for action in todo.start {
+            if let Wanted::Word(_) | Wanted::Question = action.wanted {
+                continue;
+            }
+            let (instance, id) = (action.instance, action.id);
+            let cancel = match Cancel::new() {
+                Ok(cancel) => cancel,
+                Err(error) => {
+                    let outcome = Outcome::Died(format!("it could not be started: {error}"));
+                    let usage = Some(Usage::new());
+                    self.take_and_do(Event::Outcome { instance, action: id, outcome, usage })?;
+                    continue;
+                }
+            };
+            let open = self.driver.run().instance(instance).and_then(|one| one.open.get(&id));
+            let allowance = open.map(|open| open.reserved.clone()).unwrap_or_default();
+            self.jobs.insert((instance, id), cancel.clone());
+            let run = self.driver.id().clone();
+            self.hands.start(Job::new(run, action, allowance, cancel, self.desk.clone()));
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, told: Told) -> Result<(), DriveError> {
+        match told {
+            Told::Report(instance, action, report) => {
+                self.jobs.remove(&(instance, action));
+                let (outcome, usage) = self.outcome((instance, action), report);
+                self.take_and_do(Event::Outcome { instance, action, outcome, usage: Some(usage) })
+            }
+            Told::Spent(instance, action, usage) => {
+                self.take_and_do(Event::Spent { instance, action, usage })
+            }
+            Told::Tool(instance, action, tool, reply) => {
+                let todo = self.take(Event::Tool { instance, action, tool })?;
+                let denied = todo.refusal.as_ref().map(|refusal| refusal.message.clone());
+                let _ = reply.send(denied.map_or(Ok(()), Err));
+                self.carry_out(todo)
+            }
+            Told::Probed(service, up) => self.probed(&service, up),
+        }
+    }
+
+    fn outcome(&mut self, key: (InstanceId, ActionId), report: Report) -> (Outcome, Usage) {
+        let outcome = match report.ended {
+            Ended::Outage { service, after } => {
+                let until = self.services.silent(key, &service, after, self.clock.now());
+                return (Outcome::Outage { service, until }, report.usage);
+            }
+            Ended::Done(value) => Outcome::Done(value),
+            Ended::Failed(failure) => Outcome::Failed(failure),
+            Ended::Died(message) => Outcome::Died(message),
+            Ended::Cancelled => Outcome::Cancelled,
+        };
+        self.services.answered(key);
+        (outcome, report.usage)
+    }
+
+    /// A service that is still silent is left alone for longer, with everybody who waits for it.
+    fn probed(&mut self, service: &str, up: bool) -> Result<(), DriveError> {
+        self.services.probed(service, up);
+        if up {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let waiting: Vec<(InstanceId, ActionId)> = self
+            .driver
+            .run()
+            .suspended()
+            .filter(|(_, _, name, until)| *name == service && *until <= now)
+            .map(|(instance, action, _, _)| (instance, action))
+            .collect();
+        let mut until: Option<Time> = None;
+        for (instance, action) in waiting {
+            let first = || self.services.silent((instance, action), service, None, now);
+            let until = *until.get_or_insert_with(first);
+            let outcome = Outcome::Outage { service: service.to_owned(), until };
+            self.take_and_do(Event::Outcome { instance, action, outcome, usage: Some(Usage::new()) })?;
+        }
+        Ok(())
+    }
+
+    /// Ends everything that runs, and writes down what became of it. What has no last words in time is
+    /// written as interrupted, its use unknown.
+    fn say_goodbye(&mut self, stop: &Stop) -> Result<(), DriveError> {
+        self.jobs.values().for_each(Cancel::cancel);
+        let end = Instant::now() + MAX_GOODBYE;
+        while !self.jobs.is_empty() && stop.said() < 2 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            if let Ok(told) = self.told.recv_timeout(left.min(POLL)) {
+                self.hear_last(told)?;
+            }
+        }
+        self.jobs.values().for_each(Cancel::cancel_now);
+        if stop.said() >= 2 {
+            return Ok(());
+        }
+        for (instance, action) in std::mem::take(&mut self.jobs).into_keys() {
+            let outcome = Outcome::Interrupted;
+            let todo = self.take(Event::Outcome { instance, action, outcome, usage: None })?;
+            self.put_off(todo)?;
+        }
+        Ok(())
+    }
+
+    fn hear_last(&mut self, told: Told) -> Result<(), DriveError> {
+        match told {
+            Told::Report(instance, action, report) => {
+                self.jobs.remove(&(instance, action));
+                // What ended badly while it was being ended did not fail: it was interrupted.
+                let outcome = match report.ended {
+                    Ended::Done(value) => Outcome::Done(value),
+                    Ended::Failed(_) | Ended::Died(_) | Ended::Cancelled | Ended::Outage { .. } => {
+                        Outcome::Interrupted
+                    }
+                };
+                let usage = Some(report.usage);
+                let todo = self.take(Event::Outcome { instance, action, outcome, usage })?;
+                self.put_off(todo)
+            }
+            Told::Spent(instance, action, usage) => {
+                let todo = self.take(Event::Spent { instance, action, usage })?;
+                self.put_off(todo)
+            }
+            Told::Tool(_, _, _, reply) => {
+                let _ = reply.send(Err(String::from("ftl is being stopped")));
+                Ok(())
+            }
+            Told::Probed(..) => Ok(()),
+        }
+    }
+
+    /// What would be started now is put off instead: it never began, and the journal says so.
+    fn put_off(&mut self, todo: Todo) -> Result<(), DriveError> {
+        let mut waiting = vec![todo];
+        while let Some(todo) = waiting.pop() {
+            for key in &todo.cancel {
+                if let Some(cancel) = self.jobs.get(key) {
+                    cancel.cancel();
+                }
+            }
+            for action in &todo.start {
+                if let Some(event) = never_started(action, self.driver.run().terms()) {
+                    waiting.push(self.take(event)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets everything go that can no longer be written down.
+    fn let_go(&mut self) {
+        self.jobs.values().for_each(Cancel::cancel_now);
+        let end = Instant::now() + MAX_GOODBYE;
+        while !self.jobs.is_empty() {
+            let Ok(told) = self.told.recv_timeout(end.saturating_duration_since(Instant::now())) else {
+                return;
+            };
+            match told {
+                Told::Report(instance, action, _) => {
+                    self.jobs.remove(&(instance, action));
+                }
+                Told::Tool(_, _, _, reply) => {
+                    let _ = reply.send(Err(String::from("ftl is being stopped")));
+                }
+                Told::Spent(..) | Told::Probed(..) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The driver of one run: every input goes through `take`, in one order.
+//!
+//! Append and sync, apply, and only then hand out what is to be done. It has no threads, no clock and
+//! no hands of its own, so that the simulation drives runs with the very same code. It never decides:
+//! `Run::decide` does.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ftl_core::library::Library;
+use ftl_core::run::{
+    Action, ActionId, Decision, Entry, Event, Input, InstanceId, Outcome, ROOT, Refusal, Run, Terms, Time,
+    Usage, Wanted,
+};
+use ftl_core::value::{Fields, Name};
+
+use crate::id::RunId;
+use crate::journal::{self, JournalError};
+use crate::order::{Order, Refused, Reply};
+use crate::store::{Append, Lease, NewRun, Store, StoreError};
+use crate::summary::{self, Questions, Summary};
+
+/// What is to be done after an input was taken; its entries are durable already.
+#[derive(Debug, Default)]
+pub struct Todo {
+    /// What to start.
+    pub start: Vec<Action>,
+    /// What to cancel.
+    pub cancel: Vec<(InstanceId, ActionId)>,
+    /// Why the input was refused, if it was.
+    pub refusal: Option<Refusal>,
+    /// What was written.
+    pub entries: Vec<Entry>,
+}
+
+/// Why a run cannot be driven on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriveError {
+    /// The journal could not be written or read.
+    Journal(JournalError),
+    /// The run could not be opened as asked.
+    Refused(Refused),
+}
+
+impl From<JournalError> for DriveError {
+    fn from(error: JournalError) -> DriveError {
+        DriveError::Journal(error)
+    }
+}
+
+impl From<StoreError> for DriveError {
+    fn from(error: StoreError) -> DriveError {
+        DriveError::Journal(error.into())
+    }
+}
+
+impl fmt::Display for DriveError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DriveError::Journal(error) => error.fmt(out),
+            DriveError::Refused(refused) => out.write_str(&refused.message),
+        }
+    }
+}
+
+impl std::error::Error for DriveError {}
+
+/// A run to be opened.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The protocol.
+    pub protocol: Name,
+    /// What it is opened with.
+    pub inputs: Fields,
+    /// What it may use, and who stands in for people.
+    pub terms: Terms,
+}
+
+/// One run, its journal, and the right to write it.
+pub struct Driver {
+    store: Arc<dyn Store>,
+    lease: Lease,
+    run: Run,
+    questions: Questions,
+    summary: Summary,
+    last: Time,
+    broken: Option<StoreError>,
+}
+
+impl Driver {
+    /// Opens a new run: the replay of nothing, and then an input as any other.
+    pub fn open(
+        store: Arc<dyn Store>,
+        library: Arc<Library>,
+        (id, owner): (RunId, &str),
+        opening: Opening,
+        at: Time,
+    ) -> Result<(Driver, Todo), DriveError> {
+        let event = Event::Open {
+            protocol: opening.protocol,
+            inputs: opening.inputs,
+            terms: opening.terms,
+            adopt: None,
+        };
+        // A run that cannot be opened leaves nothing behind.
+        let refusal = Run::new(library.clone()).decide(&Input { at, event: event.clone() }).refusal;
+        if let Some(refusal) = refusal {
+            return Err(DriveError::Refused(Refused::from(&refusal)));
+        }
+        let new = NewRun { run: id, owner: owner.to_owned(), at, summary: json(&Summary::default()) };
+        let lease = store.create(&new)?;
+        let mut driver = Driver::of(store, lease, Run::new(library));
+        let todo = driver.take(at, event)?;
+        Ok((driver, todo))
+    }
+
+    /// Takes a run over where its journal ends: what was open is asked again under its own id.
+    pub fn recover(
+        store: Arc<dyn Store>,
+        library: Arc<Library>,
+        lease: Lease,
+        at: Time,
+    ) -> Result<(Driver, Todo), DriveError> {
+        let entries = journal::load(&*store, &lease.run)?;
+        let last = entries.last().map_or(0, |entry| entry.at);
+        let run = Run::replay(library, &entries);
+        let mut driver = Driver::of(store, lease, run);
+        driver.last = last;
+        let todo = driver.take(at, Event::Recover)?;
+        Ok((driver, todo))
+    }
+
+    fn of(store: Arc<dyn Store>, lease: Lease, run: Run) -> Driver {
+        let (questions, summary) = (Questions::new(), Summary::default());
+        Driver { store, lease, run, questions, summary, last: 0, broken: None }
+    }
+
+    /// Takes an input: what follows is in the journal when this returns, and only then to be done.
+    pub fn take(&mut self, at: Time, event: Event) -> Result<Todo, DriveError> {
+        self.step(at, event, None)
+    }
+
+    /// Takes an order out of the store: its reply is written together with what follows from it.
+    pub fn obey(&mut self, at: Time, number: u64, body: &str) -> Result<Todo, DriveError> {
+        match serde_json::from_str::<Order>(body) {
+            Ok(order) => self.step(at, order.into(), Some(number)),
+            Err(error) => {
+                let message = format!("the order cannot be read: {error}");
+                let kind = crate::order::RefusedKind::Malformed;
+                let reply = Reply { refused: Some(Refused { kind, message, hint: None }), entry: None };
+                let answered = Some((number, json(&reply)));
+                self.store.append(&self.lease, Append { at: self.last, answered, ..Append::default() })?;
+                Ok(Todo::default())
+            }
+        }
+    }
+
+    fn step(&mut self, at: Time, event: Event, order: Option<u64>) -> Result<Todo, DriveError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone().into());
+        }
+        // Times in a journal never go backwards, whatever the wall says after a restart.
+        self.last = self.last.max(at);
+        let decision = self.run.decide(&Input { at: self.last, event });
+        if decision.entries.is_empty() && order.is_none() {
+            let (start, cancel, refusal) = (decision.start, decision.cancel, decision.refusal);
+            self.remember(&start);
+            self.summary = Summary::of(&self.run, &self.questions);
+            return Ok(Todo { start, cancel, refusal, entries: Vec::new() });
+        }
+        // The summary must say what the run will be, so the facts are applied to the run in memory
+        // before they are kept. Nobody acts on it before they are: if they cannot be kept, this
+        // driver is worth nothing any more.
+        let append = self.prepare(&decision, order)?;
+        if let Err(error) = self.store.append(&self.lease, append) {
+            self.broken = Some(error.clone());
+            return Err(error.into());
+        }
+        let Decision { entries, start, cancel, refusal } = decision;
+        Ok(Todo { start, cancel, refusal, entries })
+    }
+
+    /// Applies a decision, and makes what is to be kept of it.
+    fn prepare(&mut self, decision: &Decision, order: Option<u64>) -> Result<Append, DriveError> {
+        let encoded = journal::encode(&decision.entries)?;
+        decision.entries.iter().for_each(|entry| self.run.apply(entry));
+        self.remember(&decision.start);
+        let (run, open) = (&self.run, &mut self.questions);
+        open.retain(|(instance, action), _| is_open(run, *instance, action));
+        self.summary = Summary::of(&self.run, &self.questions);
+        let refused = decision.refusal.as_ref().map(Refused::from);
+        let reply = Reply { refused, entry: decision.entries.first().map(|entry| entry.seq) };
+        Ok(Append {
+            lines: encoded.lines,
+            content: encoded.content,
+            at: self.last,
+            summary: Some(json(&self.summary)),
+            settled: Some(self.run.end().is_some()),
+            answered: order.map(|number| (number, json(&reply))),
+        })
+    }
+
+    fn remember(&mut self, started: &[Action]) {
+        self.questions.extend(started.iter().filter_map(summary::question));
+    }
+
+    /// The run as its journal has made it.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &RunId {
+        &self.lease.run
+    }
+
+    /// The lease under which it is written.
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// The store in which it is kept.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// What it looks like from outside.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The last time that was written.
+    pub fn last(&self) -> Time {
+        self.last
+    }
+
+    /// Orders that wait to be taken, the oldest first.
+    pub fn orders(&self) -> Result<Vec<crate::store::Command>, DriveError> {
+        Ok(self.store.pending(&self.lease.run)?)
+    }
+
+    /// Gives the run back.
+    pub fn release(self) -> Result<(), StoreError> {
+        self.store.release(&self.lease)
+    }
+}
+
+/// The outcome of an action that was never started, because the engine is being stopped: nothing was
+/// used, and that is known.
+pub fn never_started(action: &Action, terms: &Terms) -> Option<Event> {
+    match action.wanted {
+        Wanted::Word(_) | Wanted::Question => None,
+        Wanted::Action(_) | Wanted::Task { .. } => {
+            let usage: Usage = terms.reserve.keys().map(|name| (name.clone(), 0)).collect();
+            let (instance, id) = (action.instance, action.id);
+            Some(Event::Outcome { instance, action: id, outcome: Outcome::Interrupted, usage: Some(usage) })
+        }
+    }
+}
+
+fn is_open(run: &Run, instance: u32, action: &str) -> bool {
+    let id = ActionId::try_from(action.to_owned());
+    let open = id.ok().and_then(|id| run.instance(InstanceId(instance))?.open.get(&id));
+    open.is_some()
+}
+
+/// The root instance, for orders that name a run and no instance.
+pub const WHOLE_RUN: InstanceId = ROOT;
+
+fn json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+}

@@ -1,0 +1,329 @@
+//! Hands: what carries actions out.
+//!
+//! A hand gets a job, does it once, and reports. It may ask the desk before each tool call and must
+//! say what it used; it never decides what comes next and never touches the journal. The same job can
+//! come again after a crash, under the same key: a hand that changes the world looks first whether it
+//! has done so already.
+
+pub mod script;
+pub mod shell;
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ftl_core::run::{Action, ActionId, Failure, FailureKind, InstanceId, Usage, Wanted};
+use ftl_core::value::{Name, Value};
+
+use crate::clock::millis;
+use crate::id::RunId;
+use crate::process::Cancel;
+
+/// How a job came to an end.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// It was done; this is the answer.
+    Done(Value),
+    /// It could not be done.
+    Failed(Failure),
+    /// Its agent or command died in the middle.
+    Died(String),
+    /// It was cancelled before its end.
+    Cancelled,
+    /// A service does not answer.
+    Outage {
+        /// The service.
+        service: String,
+        /// How long the service asked to be left alone, if it said so.
+        after: Option<Duration>,
+    },
+}
+
+impl Ended {
+    /// A failure of a kind.
+    pub fn failed(kind: FailureKind, message: impl Into<String>) -> Ended {
+        Ended::Failed(Failure::new(kind, message))
+    }
+}
+
+/// The last words of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// How it ended.
+    pub ended: Ended,
+    /// What it used since its last report; a meter that is missing is unknown.
+    pub usage: Usage,
+}
+
+impl Report {
+    /// A report of something that used nothing.
+    pub fn free(ended: Ended) -> Report {
+        Report { ended, usage: Usage::new() }
+    }
+}
+
+/// What hands tell the driver, in the order in which it happens.
+#[derive(Debug)]
+pub enum Told {
+    /// A job ended.
+    Report(InstanceId, ActionId, Report),
+    /// A job used something and goes on.
+    Spent(InstanceId, ActionId, Usage),
+    /// An agent wants to call a tool; whether it may goes back on the channel, with why not.
+    Tool(InstanceId, ActionId, Name, Sender<Result<(), String>>),
+    /// A service was probed: whether it answers.
+    Probed(String, bool),
+}
+
+/// A job: one action, and the way back to the driver.
+#[derive(Clone)]
+pub struct Job {
+    /// The run.
+    pub run: RunId,
+    /// What is to be done.
+    pub action: Action,
+    /// What it may use before it must ask for more.
+    pub allowance: Usage,
+    /// Becomes true when nobody wants the answer any more.
+    pub cancel: Cancel,
+    desk: Sender<Told>,
+}
+
+impl Job {
+    /// A job whose words go to that channel.
+    pub fn new(run: RunId, action: Action, allowance: Usage, cancel: Cancel, desk: Sender<Told>) -> Job {
+        Job { run, action, allowance, cancel, desk }
+    }
+
+    /// The key under which the same job comes again after a crash.
+    pub fn key(&self) -> String {
+        format!("{}.{}", self.run, self.action.id)
+    }
+
+    /// Asks whether a tool may be called; the meter is paid when it may.
+    pub fn tool(&self, tool: &str) -> Result<(), String> {
+        let (reply, answer) = channel();
+        let (instance, action) = (self.action.instance, self.action.id);
+        let gone = |_| String::from("nobody listens any more");
+        self.desk.send(Told::Tool(instance, action, Name::from(tool), reply)).map_err(|_| gone(()))?;
+        answer.recv().map_err(|_| gone(()))?
+    }
+
+    /// Says what was used since the last report.
+    pub fn spent(&self, usage: Usage) {
+        let _ = self.desk.send(Told::Spent(self.action.instance, self.action.id, usage));
+    }
+
+    fn report(&self, report: Report) {
+        let _ = self.desk.send(Told::Report(self.action.instance, self.action.id, report));
+    }
+}
+
+/// Does the jobs of one kind.
+pub trait Hand: Send + Sync {
+    /// Does a job and returns its last words. It may take long; it looks at `job.cancel`.
+    fn perform(&self, job: &Job) -> Report;
+}
+
+/// Tells whether a service answers again.
+pub trait Probe: Send + Sync {
+    /// Asks the service something cheap.
+    fn answers(&self, service: &str, cancel: &Cancel) -> bool;
+}
+
+/// All hands of a process.
+pub trait Hands: Send + Sync {
+    /// Begins a job, or queues it. The report comes over the job's channel, exactly one.
+    fn start(&self, job: Job);
+    /// Probes a service; the answer comes over the channel.
+    fn probe(&self, service: String, desk: Sender<Told>);
+}
+
+/// How many agents and how many other actions work at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Width {
+    /// Agents.
+    pub agents: usize,
+    /// Other actions.
+    pub actions: usize,
+}
+
+impl Default for Width {
+    fn default() -> Width {
+        Width { agents: 4, actions: 8 }
+    }
+}
+
+/// Hands that work in threads of this process, so many at a time.
+pub struct Workshop {
+    hands: BTreeMap<String, Arc<dyn Hand>>,
+    fallback: Option<Arc<dyn Hand>>,
+    probe: Option<Arc<dyn Probe>>,
+    queues: [Arc<Queue>; 2],
+}
+
+/// Jobs that wait, and how many threads look after them.
+struct Queue {
+    most: usize,
+    state: Mutex<Waiting>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: std::collections::VecDeque<(Job, Arc<dyn Hand>)>,
+    threads: usize,
+    idle: usize,
+}
+
+/// How long a thread without work stays.
+const IDLE: Duration = Duration::from_secs(2);
+
+impl Workshop {
+    /// A workshop with no hands.
+    pub fn new(width: Width) -> Workshop {
+        let queue = |most: usize| {
+            Arc::new(Queue { most: most.max(1), state: Mutex::default(), more: Condvar::new() })
+        };
+        let queues = [queue(width.agents), queue(width.actions)];
+        Workshop { hands: BTreeMap::new(), fallback: None, probe: None, queues }
+    }
+
+    /// The same with a hand for `sh`, `verify.run`, `Task(builder)` and so on.
+    #[must_use]
+    pub fn with(mut self, whom: &str, hand: Arc<dyn Hand>) -> Workshop {
+        self.hands.insert(whom.to_owned(), hand);
+        self
+    }
+
+    /// The same with a hand for everything that has none of its own.
+    #[must_use]
+    pub fn otherwise(mut self, hand: Arc<dyn Hand>) -> Workshop {
+        self.fallback = Some(hand);
+        self
+    }
+
+    /// The same with somebody who asks services whether they answer again.
+    #[must_use]
+    pub fn probing(mut self, probe: Arc<dyn Probe>) -> Workshop {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Whom it has hands for.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.hands.keys().map(String::as_str)
+    }
+}
+
+/// Whom an action asks, as hands are called.
+pub fn whom(wanted: &Wanted) -> String {
+    match wanted {
+        Wanted::Action(name) => name.to_string(),
+        Wanted::Task { role, .. } => format!("Task({role})"),
+        Wanted::Word(_) => String::from("word"),
+        Wanted::Question => String::from("question"),
+    }
+}
+
+impl Hands for Workshop {
+    fn start(&self, job: Job) {
+        let whom = whom(&job.action.wanted);
+        let Some(hand) = self.hands.get(&whom).or(self.fallback.as_ref()).cloned() else {
+            let message = format!("this program has no hand for `{whom}`");
+            return job.report(Report::free(Ended::failed(FailureKind::CouldNotRun, message)));
+        };
+        let agent = matches!(job.action.wanted, Wanted::Task { .. });
+        self.queues[usize::from(!agent)].push(job, hand);
+    }
+
+    fn probe(&self, service: String, desk: Sender<Told>) {
+        // A service that nobody knows how to probe is asked by doing the work again.
+        let Some(probe) = self.probe.clone() else {
+            let _ = desk.send(Told::Probed(service, true));
+            return;
+        };
+        let sent = desk.clone();
+        let asked = service.clone();
+        let work = move || {
+            let answers = Cancel::new().is_ok_and(|cancel| probe.answers(&asked, &cancel));
+            let _ = sent.send(Told::Probed(asked, answers));
+        };
+        if std::thread::Builder::new().name("probe".to_owned()).spawn(work).is_err() {
+            let _ = desk.send(Told::Probed(service, false));
+        }
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(self: &Arc<Queue>, job: Job, hand: Arc<dyn Hand>) {
+        let mut waiting = self.lock();
+        waiting.jobs.push_back((job, hand));
+        if waiting.idle >= waiting.jobs.len() || waiting.threads >= self.most {
+            self.more.notify_one();
+            return;
+        }
+        let queue = self.clone();
+        let name = String::from("hand");
+        match std::thread::Builder::new().name(name).spawn(move || queue.work()) {
+            Ok(_) => waiting.threads += 1,
+            // Others will come to it; alone there is nobody, and that must not be silence.
+            Err(error) if waiting.threads == 0 => {
+                if let Some((job, _)) = waiting.jobs.pop_back() {
+                    let message = format!("no thread could be started: {error}");
+                    job.report(Report::free(Ended::failed(FailureKind::CouldNotRun, message)));
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn work(&self) {
+        while let Some((job, hand)) = self.next() {
+            let report = if job.cancel.is_cancelled() { nothing_done(&job) } else { perform(&*hand, &job) };
+            job.report(report);
+        }
+    }
+
+    /// The next job, or nothing when there was none for a while.
+    fn next(&self) -> Option<(Job, Arc<dyn Hand>)> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(next) = waiting.jobs.pop_front() {
+                return Some(next);
+            }
+            waiting.idle += 1;
+            let (back, late) = self.more.wait_timeout(waiting, IDLE).unwrap_or_else(PoisonError::into_inner);
+            waiting = back;
+            waiting.idle -= 1;
+            if late.timed_out() && waiting.jobs.is_empty() {
+                waiting.threads -= 1;
+                return None;
+            }
+        }
+    }
+}
+
+/// The report of a job that was cancelled while it waited: it used nothing, and that is known.
+fn nothing_done(job: &Job) -> Report {
+    let usage = job.allowance.keys().map(|name| (name.clone(), 0)).collect();
+    Report { ended: Ended::Cancelled, usage }
+}
+
+/// Lets a hand work, times it, and survives its panic.
+fn perform(hand: &dyn Hand, job: &Job) -> Report {
+    let began = Instant::now();
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hand.perform(job)));
+    let mut report = done.unwrap_or_else(|_| {
+        Report::free(Ended::Died(format!("the hand of `{}` panicked", whom(&job.action.wanted))))
+    });
+    if let Wanted::Task { .. } = job.action.wanted {
+        report.usage.entry(Name::from("time")).or_insert_with(|| millis(began.elapsed()));
+    }
+    report
+}

@@ -1,0 +1,357 @@
+//! Scripted hands: a file says what every agent and every action answers.
+//!
+//! For rehearsing a protocol without an account, for the demo and for tests. A script is honest about
+//! crashes: which rule answered which job is written down before the answer is given, so that the same
+//! job gets the same answer again, and everything that was ever spent is in that ledger too. It plays
+//! no part in real work unless it is named.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ftl_core::run::{FailureKind, Usage};
+use ftl_core::value::{Name, Value};
+use serde::Deserialize;
+
+use super::shell::Shell;
+use super::{Ended, Hand, Job, Report, whom};
+use crate::amount::Unit;
+use crate::config::plain;
+use crate::id::RunId;
+use crate::process::Cancel;
+
+/// The largest script that is read.
+pub const MAX_SCRIPT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// A script: rules, the first that fits answers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Script {
+    rules: Vec<Rule>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq)]
+struct Rule {
+    to: String,
+    when: Vec<(String, Value)>,
+    times: Option<u64>,
+    delay: Duration,
+    tools: Vec<String>,
+    spend: Usage,
+    says: Says,
+}
+
+/// What a rule answers.
+#[derive(Clone, Debug, PartialEq)]
+enum Says {
+    Value(Value),
+    Fail(FailureKind, String),
+    Die(String),
+    Outage(String, Option<Duration>),
+    Command(String),
+}
+
+/// A rule as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    to: String,
+    #[serde(default)]
+    when: toml::Table,
+    times: Option<u64>,
+    delay: Option<String>,
+    #[serde(default)]
+    tools: Vec<String>,
+    #[serde(default)]
+    spend: toml::Table,
+    value: Option<toml::Value>,
+    fail: Option<String>,
+    kind: Option<String>,
+    die: Option<String>,
+    outage: Option<String>,
+    after: Option<String>,
+    command: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pages {
+    #[serde(default)]
+    answer: Vec<Written>,
+}
+
+impl Script {
+    /// Reads a script. Whatever is wrong is told with the number of the rule.
+    pub fn parse(text: &str) -> Result<Script, String> {
+        let file: Pages = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
+        let rule = |(index, written): (usize, Written)| {
+            let to = written.to.clone();
+            Rule::of(written).map_err(|message| format!("answer {} (to {to}): {message}", index + 1))
+        };
+        Ok(Script { rules: file.answer.into_iter().enumerate().map(rule).collect::<Result<_, _>>()? })
+    }
+
+    /// Reads a script from a file.
+    pub fn load(path: &Path) -> Result<Script, String> {
+        let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+        if found.len() > MAX_SCRIPT_BYTES {
+            return Err(format!("it has {} bytes; {MAX_SCRIPT_BYTES} is the most", found.len()));
+        }
+        Script::parse(&std::fs::read_to_string(path).map_err(|error| error.to_string())?)
+    }
+
+    /// Whom it answers.
+    pub fn names(&self) -> BTreeSet<&str> {
+        self.rules.iter().map(|rule| rule.to.as_str()).collect()
+    }
+}
+
+impl Rule {
+    fn of(written: Written) -> Result<Rule, String> {
+        let time = |text: Option<String>| {
+            text.map(|text| Unit::Time.parse(&text).map(Duration::from_millis)).transpose()
+        };
+        let when = written.when.iter().map(|(name, value)| Ok((name.clone(), plain(value)?)));
+        let spend =
+            written.spend.iter().map(|(meter, value)| Ok((Name::from(meter.as_str()), spend(meter, value)?)));
+        Ok(Rule {
+            when: when.collect::<Result<_, String>>()?,
+            spend: spend.collect::<Result<_, String>>()?,
+            delay: time(written.delay.clone())?.unwrap_or_default(),
+            times: written.times,
+            tools: written.tools.clone(),
+            to: written.to.clone(),
+            says: says(written)?,
+        })
+    }
+
+    fn fits(&self, job: &Job) -> bool {
+        let has = |(path, wanted): &(String, Value)| param(job, path) == Some(wanted);
+        (self.to == "*" || self.to == whom(&job.action.wanted)) && self.when.iter().all(has)
+    }
+}
+
+fn spend(meter: &str, value: &toml::Value) -> Result<u64, String> {
+    let text = match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(_)
+        | toml::Value::Datetime(_)
+        | toml::Value::Array(_)
+        | toml::Value::Table(_) => String::new(),
+    };
+    Unit::of_meter(meter).parse(&text)
+}
+
+fn says(written: Written) -> Result<Says, String> {
+    let kind = match &written.kind {
+        None => FailureKind::Failed,
+        Some(word) => FailureKind::ALL
+            .into_iter()
+            .find(|kind| kind.word() == word)
+            .ok_or_else(|| format!("`{word}` is no kind of failure"))?,
+    };
+    let after = written.after.as_deref().map(|text| Unit::Time.parse(text)).transpose()?;
+    let mut said = Vec::new();
+    said.extend(written.value.as_ref().map(plain).transpose()?.map(Says::Value));
+    said.extend(written.fail.map(|message| Says::Fail(kind, message)));
+    said.extend(written.die.map(Says::Die));
+    said.extend(written.outage.map(|service| Says::Outage(service, after.map(Duration::from_millis))));
+    said.extend(written.command.map(Says::Command));
+    match said.len() {
+        1 => said.pop().ok_or_else(String::new),
+        0 => Err(String::from("it says nothing: give it a value, fail, die, outage or command")),
+        _ => Err(String::from("it says more than one thing: value, fail, die, outage, command")),
+    }
+}
+
+/// A parameter of a job by its path, such as `spec.id`.
+fn param<'a>(job: &'a Job, path: &str) -> Option<&'a Value> {
+    let mut parts = path.split('.');
+    let first = job.action.params.get(parts.next()?)?;
+    Some(parts.fold(first, |value, part| value.field(part)))
+}
+
+/// The hand that plays a script.
+pub struct Scripted {
+    script: Script,
+    folder: PathBuf,
+    shell: Option<Arc<Shell>>,
+    ledgers: Mutex<BTreeMap<RunId, Ledger>>,
+}
+
+/// Which rule answered which job of a run.
+#[derive(Debug)]
+struct Ledger {
+    file: File,
+    chosen: BTreeMap<String, usize>,
+    used: BTreeMap<usize, u64>,
+}
+
+impl Scripted {
+    /// A hand that plays a script and keeps its ledgers in that folder. Rules with a command need a
+    /// shell.
+    pub fn new(script: Script, folder: PathBuf, shell: Option<Arc<Shell>>) -> Scripted {
+        Scripted { script, folder, shell, ledgers: Mutex::default() }
+    }
+
+    /// Chooses the rule of a job, the same one each time, and writes the performance down.
+    fn choose(&self, job: &Job) -> io::Result<Option<usize>> {
+        let mut ledgers = self.ledgers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ledgers.contains_key(&job.run) {
+            ledgers.insert(job.run.clone(), Ledger::open(&self.folder, &job.run)?);
+        }
+        let Some(ledger) = ledgers.get_mut(&job.run) else { return Ok(None) };
+        let key = job.key();
+        let left = |index: usize, rule: &Rule| {
+            rule.times.is_none_or(|times| ledger.used.get(&index).copied().unwrap_or(0) < times)
+        };
+        let fresh = || {
+            let mut rules = self.script.rules.iter().enumerate();
+            rules.find(|(index, rule)| rule.fits(job) && left(*index, rule)).map(|(index, _)| index)
+        };
+        let Some(chosen) = ledger.chosen.get(&key).copied().or_else(fresh) else { return Ok(None) };
+        let spend = self.script.rules.get(chosen).map(|rule| rule.spend.clone()).unwrap_or_default();
+        ledger.note(&key, chosen, &spend)?;
+        Ok(Some(chosen))
+    }
+}
+
+impl Ledger {
+    fn open(folder: &Path, run: &RunId) -> io::Result<Ledger> {
+        std::fs::create_dir_all(folder)?;
+        let path = folder.join(format!("{run}.ledger"));
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut ledger = Ledger { file, chosen: BTreeMap::new(), used: BTreeMap::new() };
+        let lines: Vec<String> =
+            BufReader::new(ledger.file.try_clone()?).lines().collect::<Result<_, _>>()?;
+        for line in lines {
+            // A line that a crash has cut says nothing: its answer was never given.
+            let mut words = line.split('\t');
+            if let (Some(key), Some(Ok(rule)), Some(_)) =
+                (words.next(), words.next().map(str::parse::<usize>), words.next())
+            {
+                ledger.count(key, rule);
+            }
+        }
+        Ok(ledger)
+    }
+
+    fn note(&mut self, key: &str, rule: usize, spend: &Usage) -> io::Result<()> {
+        let spent = serde_json::to_string(spend)?;
+        // A newline first: what a crash has cut stays a line of its own.
+        self.file.write_all(format!("\n{key}\t{rule}\t{spent}").as_bytes())?;
+        self.file.sync_data()?;
+        self.count(key, rule);
+        Ok(())
+    }
+
+    fn count(&mut self, key: &str, rule: usize) {
+        if self.chosen.insert(key.to_owned(), rule).is_none() {
+            *self.used.entry(rule).or_default() += 1;
+        }
+    }
+}
+
+impl Hand for Scripted {
+    fn perform(&self, job: &Job) -> Report {
+        let rule = match self.choose(job) {
+            Ok(Some(index)) => self.script.rules.get(index),
+            Ok(None) => None,
+            Err(error) => {
+                let message = format!("the ledger of the script cannot be written: {error}");
+                return Report::free(Ended::failed(FailureKind::CouldNotRun, message));
+            }
+        };
+        let Some(rule) = rule else {
+            let message = format!("the script has no answer for `{}`", whom(&job.action.wanted));
+            return Report::free(Ended::failed(FailureKind::CouldNotRun, message));
+        };
+        if !pause(&job.cancel, rule.delay) {
+            return Report { ended: Ended::Cancelled, usage: rule.spend.clone() };
+        }
+        for tool in &rule.tools {
+            // A denied call ends the task: the driver has said so to everybody already.
+            if job.tool(tool).is_err() {
+                return Report { ended: Ended::Cancelled, usage: rule.spend.clone() };
+            }
+        }
+        let ended = match &rule.says {
+            Says::Value(value) => Ended::Done(filled(value, job)),
+            Says::Fail(kind, message) => Ended::failed(*kind, message.clone()),
+            Says::Die(message) => Ended::Died(message.clone()),
+            Says::Outage(service, after) => Ended::Outage { service: service.clone(), after: *after },
+            Says::Command(command) => self.ask_command(command, job),
+        };
+        Report { ended, usage: rule.spend.clone() }
+    }
+}
+
+impl Scripted {
+    /// The answer of a command: JSON on its standard output. Exit code 75 says that a service is out.
+    fn ask_command(&self, command: &str, job: &Job) -> Ended {
+        let Some(shell) = &self.shell else {
+            return Ended::failed(FailureKind::CouldNotRun, "this script may not run commands");
+        };
+        match shell.answer(command, job) {
+            Ok(text) => match serde_json::from_str(&text) {
+                Ok(value) => Ended::Done(value),
+                Err(error) => Ended::failed(FailureKind::Failed, format!("the answer is no JSON: {error}")),
+            },
+            Err(ended) => ended,
+        }
+    }
+}
+
+/// Lets a time pass; whether nobody cancelled it meanwhile.
+fn pause(cancel: &Cancel, delay: Duration) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let end = Instant::now() + delay;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if cancel.is_cancelled() || left.is_zero() {
+            return !cancel.is_cancelled();
+        }
+        let wait = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let _ = poll(&mut [PollFd::from_borrowed_fd(cancel.asked_fd(), PollFlags::IN)], Some(&wait));
+    }
+}
+
+/// A value with `{name}` in its texts replaced by parameters of the job.
+fn filled(value: &Value, job: &Job) -> Value {
+    match value {
+        Value::Text(text) if text.contains('{') => Value::text(filled_text(text, job)),
+        Value::List(items) => Value::list(items.iter().map(|item| filled(item, job))),
+        Value::Record(fields) => Value::record(fields.iter().map(|(name, one)| (name, filled(one, job)))),
+        Value::None | Value::Bool(_) | Value::Number(_) | Value::Text(_) => value.clone(),
+    }
+}
+
+fn filled_text(text: &str, job: &Job) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        out.push_str(before);
+        let found = after.split_once('}').and_then(|(name, tail)| Some((param(job, name)?, tail)));
+        match found {
+            Some((Value::Text(text), tail)) => {
+                out.push_str(text);
+                rest = tail;
+            }
+            Some((value, tail)) => {
+                out.push_str(&value.to_string());
+                rest = tail;
+            }
+            None => {
+                out.push('{');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}

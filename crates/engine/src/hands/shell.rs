@@ -1,0 +1,231 @@
+//! The hand of `sh`: one script in the shell, in a process tree of its own.
+//!
+//! The environment is built from nothing: a command gets a path, a home, a language and the names of
+//! its run and action, and no secret that happened to be in ours. What a protocol hands over comes as
+//! arguments and is never pasted into the text of the script.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_core::run::{Failure, FailureKind};
+use ftl_core::value::Value;
+
+use super::{Ended, Hand, Job, Probe, Report};
+use crate::config::Config;
+use crate::process::{
+    self, Cancel, Captured, Cut, How, Limits, MARK, Mark, RunError, Spec, Stdin, Stream, Supervisor,
+};
+use crate::store::Store;
+
+/// Variables of ours that a command may see.
+const PASSED_ON: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+/// The exit code by which a command says that the service it needs does not answer (EX_TEMPFAIL).
+pub const SERVICE_IS_OUT: i32 = 75;
+
+/// How long a probe may take.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs scripts.
+pub struct Shell {
+    supervisor: Arc<Supervisor>,
+    store: Arc<dyn Store>,
+    folder: PathBuf,
+    commands: Limits,
+    agents: Limits,
+}
+
+impl Shell {
+    /// A shell that works in a folder, with limits for commands and for agents.
+    pub fn new(
+        supervisor: Arc<Supervisor>,
+        store: Arc<dyn Store>,
+        folder: PathBuf,
+        commands: Limits,
+        agents: Limits,
+    ) -> Shell {
+        Shell { supervisor, store, folder, commands, agents }
+    }
+
+    /// What a script printed for a job; it gets the parameters as JSON on its standard input.
+    pub(super) fn answer(&self, script: &str, job: &Job) -> Result<String, Ended> {
+        let input = serde_json::to_vec(&job.action).unwrap_or_default();
+        let spec = self.spec(script, &[], &job.key(), self.agents)?;
+        let spec = Spec { stdin: Stdin::Bytes(input), ..spec };
+        let mut whole = Vec::new();
+        let most = usize::try_from(spec.limits.keep).unwrap_or(usize::MAX);
+        let ended = self.supervisor.run(&spec, &job.cancel, &mut |stream, bytes| {
+            if stream == Stream::Out {
+                let room = most.saturating_sub(whole.len()).min(bytes.len());
+                whole.extend_from_slice(&bytes[..room]);
+            }
+        });
+        let ended = ended.map_err(|error| could_not(&error))?;
+        if let Some(cut) = ended.cut {
+            return Err(cut_short(cut, &ended));
+        }
+        match ended.how {
+            How::Exited(0) => Ok(String::from_utf8_lossy(&whole).into_owned()),
+            How::Exited(SERVICE_IS_OUT) => {
+                let service = ended.err.text().lines().last().unwrap_or("service").trim().to_owned();
+                Err(Ended::Outage { service, after: None })
+            }
+            How::Exited(code) => {
+                let message = format!("exit code {code}: {}", last_lines(&ended.err));
+                Err(Ended::failed(FailureKind::Failed, message))
+            }
+            How::Signalled(_) | How::Unknown => Err(Ended::Died(ended.sentence())),
+        }
+    }
+
+    fn spec(&self, script: &str, args: &[String], key: &str, limits: Limits) -> Result<Spec, Ended> {
+        let mark =
+            Mark::new(MARK, key).map_err(|message| Ended::failed(FailureKind::CouldNotRun, message))?;
+        let fixed = ["-c", script, "sh"].into_iter().map(OsString::from);
+        let mut env: Vec<(OsString, OsString)> = PASSED_ON
+            .iter()
+            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
+            .collect();
+        env.push(("TERM".into(), "dumb".into()));
+        env.push(("FTL_KEY".into(), key.into()));
+        Ok(Spec {
+            program: "sh".into(),
+            args: fixed.chain(args.iter().map(OsString::from)).collect(),
+            folder: self.folder.clone(),
+            env,
+            stdin: Stdin::Null,
+            limits,
+            lock: PathBuf::from(key),
+            mark,
+        })
+    }
+
+    /// Keeps the whole of an output that does not fit into the answer.
+    fn keep(&self, captured: &Captured) -> Option<String> {
+        if captured.left_out() == 0 {
+            return None;
+        }
+        let (digest, _) = self.store.put_stream(&mut captured.whole().ok()?).ok()?;
+        Some(digest.to_string())
+    }
+}
+
+impl Hand for Shell {
+    fn perform(&self, job: &Job) -> Report {
+        let text = |name: &str| job.action.params.get(name).and_then(Value::as_text).unwrap_or_default();
+        let args: Vec<String> = match job.action.params.get("args") {
+            Some(args) => args.items().iter().map(spoken).collect(),
+            None => Vec::new(),
+        };
+        let mut limits = self.commands;
+        if let Some(timeout) = job.action.params.get("timeout").and_then(Value::as_number) {
+            let timeout = Duration::from_millis(u64::try_from(timeout.in_thousandths()).unwrap_or(0));
+            limits.soft = Some(limits.soft.map_or(timeout, |soft| soft.min(timeout)));
+        }
+        let ended = self.spec(text("script"), &args, &job.key(), limits).map(|spec| {
+            match self.supervisor.run(&spec, &job.cancel, &mut |_, _| {}) {
+                Ok(ended) => self.judge(&ended),
+                Err(error) => could_not(&error),
+            }
+        });
+        Report::free(ended.unwrap_or_else(|ended| ended))
+    }
+}
+
+impl Shell {
+    fn judge(&self, ended: &process::Ended) -> Ended {
+        if let Some(cut) = ended.cut {
+            return cut_short(cut, ended);
+        }
+        let code = match ended.how {
+            How::Exited(code) => code,
+            How::Signalled(_) | How::Unknown => return Ended::Died(ended.sentence()),
+        };
+        if code != 0 {
+            let message = format!("exit code {code}: {}", last_lines(&ended.err));
+            return Ended::Failed(Failure::new(FailureKind::Failed, message));
+        }
+        let mut fields = vec![
+            ("code", Value::whole(i64::from(code))),
+            ("stdout", Value::text(ended.out.text())),
+            ("stderr", Value::text(ended.err.text())),
+            ("took", Value::Number(took(ended.took))),
+        ];
+        for (name, captured) in [("whole_stdout", &ended.out), ("whole_stderr", &ended.err)] {
+            fields.extend(self.keep(captured).map(|digest| (name, Value::text(digest))));
+        }
+        Ended::Done(Value::record(fields))
+    }
+}
+
+fn took(duration: Duration) -> ftl_core::value::Number {
+    ftl_core::value::Number::thousandths(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Why something could not even be started, as an outcome.
+fn could_not(error: &RunError) -> Ended {
+    match error {
+        RunError::Cancelled => Ended::Cancelled,
+        RunError::Bad(_) | RunError::Guard(_) | RunError::NoAnswer => {
+            Ended::failed(FailureKind::CouldNotRun, error.to_string())
+        }
+        RunError::CouldNotStart(_) | RunError::Busy(_) => {
+            Ended::failed(FailureKind::CouldNotRun, error.to_string())
+        }
+    }
+}
+
+/// The reason why a process was ended, as an outcome.
+fn cut_short(cut: Cut, ended: &process::Ended) -> Ended {
+    match cut {
+        Cut::Cancelled => Ended::Cancelled,
+        Cut::GuardLost => Ended::Died(ended.sentence()),
+        Cut::Startup | Cut::Silence | Cut::Soft | Cut::Hard => {
+            let (why, said) = (cut.sentence(&ended.limits), last_lines(&ended.err));
+            let message = if said.is_empty() { why } else { format!("{why}: {said}") };
+            Ended::failed(FailureKind::Timeout, message)
+        }
+    }
+}
+
+/// The last words of an output.
+fn last_lines(captured: &Captured) -> String {
+    let text = captured.text();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(5)..].join("\n")
+}
+
+fn spoken(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.to_string(),
+        Value::None => String::new(),
+        Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Record(_) => value.to_string(),
+    }
+}
+
+/// Probes services by the commands of the settings.
+pub struct Probes {
+    shell: Arc<Shell>,
+    config: Config,
+}
+
+impl Probes {
+    /// Probes by the commands of these settings.
+    pub fn new(shell: Arc<Shell>, config: Config) -> Probes {
+        Probes { shell, config }
+    }
+}
+
+impl Probe for Probes {
+    fn answers(&self, service: &str, cancel: &Cancel) -> bool {
+        // Without a probe of its own a service is asked by doing the work again.
+        let Some(command) = self.config.probe(service) else { return true };
+        let limits = Limits { hard: Some(PROBE_LIMIT), ..self.shell.commands };
+        let key = format!("probe.{:016x}", crate::id::random().unwrap_or(0));
+        let Ok(spec) = self.shell.spec(command, &[], &key, limits) else { return false };
+        let ended = self.shell.supervisor.run(&spec, cancel, &mut |_, _| {});
+        ended.is_ok_and(|ended| ended.cut.is_none() && ended.how == How::Exited(0))
+    }
+}

@@ -1,0 +1,210 @@
+//! Owners: which process drives a run, and whether it still lives.
+//!
+//! A process that drives runs holds a kernel lock on a file of its own, so that its death is known at
+//! once and without a clock: the lock dies with it. A thread of it writes a beat into the file, so
+//! that a process that was stopped in the middle is told from one that works. What stands in the file
+//! is for people; only the lock and the moving beat count.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::id;
+
+/// How often a living owner shows that it moves.
+pub const BEAT: Duration = Duration::from_secs(1);
+
+/// An owner that has not moved for so long may lose its runs.
+pub const MAX_SILENCE: Duration = Duration::from_secs(15);
+
+/// Where the beat stands in the file: after the card, which is never longer.
+const BEAT_AT: u64 = 1024;
+
+/// Who an owner is, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    /// Its process.
+    pub pid: u32,
+    /// Which machine it runs on.
+    pub host: String,
+    /// What it was called with.
+    pub command: String,
+}
+
+/// This process as an owner of runs, for as long as the value lives.
+#[derive(Debug)]
+pub struct Owner {
+    name: String,
+    path: PathBuf,
+    _lock: File,
+    beat: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Owner {
+    /// Makes this process an owner, with a lock in that folder.
+    pub fn register(folder: &Path, command: &str) -> io::Result<Owner> {
+        fs::create_dir_all(folder)?;
+        let name = format!("{:016x}", id::random()?);
+        let path = folder.join(&name);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let mut command = command.to_owned();
+        command.truncate(command.floor_char_boundary(400));
+        let card = Card { pid: std::process::id(), host: host(), command };
+        file.write_all_at(&serde_json::to_vec(&card)?, 0)?;
+        file.write_all_at(&0u64.to_be_bytes(), BEAT_AT)?;
+        let beat = start_beat(file.try_clone()?)?;
+        Ok(Owner { name, path, _lock: file, beat: Some(beat) })
+    }
+
+    /// The name under which it owns runs.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some((stop, beat)) = self.beat.take() {
+            drop(stop);
+            let _ = beat.join();
+        }
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn start_beat(file: File) -> io::Result<(Sender<()>, JoinHandle<()>)> {
+    let (stop, stopped) = channel::<()>();
+    let beat = std::thread::Builder::new().name("beat".to_owned()).spawn(move || {
+        let mut count = 1u64;
+        while let Err(std::sync::mpsc::RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
+            let _ = file.write_all_at(&count.to_be_bytes(), BEAT_AT);
+            count += 1;
+        }
+    })?;
+    Ok((stop, beat))
+}
+
+/// Whether an owner lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Its lock is free or its file is gone: it is dead.
+    Dead,
+    /// It holds its lock; the beat is what its file says now.
+    Alive {
+        /// Who it is, if its file says so.
+        card: Option<Card>,
+        /// The last beat.
+        beat: u64,
+    },
+}
+
+/// Whether the owner of that name lives.
+pub fn life(folder: &Path, name: &str) -> io::Result<Life> {
+    // A name comes out of the store; it must not lead anywhere else.
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(Life::Dead);
+    }
+    let file = match File::open(folder.join(name)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead),
+        Err(error) => return Err(error),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(Life::Dead),
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut card = vec![0; BEAT_AT as usize];
+            let read = file.read_at(&mut card, 0)?;
+            let end = card[..read].iter().position(|byte| *byte == 0).unwrap_or(read);
+            let mut beat = [0; 8];
+            let _ = file.read_exact_at(&mut beat, BEAT_AT);
+            let card = serde_json::from_slice(&card[..end]).ok();
+            Ok(Life::Alive { card, beat: u64::from_be_bytes(beat) })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Watches an owner until it is dead, or has not moved for `MAX_SILENCE` by our own clock, or somebody
+/// says that it is enough. Whether its runs may be taken.
+pub fn is_gone(folder: &Path, name: &str, enough: &mut dyn FnMut() -> bool) -> io::Result<bool> {
+    let mut last = None;
+    let mut since = Instant::now();
+    loop {
+        let beat = match life(folder, name)? {
+            Life::Dead => return Ok(true),
+            Life::Alive { beat, .. } => Some(beat),
+        };
+        if beat != last {
+            (last, since) = (beat, Instant::now());
+        }
+        if since.elapsed() >= MAX_SILENCE {
+            return Ok(true);
+        }
+        if enough() {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Files of owners that are dead: nothing needs them any more.
+pub fn dead_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut dead = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(dead),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        if let Some(name) = entry.file_name().to_str()
+            && life(folder, name)? == Life::Dead
+        {
+            dead.push(entry.path());
+        }
+    }
+    Ok(dead)
+}
+
+fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_lock_tells_life_from_death() {
+        let folder = tempfile::tempdir().unwrap();
+        let owner = Owner::register(folder.path(), "ftl run x").unwrap();
+        let Life::Alive { card: Some(card), .. } = life(folder.path(), owner.name()).unwrap() else {
+            unreachable!("it lives")
+        };
+        assert_eq!((card.pid, card.command.as_str()), (std::process::id(), "ftl run x"));
+        let name = owner.name().to_owned();
+        drop(owner);
+        assert_eq!(life(folder.path(), &name).unwrap(), Life::Dead);
+        assert_eq!(life(folder.path(), "../../etc/passwd").unwrap(), Life::Dead);
+    }
+
+    #[test]
+    fn the_file_of_a_dead_owner_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let owner = Owner::register(folder.path(), "x").unwrap();
+        fs::write(folder.path().join("00000000deadbeef"), "{}").unwrap();
+        assert_eq!(dead_files(folder.path()).unwrap(), [folder.path().join("00000000deadbeef")]);
+        assert!(is_gone(folder.path(), "00000000deadbeef", &mut || true).unwrap());
+        assert!(!is_gone(folder.path(), owner.name(), &mut || true).unwrap());
+    }
+}

@@ -1,0 +1,308 @@
+//! A session: one process at work on a repository's runs.
+//!
+//! It opens the store, finds runs by what people type, claims the ones that nobody drives, and puts
+//! the hands together. Whoever only looks needs no session: the store is enough.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use ftl_core::library::Library;
+use ftl_core::run::InstanceId;
+
+use crate::clock::{Clock as _, SystemClock};
+use crate::config::Config;
+use crate::drive::{Rest, Stop, Watch, drive};
+use crate::driver::{DriveError, Driver, Opening, Todo, WHOLE_RUN};
+use crate::hands::script::{Script, Scripted};
+use crate::hands::shell::Shell;
+use crate::hands::{Hands, Workshop};
+use crate::id::RunId;
+use crate::order::{Order, Reply};
+use crate::owner::{self, Card, Life, Owner};
+use crate::place::{Place, replace};
+use crate::process::{self, Guard, Supervisor};
+use crate::store::{Lease, RunRow, Store, StoreError};
+
+/// How many names a message lists when a prefix fits several runs.
+const MAX_LISTED: usize = 5;
+
+/// Something that a person named: a run, or one instance of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The run.
+    pub row: RunRow,
+    /// The instance; the root when none was named.
+    pub instance: InstanceId,
+}
+
+/// Why something could not be done in a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionError {
+    /// A name fits nothing, or too much.
+    Unknown {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The disk or the machine did not do it.
+    Machine(String),
+    /// The run cannot be driven.
+    Drive(DriveError),
+}
+
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> SessionError {
+        SessionError::Drive(error.into())
+    }
+}
+
+impl From<DriveError> for SessionError {
+    fn from(error: DriveError) -> SessionError {
+        SessionError::Drive(error)
+    }
+}
+
+impl From<std::io::Error> for SessionError {
+    fn from(error: std::io::Error) -> SessionError {
+        SessionError::Machine(error.to_string())
+    }
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SessionError::Unknown { message, .. } | SessionError::Machine(message) => out.write_str(message),
+            SessionError::Drive(error) => error.fmt(out),
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+/// Finds what a person named: `run`, `run/instance`, or the beginning of a run's name that fits only
+/// one.
+pub fn find(store: &dyn Store, named: &str) -> Result<Target, SessionError> {
+    let unknown = |message: String, hint: &str| SessionError::Unknown { message, hint: hint.to_owned() };
+    let (prefix, instance) = match named.split_once('/') {
+        Some((prefix, number)) => match number.parse() {
+            Ok(number) => (prefix, InstanceId(number)),
+            Err(_) => {
+                let message = format!("`{number}` is no number of an instance");
+                return Err(unknown(message, "an id is `run` or `run/instance`, such as k3v9x2qa/4"));
+            }
+        },
+        None => (named, WHOLE_RUN),
+    };
+    if prefix.is_empty() {
+        return Err(unknown(String::from("no run is named"), "`ftl status` lists the runs"));
+    }
+    let mut rows = store.runs(prefix)?;
+    rows.retain(|row| row.head > 0);
+    match rows.len() {
+        1 => Ok(Target { row: rows.remove(0), instance }),
+        0 => Err(unknown(format!("there is no run `{prefix}`"), "`ftl status` lists the runs")),
+        several => {
+            let names: Vec<&str> = rows.iter().take(MAX_LISTED).map(|row| row.run.as_str()).collect();
+            let more = if several > MAX_LISTED { ", …" } else { "" };
+            let message = format!("`{prefix}` fits {several} runs: {}{more}", names.join(", "));
+            Err(unknown(message, "type more letters of it"))
+        }
+    }
+}
+
+/// Who drives a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Driven {
+    /// Nobody.
+    ByNobody,
+    /// A process that lives.
+    By(Option<Card>),
+}
+
+/// Who drives a run now.
+pub fn driven(place: &Place, row: &RunRow) -> Result<Driven, SessionError> {
+    let Some(name) = &row.owner else { return Ok(Driven::ByNobody) };
+    Ok(match owner::life(&place.owners(), name)? {
+        Life::Dead => Driven::ByNobody,
+        Life::Alive { card, .. } => Driven::By(card),
+    })
+}
+
+/// What became of a claim.
+#[derive(Debug)]
+pub enum Claim {
+    /// The run is ours.
+    Ours(Lease),
+    /// Somebody else drives it, and lives.
+    Theirs(Option<Card>),
+}
+
+/// One process at work on a repository's runs.
+pub struct Session {
+    place: Place,
+    store: Arc<dyn Store>,
+    library: Arc<Library>,
+    config: Config,
+    command: String,
+    guard: Guard,
+    owner: OnceLock<Owner>,
+}
+
+impl Session {
+    /// A session on a store that is open.
+    pub fn new(
+        place: Place,
+        store: Arc<dyn Store>,
+        library: Arc<Library>,
+        config: Config,
+        command: String,
+        guard: Guard,
+    ) -> Session {
+        Session { place, store, library, config, command, guard, owner: OnceLock::new() }
+    }
+
+    /// Its store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Its place.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn owner(&self) -> Result<&Owner, SessionError> {
+        if let Some(owner) = self.owner.get() {
+            return Ok(owner);
+        }
+        let owner = Owner::register(&self.place.owners(), &self.command)?;
+        Ok(self.owner.get_or_init(|| owner))
+    }
+
+    /// Opens a run and returns it ready to be driven. A script is kept beside the store first, so that
+    /// whoever takes the run over plays the same one.
+    pub fn open(&self, opening: Opening, script: Option<&str>) -> Result<(Driver, Todo), SessionError> {
+        self.store.writable()?;
+        let id = RunId::random()?;
+        if let Some(text) = script {
+            std::fs::create_dir_all(self.scripts())?;
+            replace(&self.script_file(&id), text.as_bytes())?;
+        }
+        let at = SystemClock::not_before(0).now();
+        let owner = self.owner()?.name();
+        let opened = Driver::open(self.store.clone(), self.library.clone(), (id.clone(), owner), opening, at);
+        if opened.is_err() && script.is_some() {
+            let _ = std::fs::remove_file(self.script_file(&id));
+        }
+        Ok(opened?)
+    }
+
+    /// Claims a run that nobody drives. An owner that lives keeps it; one that has not moved for a long
+    /// time loses it if the caller is patient enough to watch that.
+    pub fn claim(&self, run: &RunId, enough: &mut dyn FnMut() -> bool) -> Result<Claim, SessionError> {
+        loop {
+            let row = self.store.run(run)?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
+            if let Some(name) = &row.owner {
+                if !owner::is_gone(&self.place.owners(), name, enough)? {
+                    let Life::Alive { card, .. } = owner::life(&self.place.owners(), name)? else { continue };
+                    return Ok(Claim::Theirs(card));
+                }
+                // Its agents first: two attempts of one action must never live at the same time.
+                self.end_attempts(run)?;
+            }
+            match self.store.take(run, row.epoch, self.owner()?.name()) {
+                Ok(lease) => return Ok(Claim::Ours(lease)),
+                Err(StoreError::Fenced { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Ends what is left of the attempts of a run whose owner is gone.
+    fn end_attempts(&self, run: &RunId) -> Result<(), SessionError> {
+        let prefix = format!("{run}.");
+        for attempt in process::attempts(&self.place.attempts())? {
+            let name = attempt.path.file_name().map(|name| name.to_string_lossy().into_owned());
+            if name.is_some_and(|name| name.starts_with(&prefix)) {
+                process::end_leftover(&attempt).map_err(|error| SessionError::Machine(error.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a claimed run back to where its journal ends.
+    pub fn recover(&self, lease: Lease) -> Result<(Driver, Todo), SessionError> {
+        let at = SystemClock::not_before(0).now();
+        Ok(Driver::recover(self.store.clone(), self.library.clone(), lease, at)?)
+    }
+
+    /// Drives a run until it rests.
+    pub fn drive(
+        &self,
+        driver: Driver,
+        todo: Todo,
+        stop: &Stop,
+        watch: &mut dyn Watch,
+    ) -> Result<Rest, SessionError> {
+        let hands = self.hands(driver.id())?;
+        let clock = SystemClock::not_before(driver.last());
+        Ok(drive(driver, todo, &*hands, &clock, stop, watch)?)
+    }
+
+    /// Leaves an order for whoever drives the run.
+    pub fn send(&self, run: &RunId, order: &Order) -> Result<u64, SessionError> {
+        let body = serde_json::to_string(order).map_err(|error| SessionError::Machine(error.to_string()))?;
+        Ok(self.store.send(run, &body)?)
+    }
+
+    /// What became of an order, if anything did yet.
+    pub fn reply(&self, number: u64) -> Result<Option<Reply>, SessionError> {
+        let Some(text) = self.store.reply(number)? else { return Ok(None) };
+        let reply = serde_json::from_str(&text).map_err(|error| SessionError::Machine(error.to_string()))?;
+        Ok(Some(reply))
+    }
+
+    fn scripts(&self) -> PathBuf {
+        self.place.store().join("scripts")
+    }
+
+    fn script_file(&self, run: &RunId) -> PathBuf {
+        self.scripts().join(format!("{run}.toml"))
+    }
+
+    /// The hands for a run: the script that it was opened with first, then those of this program.
+    fn hands(&self, run: &RunId) -> Result<Box<dyn Hands>, SessionError> {
+        process::own_orphans()?;
+        let supervisor =
+            Arc::new(Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?);
+        let shell = Arc::new(Shell::new(
+            supervisor,
+            self.store.clone(),
+            self.place.root().to_owned(),
+            self.config.command_limits(),
+            self.config.agent_limits(),
+        ));
+        let probe = Arc::new(crate::hands::shell::Probes::new(shell.clone(), self.config.clone()));
+        let mut workshop = Workshop::new(self.config.width()).with("sh", shell.clone()).probing(probe);
+        let file = self.script_file(run);
+        if file.exists() {
+            let script = Script::load(&file).map_err(|message| {
+                SessionError::Machine(format!("the script of run {run} cannot be played: {message}"))
+            })?;
+            let names: Vec<String> = script.names().into_iter().map(str::to_owned).collect();
+            let scripted = Arc::new(Scripted::new(script, self.scripts(), Some(shell)));
+            for name in names.iter().filter(|name| *name != "*") {
+                workshop = workshop.with(name, scripted.clone());
+            }
+            workshop = workshop.otherwise(scripted);
+        }
+        Ok(Box::new(workshop))
+    }
+}

@@ -1,0 +1,246 @@
+//! The summary of a run: what it looks like from outside, kept beside its journal.
+//!
+//! It is a projection, made again with every entry and never read back by the engine: whoever lists a
+//! thousand runs reads a thousand summaries and no journal.
+
+use std::collections::BTreeMap;
+
+use ftl_core::run::{Action, Instance, Open, OpenKind, Purse, ROOT, Run, Standing, Time, Wanted};
+use ftl_core::value::Value;
+use serde::{Deserialize, Serialize};
+
+/// How many things that a run waits for a summary names.
+pub const MAX_WAITS: usize = 20;
+
+/// How long a text in a summary may be.
+pub const MAX_TEXT: usize = 400;
+
+/// What a run looks like from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Its protocol.
+    pub protocol: String,
+    /// What it is for, in the words of whoever opened it.
+    pub title: String,
+    /// The state of the root.
+    pub state: String,
+    /// How it stands: running, waiting, suspended, held, or how it ended.
+    pub standing: String,
+    /// Why it stands so, where there is something to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What was spent of what, by meter: the built-in ones of the whole run and the root's own.
+    pub meters: BTreeMap<String, Spent>,
+    /// What it waits for; the first `MAX_WAITS`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
+    /// How many instances were opened, and how many of them have ended.
+    pub instances: (u64, u64),
+    /// The last entry that is in it.
+    pub entry: u64,
+}
+
+/// A meter from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// What was used.
+    pub used: u64,
+    /// How much may be used; `None` when nothing limits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// What is set aside for agents at work.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reserved: u64,
+    /// How many of the amounts nobody knows: worst cases were charged.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+}
+
+fn is_zero(amount: &u64) -> bool {
+    *amount == 0
+}
+
+/// Something that a run waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Whose: the number of the instance.
+    pub instance: u32,
+    /// The state it is in.
+    pub state: String,
+    /// What it is.
+    pub what: What,
+    /// In words: the question, the reason, the service, whom it asked.
+    pub text: String,
+    /// The action, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// Until when, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A person must speak before it goes on.
+    Held,
+    /// A person's answer.
+    Question,
+    /// A person's word.
+    Word,
+    /// A service that does not answer.
+    Service,
+    /// An agent, a command or another action at work.
+    Work,
+}
+
+/// Questions that are open, by action, as people are shown them. The journal keeps only a digest of a
+/// question; its words are made again by the protocol.
+pub type Questions = BTreeMap<(u32, String), String>;
+
+/// The words of a question that is asked now.
+pub fn question(action: &Action) -> Option<((u32, String), String)> {
+    let text = match &action.wanted {
+        Wanted::Question => {
+            let choices = action.params.get("choices").map(Value::items).unwrap_or_default();
+            let choices: Vec<&str> = choices.iter().filter_map(Value::as_text).collect();
+            let asked = action.params.get("question").or_else(|| action.params.values().next());
+            let asked = asked.map_or_else(String::new, spoken);
+            if choices.is_empty() { asked } else { format!("{asked} [{}]", choices.join("|")) }
+        }
+        Wanted::Word(words) => words.join(" | "),
+        Wanted::Action(_) | Wanted::Task { .. } => return None,
+    };
+    Some(((action.instance.0, action.id.to_string()), cut(&text)))
+}
+
+fn spoken(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.to_string(),
+        Value::List(items) => items.iter().map(spoken).collect::<Vec<_>>().join(" / "),
+        Value::None | Value::Bool(_) | Value::Number(_) | Value::Record(_) => value.to_string(),
+    }
+}
+
+impl Summary {
+    /// The summary of a run as it is now.
+    pub fn of(run: &Run, questions: &Questions) -> Summary {
+        let Some(root) = run.instance(ROOT) else { return Summary::default() };
+        let mut waits: Vec<Wait> = Vec::new();
+        let mut live = 0u64;
+        for instance in run.live() {
+            live += 1;
+            if waits.len() <= MAX_WAITS {
+                waits_of(instance, questions, &mut waits);
+            }
+        }
+        let all = run.instances().len() as u64;
+        waits.sort_by_key(|wait| wait.what);
+        let standing = match root.standing() {
+            Standing::Settled(end) => end.word(),
+            Standing::Running | Standing::Waiting | Standing::Suspended | Standing::Held => standing(&waits),
+        };
+        waits.truncate(MAX_WAITS);
+        Summary {
+            protocol: root.protocol.to_string(),
+            title: title(root),
+            state: root.state.to_string(),
+            standing: standing.to_owned(),
+            reason: reason(root, &waits),
+            meters: meters(run, root),
+            waits,
+            instances: (all, all - live),
+            entry: run.next_seq() - 1,
+        }
+    }
+
+    /// Whether nothing moves any more without a person.
+    pub fn rests(&self) -> bool {
+        !matches!(self.standing.as_str(), "running" | "suspended")
+    }
+}
+
+fn standing(waits: &[Wait]) -> &'static str {
+    let any = |what: What| waits.iter().any(|wait| wait.what == what);
+    if any(What::Work) {
+        "running"
+    } else if any(What::Service) {
+        "suspended"
+    } else if any(What::Question) || any(What::Word) {
+        "waiting"
+    } else {
+        "held"
+    }
+}
+
+fn waits_of(instance: &Instance, questions: &Questions, waits: &mut Vec<Wait>) {
+    let state = instance.state.to_string();
+    let id = instance.id.0;
+    for held in instance.held.values() {
+        let text = cut(&held.failure.message);
+        waits.push(Wait {
+            instance: id,
+            state: state.clone(),
+            what: What::Held,
+            text,
+            action: None,
+            until: None,
+        });
+    }
+    for (action, open) in instance.open.iter() {
+        let Some((what, text, until)) = wait_of(open) else { continue };
+        let action = action.to_string();
+        let asked = questions.get(&(id, action.clone())).cloned().unwrap_or(text);
+        let (state, action) = (state.clone(), Some(action));
+        waits.push(Wait { instance: id, state, what, text: asked, action, until });
+    }
+}
+
+fn wait_of(open: &Open) -> Option<(What, String, Option<Time>)> {
+    if let Some((service, until)) = &open.suspended {
+        return Some((What::Service, service.clone(), Some(*until)));
+    }
+    match &open.kind {
+        OpenKind::Call | OpenKind::Record => Some((What::Work, open.whom.to_string(), None)),
+        OpenKind::Words(words) => Some((What::Word, words.join(" | "), None)),
+        OpenKind::Question => Some((What::Question, String::from("a question"), None)),
+        OpenKind::Child(_) | OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => None,
+    }
+}
+
+/// What a run is for: the input that says so, else its first text.
+fn title(root: &Instance) -> String {
+    let named = ["objective", "story", "brief", "task"].iter().find_map(|name| root.inputs.get(*name));
+    let text = named.and_then(Value::as_text).or_else(|| root.inputs.values().find_map(Value::as_text));
+    cut(text.unwrap_or_default())
+}
+
+fn reason(root: &Instance, waits: &[Wait]) -> Option<String> {
+    let ended = root.end.as_ref().and_then(|(_, values)| values.get("reason")).and_then(Value::as_text);
+    let held = waits.iter().find(|wait| wait.what == What::Held).map(|wait| wait.text.as_str());
+    ended.or(held).map(cut)
+}
+
+fn meters(run: &Run, root: &Instance) -> BTreeMap<String, Spent> {
+    let own = root.meters.iter().map(|(name, meter)| {
+        (name.to_string(), Spent { used: meter.used(), limit: Some(meter.limit), reserved: 0, unknown: 0 })
+    });
+    let spent = |purse: &Purse| Spent {
+        used: purse.used,
+        limit: purse.limit,
+        reserved: purse.reserved,
+        unknown: purse.guessed,
+    };
+    let purses = run.purses(ROOT).into_iter().flatten();
+    own.chain(purses.map(|(name, purse)| (name.to_string(), spent(purse)))).collect()
+}
+
+/// A text on one line, cut to what a summary holds.
+pub fn cut(text: &str) -> String {
+    let line: String = text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect();
+    if line.len() <= MAX_TEXT {
+        return line;
+    }
+    format!("{}…", &line[..line.floor_char_boundary(MAX_TEXT)])
+}

@@ -1,0 +1,288 @@
+//! Driving runs with hands that work in threads: order, limits, stops, outages.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ftl_core::run::{Fact, FailureKind, Payment, STOPPED, Terms, Usage};
+use ftl_core::value::Value;
+use ftl_engine::drive::Rest;
+use ftl_engine::driver::DriveError;
+use ftl_engine::hands::{Ended, Job, Probe, Report, Width, Workshop};
+use ftl_engine::journal::JournalError;
+use ftl_engine::order::{Order, Reply};
+use ftl_engine::process::Cancel;
+use ftl_engine::store::{Store, StoreError};
+use support::{Bench, With, name, says, until};
+
+const ONE: &str = "PROTOCOL: one
+STATE: A
+  DO: out = sh \"true\"
+  RETURN: complete said={out.stdout}";
+
+const AGENT: &str = "PROTOCOL: agent
+STATE: A
+  DO: Task(observer) ELSE RETURN blocked reason={failure.message}
+  RETURN: complete";
+
+const ASKS: &str = "PROTOCOL: asks
+STATE: A
+  ASK: reply = \"Go on?\" choices=yes|no
+  RETURN: complete reply={reply}";
+
+const SHELL: &str = r#"{"code":0,"stdout":"hi","stderr":""}"#;
+
+fn summary(rest: &Rest) -> &ftl_engine::summary::Summary {
+    match rest {
+        Rest::Rests(summary) | Rest::Stopped(summary) => summary,
+    }
+}
+
+fn usage(tokens: u64) -> Usage {
+    Usage::from([(name("tokens"), tokens)])
+}
+
+fn terms(limit: u64, reserve: u64) -> Terms {
+    Terms { limits: usage(limit), reserve: usage(reserve), ..Terms::default() }
+}
+
+#[test]
+fn a_run_goes_from_open_to_its_end() {
+    let bench = Bench::new(ONE);
+    let hands = Workshop::new(Width::default()).with("sh", says(SHELL));
+    let rest = bench.open("{}", Terms::default(), &hands).unwrap();
+    assert_eq!(summary(&rest).standing, "complete");
+    let row = bench.store.run(&bench.id).unwrap().unwrap();
+    assert!(row.settled && row.owner.is_none(), "it is given back");
+}
+
+#[test]
+fn a_job_without_a_hand_holds_and_says_so() {
+    let bench = Bench::new(ONE);
+    let rest = bench.open("{}", Terms::default(), &Workshop::new(Width::default())).unwrap();
+    assert_eq!(summary(&rest).standing, "held");
+    assert!(summary(&rest).reason.as_ref().unwrap().contains("no hand for `sh`"), "{rest:?}");
+}
+
+#[test]
+fn a_hand_that_panics_has_died_and_is_asked_again_a_few_times() {
+    let bench = Bench::new(ONE);
+    let tries = Arc::new(AtomicUsize::new(0));
+    let count = tries.clone();
+    let hand = With(move |_: &Job| {
+        if count.fetch_add(1, Ordering::SeqCst) < 2 {
+            panic!("on purpose");
+        }
+        Report::free(Ended::Done(serde_json::from_str(SHELL).unwrap()))
+    });
+    let rest =
+        bench.open("{}", Terms::default(), &Workshop::new(Width::default()).with("sh", Arc::new(hand)));
+    assert_eq!(summary(&rest.unwrap()).standing, "complete");
+    assert_eq!(tries.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn a_store_that_fails_stops_everything_and_nothing_is_acknowledged() {
+    let bench = Bench::new(ONE);
+    let store = bench.store.clone();
+    let hand = With(move |_: &Job| {
+        store.set_fault(Some(ftl_engine::store::memory::Fault::Full));
+        Report::free(Ended::Done(serde_json::from_str(SHELL).unwrap()))
+    });
+    let hands = Workshop::new(Width::default()).with("sh", Arc::new(hand));
+    let error = bench.open("{}", Terms::default(), &hands).unwrap_err();
+    assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Full(_)))), "{error}");
+    bench.store.set_fault(None);
+    let asked = bench.entries().len();
+    let rest = bench.resume(&Workshop::new(Width::default()).with("sh", says(SHELL))).unwrap();
+    assert_eq!(summary(&rest).standing, "complete");
+    assert!(bench.entries().len() > asked);
+}
+
+#[test]
+fn a_stop_interrupts_without_burning_anything_and_resume_goes_on() {
+    let bench = Bench::new(AGENT);
+    let stop = bench.stop.clone();
+    let hand = With(move |job: &Job| {
+        stop.say();
+        until("the job is cancelled", || job.cancel.is_cancelled());
+        Report { ended: Ended::Cancelled, usage: usage(3) }
+    });
+    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let began = Instant::now();
+    let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(matches!(rest, Rest::Stopped(_)), "{rest:?}");
+    let suspended = bench
+        .entries()
+        .iter()
+        .any(|entry| matches!(&entry.fact, Fact::Suspended { service, .. } if service == STOPPED));
+    assert!(suspended);
+    assert_eq!(summary(&rest).meters["tokens"].used, 3, "what it said it used, and no more");
+
+    let fresh = Bench { stop: ftl_engine::drive::Stop::default(), ..bench };
+    let hand = With(|_: &Job| Report {
+        ended: Ended::Done(Value::record([("text", Value::text("x"))])),
+        usage: usage(5),
+    });
+    let rest = fresh.resume(&Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand))).unwrap();
+    assert_eq!(summary(&rest).meters["tokens"].used, 8);
+    let attempts =
+        fresh.entries().iter().any(|entry| matches!(entry.fact, Fact::Paid(Payment::Attempts { .. })));
+    assert!(!attempts, "an interruption is no attempt");
+}
+
+#[test]
+fn a_hand_that_does_not_hear_the_stop_is_written_down_as_unknown() {
+    let bench = Bench::new(AGENT);
+    let stop = bench.stop.clone();
+    let hand = With(move |job: &Job| {
+        stop.say();
+        until("the job is ended at once", || job.cancel.is_now());
+        std::thread::sleep(Duration::from_millis(50));
+        Report::free(Ended::Cancelled)
+    });
+    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let began = Instant::now();
+    let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    let tokens = &summary(&rest).meters["tokens"];
+    assert_eq!((tokens.used, tokens.unknown), (100, 1), "the worst case, marked as unknown");
+}
+
+#[test]
+fn an_outage_suspends_probes_once_and_goes_on() {
+    struct Down(AtomicUsize);
+    impl Probe for Down {
+        fn answers(&self, service: &str, _: &Cancel) -> bool {
+            assert_eq!(service, "model");
+            self.0.fetch_add(1, Ordering::SeqCst) >= 1
+        }
+    }
+    let bench = Bench::new(AGENT);
+    let tries = Arc::new(AtomicUsize::new(0));
+    let count = tries.clone();
+    let hand = With(move |_: &Job| match count.fetch_add(1, Ordering::SeqCst) {
+        0 => Report::free(Ended::Outage { service: "model".into(), after: None }),
+        _ => Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) },
+    });
+    let down = Arc::new(Down(AtomicUsize::new(0)));
+    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand)).probing(down.clone());
+    let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
+    assert_eq!(summary(&rest).meters["tokens"].used, 5);
+    assert_eq!((tries.load(Ordering::SeqCst), down.0.load(Ordering::SeqCst)), (2, 2));
+    assert_eq!(bench.facts()["suspended"], 2, "once by the agent, once by the probe");
+}
+
+#[test]
+fn orders_are_taken_once_with_their_reply() {
+    let bench = Bench::new(ASKS);
+    let hands = Workshop::new(Width::default());
+    let rest = bench.open("{}", Terms::default(), &hands).unwrap();
+    assert_eq!(summary(&rest).standing, "waiting");
+    assert_eq!(summary(&rest).waits[0].text, "Go on? [yes|no]");
+    let order = |value: &str| {
+        let order = Order::Answer {
+            instance: ftl_core::run::ROOT,
+            action: None,
+            value: Value::text(value),
+            by: "ann".into(),
+        };
+        bench.store.send(&bench.id, &serde_json::to_string(&order).unwrap()).unwrap()
+    };
+    let (wrong, first, second) = (order("maybe"), order("yes"), order("no"));
+    let rubbish = bench.store.send(&bench.id, "what?").unwrap();
+    let rest = bench.resume(&hands).unwrap();
+    assert_eq!(summary(&rest).standing, "complete");
+    let reply = |number: u64| -> Reply {
+        serde_json::from_str(&bench.store.reply(number).unwrap().unwrap()).unwrap()
+    };
+    assert!(
+        reply(wrong).refused.is_some() && reply(second).refused.is_some() && reply(rubbish).refused.is_some()
+    );
+    assert!(reply(first).refused.is_none() && reply(first).entry.is_some());
+}
+
+#[test]
+fn a_tool_beyond_its_meter_is_denied_and_ends_the_task() {
+    let bench = Bench::new(
+        "PROTOCOL: tooled
+LIMIT: tools = 2 ELSE END
+STATE: A
+  DO: Task(observer) PAYING tools ELSE END
+  RETURN: complete
+STATE: END
+  RETURN: blocked reason=\"tools\"",
+    );
+    let allowed = Arc::new(AtomicUsize::new(0));
+    let count = allowed.clone();
+    let hand = With(move |job: &Job| {
+        while job.tool("edit").is_ok() {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+        Report::free(Ended::Cancelled)
+    });
+    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let rest = bench.open("{}", Terms::default(), &hands).unwrap();
+    assert_eq!((summary(&rest).standing.as_str(), allowed.load(Ordering::SeqCst)), ("blocked", 2));
+}
+
+#[test]
+fn five_hundred_agents_overstep_a_cap_by_at_most_one_reservation() {
+    let bench = Bench::new(
+        "PROTOCOL: wide
+INPUT: items
+STATE: A
+  DO: all = FOR EACH item IN items BY item
+    DO: Task(observer)
+  RETURN: complete",
+    );
+    let items: Vec<String> = (0..500).map(|index| format!("\"i{index}\"")).collect();
+    let (limit, reserve) = (10_000, 100);
+    // Every agent uses something else, none more than was set aside for it.
+    let hand = With(move |job: &Job| {
+        let seed = job.action.id.entry * 31 + u64::from(job.action.id.index) * 17;
+        for _ in 0..seed % 3 {
+            job.spent(usage(seed % 20));
+        }
+        Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(seed % 60) }
+    });
+    let hands = Workshop::new(Width { agents: 16, actions: 4 }).with("Task(observer)", Arc::new(hand));
+    let rest =
+        bench.open(&format!("{{\"items\":[{}]}}", items.join(",")), terms(limit, reserve), &hands).unwrap();
+    let tokens = &summary(&rest).meters["tokens"];
+    assert_eq!(summary(&rest).standing, "held", "{rest:?}");
+    assert!(tokens.used > limit - reserve && tokens.used <= limit + reserve, "{tokens:?}");
+    let raise = Order::Raise {
+        instance: ftl_core::run::ROOT,
+        meter: name("tokens"),
+        limit: 1_000_000,
+        by: "ann".into(),
+        reason: "worth it".into(),
+    };
+    bench.store.send(&bench.id, &serde_json::to_string(&raise).unwrap()).unwrap();
+    let done_before = bench.facts()["heard"];
+    let rest = bench.resume(&hands).unwrap();
+    assert_eq!(summary(&rest).standing, "complete");
+    assert!(bench.facts()["heard"] > done_before, "what was done before is kept");
+}
+
+#[test]
+fn a_stale_owner_is_refused_and_lets_go() {
+    let bench = Bench::new(AGENT);
+    let (store, id) = (bench.store.clone(), bench.id.clone());
+    let hand = With(move |job: &Job| {
+        let row = store.run(&id).unwrap().unwrap();
+        store.take(&id, row.epoch, "thief").unwrap();
+        job.spent(usage(1));
+        until("it is let go", || job.cancel.is_now());
+        Report::free(Ended::failed(FailureKind::Failed, "too late"))
+    });
+    let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
+    let error = bench.open("{}", terms(1000, 100), &hands).unwrap_err();
+    assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Fenced { .. }))), "{error}");
+}

@@ -1,0 +1,188 @@
+//! `ftl answer`, `ftl override`, `ftl raise`, `ftl stop`: what a person tells a run.
+//!
+//! Every one of them leaves an order in the store first. Whoever drives the run takes it; if nobody
+//! does, this process takes the run over, carries the order out and drives it on.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use ftl_core::run::InstanceId;
+use ftl_core::value::{Fields, Name, Value};
+use ftl_engine::amount::Unit;
+use ftl_engine::drive::Rest;
+use ftl_engine::order::{Order, Reply};
+use ftl_engine::session::{Session, Target, find};
+use ftl_engine::store::MAX_COMMAND_BYTES;
+use ftl_engine::summary::{Summary, Wait, What};
+use serde_json::json;
+
+use super::run::{drive_on, is_driven, value_of};
+use crate::cli::{Answer, Cli, Override, Raise, Stop};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::session::{self, session_failure};
+use crate::signals;
+
+/// How often a reply is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// `ftl answer ID VALUE`.
+pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failure> {
+    let (session, by) = begin(cli)?;
+    let target = target(&session, &asked.id)?;
+    let text = if asked.value == "-" { standard_input()? } else { asked.value.clone() };
+    let waits = summary(&target).waits;
+    let wait = waiting(&waits, &target, asked.id.contains('/'));
+    let instance = wait.map_or(target.instance, |wait| InstanceId(wait.instance));
+    let order = match wait.map(|wait| wait.what) {
+        Some(What::Word) => {
+            let reason = asked.reason.clone().unwrap_or_default();
+            Order::Say { instance, word: Name::from(text.trim()), by, reason, options: Fields::new() }
+        }
+        Some(What::Question | What::Held | What::Service | What::Work) | None => {
+            Order::Answer { instance, action: None, value: answer_value(&text)?, by }
+        }
+    };
+    carry_out(&session, &target, &order, asked.no_wait, out)
+}
+
+/// `ftl override ID STATE --reason`.
+pub(crate) fn override_(cli: &Cli, asked: &Override, out: &Out) -> Result<Exit, Failure> {
+    let (session, by) = begin(cli)?;
+    let target = target(&session, &asked.id)?;
+    let (instance, to, reason) = (target.instance, Name::from(asked.state.as_str()), asked.reason.clone());
+    carry_out(&session, &target, &Order::Override { instance, to, by, reason }, asked.no_wait, out)
+}
+
+/// `ftl raise ID METER AMOUNT --reason`.
+pub(crate) fn raise(cli: &Cli, asked: &Raise, out: &Out) -> Result<Exit, Failure> {
+    let unit = Unit::of_meter(&asked.meter);
+    let limit = unit
+        .parse(&asked.amount)
+        .map_err(|message| Failure::usage(message, "the amount is the new limit, not what is added"))?;
+    let (session, by) = begin(cli)?;
+    let target = target(&session, &asked.id)?;
+    let (instance, meter, reason) = (target.instance, Name::from(asked.meter.as_str()), asked.reason.clone());
+    carry_out(&session, &target, &Order::Raise { instance, meter, limit, by, reason }, asked.no_wait, out)
+}
+
+/// `ftl stop ID`.
+pub(crate) fn stop(cli: &Cli, asked: &Stop, out: &Out) -> Result<Exit, Failure> {
+    let (session, by) = begin(cli)?;
+    let target = target(&session, &asked.id)?;
+    let reason = asked.reason.clone().unwrap_or_default();
+    carry_out(&session, &target, &Order::Stop { instance: target.instance, by, reason }, false, out)
+}
+
+/// The person is looked at before anything is opened: an agent gets nowhere.
+fn begin(cli: &Cli) -> Result<(Session, String), Failure> {
+    let place = session::place(cli)?;
+    let by = session::person(cli, &place)?;
+    session::store_of_runs(&place)?;
+    Ok((session::open(cli)?, by))
+}
+
+fn target(session: &Session, id: &str) -> Result<Target, Failure> {
+    find(&**session.store(), id).map_err(|error| session_failure(&error))
+}
+
+fn summary(target: &Target) -> Summary {
+    serde_json::from_str(&target.row.summary).unwrap_or_default()
+}
+
+/// What a person answers when they name a run: what the named instance waits for, or else the only
+/// thing of the whole run that waits for a person.
+fn waiting<'a>(waits: &'a [Wait], target: &Target, named: bool) -> Option<&'a Wait> {
+    let speaks = |wait: &&Wait| matches!(wait.what, What::Question | What::Word);
+    let own = waits.iter().filter(speaks).find(|wait| wait.instance == target.instance.0);
+    let mut all = waits.iter().filter(speaks);
+    let only = all.next().filter(|_| !named && all.next().is_none());
+    own.or(only)
+}
+
+/// Sends an order, sees that it is taken, and drives the run on where nobody else does.
+fn carry_out(
+    session: &Session,
+    target: &Target,
+    order: &Order,
+    no_wait: bool,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let run = &target.row.run;
+    let number = session.send(run, order).map_err(|error| session_failure(&error))?;
+    let stop = signals::stop()?;
+    let mut rest = None;
+    let reply = loop {
+        if let Some(reply) = session.reply(number).map_err(|error| session_failure(&error))? {
+            break reply;
+        }
+        if no_wait {
+            return kept(target, out);
+        }
+        if !is_driven(session, run)? {
+            rest = Some(drive_on(session, run, &stop, out)?);
+            continue;
+        }
+        if stop.said() > 0 {
+            return Ok(Exit::Interrupted);
+        }
+        std::thread::sleep(LOOK);
+    };
+    tell(session, target, &reply, rest.as_ref(), out)
+}
+
+/// The order is in the store; whoever drives the run next takes it.
+fn kept(target: &Target, out: &Out) -> Result<Exit, Failure> {
+    let run = &target.row.run;
+    if out.is_json() {
+        out.json(&json!({ "run": run, "kept": true }))?;
+    } else {
+        out.text(&format!("kept for run {run}; `ftl resume {run}` goes on\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn tell(
+    session: &Session,
+    target: &Target,
+    reply: &Reply,
+    rest: Option<&Rest>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    if let Some(refused) = &reply.refused {
+        return Err(session::refusal(refused));
+    }
+    let run = &target.row.run;
+    let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
+    let now: Summary = row.and_then(|row| serde_json::from_str(&row.summary).ok()).unwrap_or_default();
+    if out.is_json() {
+        let interrupted = matches!(rest, Some(Rest::Stopped(_)));
+        let mut document = serde_json::to_value(&now).unwrap_or_default();
+        document["run"] = json!(run);
+        document["interrupted"] = json!(interrupted);
+        out.json(&document)?;
+    } else {
+        out.text(&format!("run {run} {} in {}\n", super::run::standing(&now.standing), now.state))?;
+    }
+    Ok(if matches!(rest, Some(Rest::Stopped(_))) { Exit::Interrupted } else { Exit::Done })
+}
+
+fn standard_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    let most = MAX_COMMAND_BYTES as u64;
+    let read = std::io::stdin().lock().take(most + 1).read_to_string(&mut text);
+    read.map_err(|error| {
+        Failure::new(format!("standard input cannot be read: {error}"), "it must be UTF-8 text")
+    })?;
+    if text.len() as u64 > most {
+        return Err(Failure::new(format!("the answer has more than {most} bytes"), "make it shorter"));
+    }
+    Ok(text)
+}
+
+/// An answer as a person types it: JSON where it begins like JSON, text otherwise.
+fn answer_value(text: &str) -> Result<Value, Failure> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    if text.starts_with(['{', '[', '"']) { value_of(text) } else { Ok(Value::text(text)) }
+}

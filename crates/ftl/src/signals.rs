@@ -1,0 +1,29 @@
+//! Signals: the first asks for a clean stop, the second ends the program at once.
+
+use ftl_engine::drive::Stop;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// A wish to stop that signals say.
+pub(crate) fn stop() -> Result<Stop, Failure> {
+    let stop = Stop::default();
+    let cannot = |error: std::io::Error| {
+        Failure::new(format!("signals cannot be listened to: {error}"), "run `ftl doctor`")
+    };
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(cannot)?;
+    let said = stop.clone();
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for _ in signals.forever() {
+                if said.say() > 1 {
+                    std::process::exit(i32::from(Exit::Interrupted as u8));
+                }
+            }
+        })
+        .map_err(cannot)?;
+    Ok(stop)
+}

@@ -1,0 +1,63 @@
+//! Times as people read them. The calendar is computed, the clock is the caller's.
+
+use ftl_core::run::Time;
+
+/// A time as `2026-11-15T22:40:07Z`.
+pub(crate) fn stamp(time: Time) -> String {
+    let seconds = time / 1000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (rest / 3600, rest % 3600 / 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// A time of the day, `22:40:07`.
+pub(crate) fn clock(time: Time) -> String {
+    let rest = time / 1000 % 86_400;
+    format!("{:02}:{:02}:{:02}", rest / 3600, rest % 3600 / 60, rest % 60)
+}
+
+/// How long ago a time was: `3m ago`.
+pub(crate) fn ago(time: Time, now: Time) -> String {
+    match now.saturating_sub(time) / 1000 {
+        0..2 => String::from("now"),
+        seconds @ 2..120 => format!("{seconds}s ago"),
+        seconds @ 120..7200 => format!("{}m ago", seconds / 60),
+        seconds @ 7200..172_800 => format!("{}h ago", seconds / 3600),
+        seconds => format!("{}d ago", seconds / 86_400),
+    }
+}
+
+/// The date of a day since 1970, by the calendar that repeats every 400 years.
+fn date(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + u64::from(month <= 2), month, of_month)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates() {
+        assert_eq!(stamp(0), "1970-01-01T00:00:00Z");
+        assert_eq!(stamp(951_782_400_000), "2000-02-29T00:00:00Z");
+        assert_eq!(stamp(1_794_782_407_999), "2026-11-15T22:00:07Z");
+        assert_eq!(stamp(4_107_542_399_000), "2100-02-28T23:59:59Z");
+        assert_eq!(clock(1_794_782_407_999), "22:00:07");
+    }
+
+    #[test]
+    fn ages_are_short() {
+        assert_eq!(ago(1000, 2000), "now");
+        assert_eq!(ago(0, 90_000), "90s ago");
+        assert_eq!(ago(0, 10_000_000), "2h ago");
+        assert_eq!(ago(9, 3), "now");
+    }
+}
