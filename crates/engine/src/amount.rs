@@ -67,7 +67,7 @@ impl Unit {
     /// An amount as people read it.
     pub fn show(self, amount: u64) -> String {
         match self {
-            Unit::Count if amount >= 10_000_000 || (amount > 0 && amount % 1_000_000 == 0) => {
+            Unit::Count if amount >= 10_000_000 || (amount > 0 && amount.is_multiple_of(1_000_000)) => {
                 format!("{}M", amount / 1_000_000)
             }
             Unit::Count if amount >= 10_000 => format!("{}k", amount / 1_000),
@@ -99,7 +99,7 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
     let mut amount = whole.parse::<u64>().ok()?.checked_mul(scale)?;
     let mut rest = scale;
     for digit in part.bytes() {
-        if rest % 10 != 0 && digit != b'0' {
+        if !rest.is_multiple_of(10) && digit != b'0' {
             // Sizes are powers of two: only what comes out whole is an amount.
             let tail: u64 = part.parse().ok()?;
             let tens = 10u64.checked_pow(u32::try_from(part.len()).ok()?)?;

@@ -242,15 +242,7 @@ impl Wheel<'_> {
                 continue;
             }
             let (instance, id) = (action.instance, action.id);
-            let cancel = match Cancel::new() {
-                Ok(cancel) => cancel,
-                Err(error) => {
-                    let outcome = Outcome::Died(format!("it could not be started: {error}"));
-                    let usage = Some(Usage::new());
-                    self.take_and_do(Event::Outcome { instance, action: id, outcome, usage })?;
-                    continue;
-                }
-            };
+            let cancel = Cancel::new();
             let open = self.driver.run().instance(instance).and_then(|one| one.open.get(&id));
             let allowance = open.map(|open| open.reserved.clone()).unwrap_or_default();
             self.jobs.insert((instance, id), cancel.clone());

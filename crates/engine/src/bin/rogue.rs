@@ -41,10 +41,14 @@ fn main() {
         ["dots", count, millis] => dots(count.parse().unwrap(), millis.parse().unwrap()),
         ["slow-start", millis] => slow_start(millis.parse().unwrap()),
         ["busy"] => busy(),
-        ["leave", how @ ..] => leave(how),
-        ["own-session", rest @ ..] => own_session(rest),
-        ["twice", rest @ ..] => drop(again(rest).spawn().unwrap()),
-        ["without-mark", rest @ ..] => without_mark(rest),
+        ["leave", ref how @ ..] => leave(how),
+        ["leave-and-sleep", ref how @ ..] => {
+            leave(how);
+            std::thread::sleep(LIFE);
+        }
+        ["own-session", ref rest @ ..] => own_session(rest),
+        ["twice", ref rest @ ..] => drop(again(rest).spawn().unwrap()),
+        ["without-mark", ref rest @ ..] => without_mark(rest),
         ["kill-guard", signal] => kill_guard(signal.parse().unwrap()),
         ["flood", stream, bytes] => flood(stream, bytes.parse().unwrap(), b'\n'),
         ["one-line", bytes] => flood("out", bytes.parse().unwrap(), b'x'),
@@ -139,11 +143,15 @@ fn leave(how: &[&str]) {
     drop(command);
     let mut byte = [0];
     ready.read_exact(&mut byte).expect("what is left behind says that it runs");
-    println!("left");
+    say("left");
 }
 
+/// The first process of a command leads its group, and cannot leave it; it lets a child do so.
 fn own_session(rest: &[&str]) {
-    setsid().unwrap();
+    if setsid().is_err() {
+        let status = again(&[&["own-session"], rest].concat()).status().unwrap();
+        exit(status.code().unwrap_or(99));
+    }
     let error = std::os::unix::process::CommandExt::exec(&mut again(rest));
     panic!("{error}");
 }
@@ -284,6 +292,6 @@ fn engine(guard: &str, folder: &Path, value: &str, rest: &[&str]) {
         io::stdout().write_all(bytes).unwrap();
         io::stdout().flush().unwrap();
     };
-    let ended = supervisor.run(&spec, &Cancel::new().unwrap(), &mut hear);
+    let ended = supervisor.run(&spec, &Cancel::new(), &mut hear);
     println!("{:?}", ended.map(|ended| ended.how));
 }

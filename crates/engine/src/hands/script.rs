@@ -10,7 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ftl_core::run::{FailureKind, Usage};
 use ftl_core::value::{Name, Value};
@@ -21,7 +21,6 @@ use super::{Ended, Hand, Job, Report, whom};
 use crate::amount::Unit;
 use crate::config::plain;
 use crate::id::RunId;
-use crate::process::Cancel;
 
 /// The largest script that is read.
 pub const MAX_SCRIPT_BYTES: u64 = 4 * 1024 * 1024;
@@ -271,7 +270,7 @@ impl Hand for Scripted {
             let message = format!("the script has no answer for `{}`", whom(&job.action.wanted));
             return Report::free(Ended::failed(FailureKind::CouldNotRun, message));
         };
-        if !pause(&job.cancel, rule.delay) {
+        if !job.cancel.pause(rule.delay) {
             return Report { ended: Ended::Cancelled, usage: rule.spend.clone() };
         }
         for tool in &rule.tools {
@@ -304,20 +303,6 @@ impl Scripted {
             },
             Err(ended) => ended,
         }
-    }
-}
-
-/// Lets a time pass; whether nobody cancelled it meanwhile.
-fn pause(cancel: &Cancel, delay: Duration) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let end = Instant::now() + delay;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if cancel.is_cancelled() || left.is_zero() {
-            return !cancel.is_cancelled();
-        }
-        let wait = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        let _ = poll(&mut [PollFd::from_borrowed_fd(cancel.asked_fd(), PollFlags::IN)], Some(&wait));
     }
 }
 

@@ -1,35 +1,37 @@
 //! A token that stops work: cloned freely, said once, seen by whoever polls.
 //!
 //! It carries two descriptors that become readable and stay so, one for "please stop" and one for
-//! "stop at once". Saying it again changes nothing, and it is never taken back.
+//! "stop at once". Saying it again changes nothing, and it is never taken back. A descriptor is made
+//! when somebody first polls it: a thousand jobs that wait their turn cost none.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// The token. All clones are one.
 #[derive(Clone, Debug)]
 pub struct Cancel(Arc<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
     asked: Flag,
     now: Flag,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Flag {
     set: AtomicBool,
-    fd: OwnedFd,
+    fd: OnceLock<OwnedFd>,
 }
 
 impl Cancel {
     /// A token that nobody has used yet.
-    pub fn new() -> io::Result<Cancel> {
-        Ok(Cancel(Arc::new(Inner { asked: Flag::new()?, now: Flag::new()? })))
+    pub fn new() -> Cancel {
+        Cancel(Arc::default())
     }
 
     /// Asks to stop: what runs is told, and has its time of grace.
@@ -54,26 +56,55 @@ impl Cancel {
     }
 
     /// Readable as soon as somebody has asked to stop, in either way.
-    pub fn asked_fd(&self) -> BorrowedFd<'_> {
-        self.0.asked.fd.as_fd()
+    pub fn asked_fd(&self) -> io::Result<BorrowedFd<'_>> {
+        self.0.asked.fd()
     }
 
     /// Readable as soon as there is no time of grace any more.
-    pub fn now_fd(&self) -> BorrowedFd<'_> {
-        self.0.now.fd.as_fd()
+    pub fn now_fd(&self) -> io::Result<BorrowedFd<'_>> {
+        self.0.now.fd()
+    }
+
+    /// Lets a time pass; whether nobody has asked to stop meanwhile.
+    pub fn pause(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if self.is_cancelled() || left.is_zero() {
+                return !self.is_cancelled();
+            }
+            let Ok(fd) = self.asked_fd() else { return false };
+            let wait = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&wait));
+        }
+    }
+}
+
+impl Default for Cancel {
+    fn default() -> Cancel {
+        Cancel::new()
     }
 }
 
 impl Flag {
-    fn new() -> io::Result<Flag> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Flag { set: AtomicBool::new(false), fd })
+    fn fd(&self) -> io::Result<BorrowedFd<'_>> {
+        if let Some(fd) = self.fd.get() {
+            return Ok(fd.as_fd());
+        }
+        let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let fd = self.fd.get_or_init(|| made);
+        // Whoever raised the flag before the descriptor was there could not write to it.
+        if self.is_set() {
+            wake(fd);
+        }
+        Ok(fd.as_fd())
     }
 
     fn raise(&self) {
-        if !self.set.swap(true, Ordering::SeqCst) {
-            // A counter of zero takes a one without fail.
-            let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+        if !self.set.swap(true, Ordering::SeqCst)
+            && let Some(fd) = self.fd.get()
+        {
+            wake(fd);
         }
     }
 
@@ -82,11 +113,14 @@ impl Flag {
     }
 }
 
+/// Makes a descriptor readable. A counter that nobody reads takes a one or two without fail.
+fn wake(fd: &OwnedFd) {
+    let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
     fn readable(fd: BorrowedFd<'_>) -> bool {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&at_once)).unwrap() == 1
@@ -94,21 +128,40 @@ mod tests {
 
     #[test]
     fn a_token_is_said_once_and_seen_by_all_its_clones() {
-        let cancel = Cancel::new().unwrap();
+        let cancel = Cancel::new();
         let clone = cancel.clone();
-        assert!(!clone.is_cancelled() && !readable(clone.asked_fd()));
+        assert!(!clone.is_cancelled() && !readable(clone.asked_fd().unwrap()));
         cancel.cancel();
         cancel.cancel();
-        assert!(clone.is_cancelled() && readable(clone.asked_fd()) && readable(clone.asked_fd()));
-        assert!(!clone.is_now() && !readable(clone.now_fd()));
+        assert!(
+            clone.is_cancelled()
+                && readable(clone.asked_fd().unwrap())
+                && readable(clone.asked_fd().unwrap())
+        );
+        assert!(!clone.is_now() && !readable(clone.now_fd().unwrap()));
         cancel.cancel_now();
-        assert!(clone.is_now() && readable(clone.now_fd()));
+        assert!(clone.is_now() && readable(clone.now_fd().unwrap()));
+    }
+
+    #[test]
+    fn a_pause_ends_when_it_is_over_or_called_off() {
+        let cancel = Cancel::new();
+        assert!(cancel.pause(Duration::from_millis(3)));
+        let other = cancel.clone();
+        let caller = std::thread::spawn(move || other.cancel());
+        assert!(!cancel.pause(Duration::from_secs(60)));
+        caller.join().unwrap();
+        assert!(!cancel.pause(Duration::ZERO));
     }
 
     #[test]
     fn at_once_is_also_asked() {
-        let cancel = Cancel::new().unwrap();
+        let cancel = Cancel::new();
         cancel.cancel_now();
-        assert!(cancel.is_cancelled() && readable(cancel.asked_fd()) && readable(cancel.now_fd()));
+        assert!(
+            cancel.is_cancelled()
+                && readable(cancel.asked_fd().unwrap())
+                && readable(cancel.now_fd().unwrap())
+        );
     }
 }

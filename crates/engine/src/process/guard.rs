@@ -77,6 +77,9 @@ fn guard() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut lines = Lines::default();
     let Some((request, fds)) = wire::receive(&socket, &mut lines)? else { return Ok(()) };
+    if lines.next().is_some() {
+        return say_failed(&socket, &LockError::GivenUp.to_string(), false);
+    }
     let lock = match lock::take(Path::new(&request.lock), &request.mark, MAX_LOCK_WAIT, &socket) {
         Ok(lock) => lock,
         Err(error) => return say_failed(&socket, &error.to_string(), matches!(error, LockError::Held(_))),

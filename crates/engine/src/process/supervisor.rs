@@ -220,7 +220,7 @@ impl Watch {
 
     /// Waits until something happens or the nearest deadline is there. The time after it.
     fn sleep(&self, cancel: &Cancel) -> io::Result<Instant> {
-        let (asked, now) = (cancel.asked_fd(), cancel.now_fd());
+        let (asked, now) = (cancel.asked_fd()?, cancel.now_fd()?);
         let draining = matches!(self.stage, Stage::Draining { .. });
         let mut fds = Vec::with_capacity(7);
         fds.extend(self.running.out.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
@@ -355,12 +355,8 @@ impl Watch {
             return;
         }
         self.cut.get_or_insert(Cut::Cancelled);
-        match self.stage {
-            Stage::Starting { .. } => self.kill(now),
-            Stage::Running | Stage::Asked { .. } | Stage::Killing { .. } | Stage::Draining { .. } => {
-                if cancel.is_now() { self.kill(now) } else { self.ask(now) }
-            }
-        }
+        // A guard that has not started anything yet gives up at any word.
+        if cancel.is_now() { self.kill(now) } else { self.ask(now) }
     }
 
     fn keep_limits(&mut self, now: Instant) {
@@ -374,7 +370,7 @@ impl Watch {
         }
         match self.stage {
             Stage::Starting { until } | Stage::Killing { until } if until <= now => {
-                self.lose_guard(Duration::ZERO)
+                self.lose_guard(Duration::ZERO);
             }
             Stage::Asked { until } if until <= now => self.kill(now),
             Stage::Starting { .. }
