@@ -3,6 +3,8 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod plays;
+
 use std::sync::Arc;
 
 use ftl_core::catalogue::Catalogue;
