@@ -36,12 +36,11 @@ pub fn verify_chain(store: &dyn Store, run: &RunId) -> Result<ChainReport, Store
         let page = store.entries(run, link.seq, PAGE)?;
         if page.is_empty() {
             let after = row(store, run)?;
-            return Ok(ChainReport { entries: link.seq, broken: tail_problem(&link, &before, &after) });
+            return Ok(link.report(tail_problem(&link, &before, &after)));
         }
         for record in &page {
             if let Some(what) = link.problem(record).or_else(|| head_problem(record, &before)) {
-                let broken = Some(Broken { seq: link.due(), what });
-                return Ok(ChainReport { entries: link.seq, broken });
+                return Ok(link.report(Some(Broken { seq: link.due(), what })));
             }
             link = Link { seq: record.seq, hash: record.hash };
         }
@@ -57,6 +56,11 @@ struct Link {
 impl Link {
     fn due(&self) -> u64 {
         self.seq + 1
+    }
+
+    fn report(&self, broken: Option<Broken>) -> ChainReport {
+        let entries = broken.as_ref().map_or(self.seq, |broken| broken.seq - 1);
+        ChainReport { entries, broken }
     }
 
     fn problem(&self, record: &Record) -> Option<String> {

@@ -51,3 +51,50 @@ impl Drop for Held<'_> {
         let _ = flock(self.0, FlockOperation::Unlock);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    fn is_taken(folder: &Path, name: &str) -> bool {
+        let file = File::open(folder.join(name)).unwrap();
+        flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+    }
+
+    #[test]
+    fn whoever_waits_comes_before_whoever_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (busy, calm) = (WriteLock::open(folder.path()).unwrap(), WriteLock::open(folder.path()).unwrap());
+        for _ in 0..20 {
+            let had_it = AtomicBool::new(false);
+            let held = busy.hold().unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _held = calm.hold().unwrap();
+                    had_it.store(true, Ordering::SeqCst);
+                });
+                while !is_taken(folder.path(), "turn.lock") {
+                    thread::yield_now();
+                }
+                assert!(!had_it.load(Ordering::SeqCst), "one at a time");
+                drop(held);
+                let _held = busy.hold().unwrap();
+                assert!(had_it.load(Ordering::SeqCst), "the busy one came back first");
+            });
+        }
+    }
+
+    #[test]
+    fn a_lock_is_given_back_when_it_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = WriteLock::open(folder.path()).unwrap();
+        let held = lock.hold().unwrap();
+        assert!(is_taken(folder.path(), "write.lock"));
+        drop(held);
+        assert!(!is_taken(folder.path(), "write.lock"));
+        assert!(!is_taken(folder.path(), "turn.lock"));
+    }
+}

@@ -87,10 +87,16 @@ impl SqliteStore {
         self.shared.commits.load(Ordering::Relaxed)
     }
 
-    /// Makes every commit from now on fail with an error code of SQLite; 0 ends it. For tests.
+    /// How many requests this process has handed to its writer. For tests.
     #[doc(hidden)]
-    pub fn inject(&self, code: i32) {
-        self.shared.injected.store(code, Ordering::Relaxed);
+    pub fn asked(&self) -> u64 {
+        self.shared.asked.load(Ordering::Relaxed)
+    }
+
+    /// Makes so many next commits fail with an error code of SQLite. For tests.
+    #[doc(hidden)]
+    pub fn inject(&self, code: i32, commits: u32) {
+        *self.shared.injected.lock().unwrap_or_else(PoisonError::into_inner) = (code, commits);
     }
 
     fn attach(folder: &Path) -> Result<SqliteStore, StoreError> {
@@ -119,7 +125,7 @@ impl SqliteStore {
                 none => none.insert(Writer::start(&self.shared)?).requests(),
             }
         };
-        writer::ask(&requests, write)
+        writer::ask(&self.shared, &requests, write)
     }
 
     fn read<T>(&self, question: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {

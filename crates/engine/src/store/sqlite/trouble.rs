@@ -30,7 +30,7 @@ pub(super) fn of_sqlite(file: &Path, error: &rusqlite::Error) -> StoreError {
 pub(super) fn of_disk(file: &Path, error: &io::Error) -> StoreError {
     let told = format!("{}: {error}", file.display());
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full(told),
+        kind if is_no_room(kind) => StoreError::Full(told),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly(told),
         _ => StoreError::Failed(told),
     }
@@ -56,10 +56,15 @@ fn of_code(failure: &ffi::Error, system: &io::Error, told: String) -> StoreError
 
 fn of_opening(system: &io::Error, told: String) -> StoreError {
     match system.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full(told),
+        kind if is_no_room(kind) => StoreError::Full(told),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly(told),
         _ => StoreError::Failed(told),
     }
+}
+
+/// A disk, a quota or a limit on the size of files.
+fn is_no_room(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
 /// A write that found no room did no harm. SQLite says so itself for `ENOSPC` in most places; for
@@ -67,8 +72,7 @@ fn of_opening(system: &io::Error, told: String) -> StoreError {
 /// taken for a full disk: nobody knows what it has kept.
 fn of_io(extended: i32, system: &io::Error, told: String) -> StoreError {
     let wrote = matches!(extended, ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE);
-    let no_room = matches!(system.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-    if wrote && no_room {
+    if wrote && is_no_room(system.kind()) {
         StoreError::Full(told)
     } else if extended == ffi::SQLITE_IOERR_CORRUPTFS {
         StoreError::Corrupt(told)

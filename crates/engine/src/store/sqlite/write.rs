@@ -1,7 +1,8 @@
 //! What a writer is asked to do, and how it is done inside a transaction.
 //!
-//! Each of these looks first and writes then; what is refused has changed nothing. None of them
-//! begins or ends a transaction.
+//! Everything is done in two steps: `look` may refuse and changes nothing, what it returns is then
+//! carried out and cannot refuse any more. So whoever is refused leaves no trace in a transaction that
+//! others share. None of them begins or ends a transaction.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -23,26 +24,19 @@ pub(super) enum Write {
     Send { run: RunId, body: String },
 }
 
-/// Why something was not written.
+/// Something that was looked at and can be carried out.
 #[derive(Debug)]
-pub(super) enum Hindrance {
-    /// It was refused; whoever else is in the transaction is not concerned.
-    Refused(StoreError),
-    /// The database failed.
-    Failed(rusqlite::Error),
+pub(super) enum Ready<'a> {
+    Create(&'a NewRun),
+    Append(Standing, &'a Append),
+    Take { run: i64, epoch: u64, owner: &'a str },
+    Release { run: i64 },
+    Put(&'a Digest, &'a [u8]),
+    Send { run: i64, body: &'a str },
 }
 
-impl From<rusqlite::Error> for Hindrance {
-    fn from(error: rusqlite::Error) -> Hindrance {
-        Hindrance::Failed(error)
-    }
-}
-
-impl From<StoreError> for Hindrance {
-    fn from(error: StoreError) -> Hindrance {
-        Hindrance::Refused(error)
-    }
-}
+/// Refused, or ready to be carried out.
+type Looked<'a> = Result<Ready<'a>, StoreError>;
 
 impl Write {
     /// How many bytes it brings.
@@ -56,21 +50,42 @@ impl Write {
         }
     }
 
-    /// Does it. The number is a new epoch, the number of a new command, or 0.
-    pub(super) fn perform(&self, open: &Connection) -> Result<u64, Hindrance> {
+    /// Looks whether it may be done. The outer error is the database's.
+    pub(super) fn look(&self, open: &Connection) -> rusqlite::Result<Looked<'_>> {
         match self {
-            Write::Create(new) => create(open, new),
-            Write::Append(lease, added) => append(open, lease, added),
-            Write::Take { run, seen, owner } => take(open, run, *seen, owner),
-            Write::Release(lease) => release(open, lease),
-            Write::Put(digest, bytes) => put(open, digest, bytes).map_err(Hindrance::from),
-            Write::Send { run, body } => send(open, run, body),
+            Write::Create(new) => look_create(open, new),
+            Write::Append(lease, append) => look_append(open, lease, append),
+            Write::Take { run, seen, owner } => look_take(open, run, *seen, owner),
+            Write::Release(lease) => {
+                let found = owned(open, lease)?;
+                Ok(found.map(|found| Ready::Release { run: found.number }))
+            }
+            Write::Put(digest, bytes) => Ok(Ok(Ready::Put(digest, bytes))),
+            Write::Send { run, body } => {
+                let found = read::number(open, run)?.ok_or_else(|| StoreError::NoRun(run.clone()));
+                Ok(found.map(|run| Ready::Send { run, body }))
+            }
+        }
+    }
+}
+
+impl Ready<'_> {
+    /// Does it. The number is a new epoch, the number of a new command, or 0.
+    pub(super) fn carry_out(&self, open: &Connection) -> rusqlite::Result<u64> {
+        match self {
+            Ready::Create(new) => create(open, new),
+            Ready::Append(found, added) => append(open, found, added),
+            Ready::Take { run, epoch, owner } => take(open, *run, *epoch, owner),
+            Ready::Release { run } => release(open, *run),
+            Ready::Put(digest, bytes) => put(open, digest, bytes),
+            Ready::Send { run, body } => send(open, *run, body),
         }
     }
 }
 
 /// What a writer must know of a run.
-struct Standing {
+#[derive(Debug)]
+pub(super) struct Standing {
     number: i64,
     head: u64,
     hash: Hash,
@@ -78,7 +93,7 @@ struct Standing {
     owner: Option<String>,
 }
 
-fn standing(open: &Connection, run: &RunId) -> Result<Standing, Hindrance> {
+fn standing(open: &Connection, run: &RunId) -> rusqlite::Result<Result<Standing, StoreError>> {
     let mut find =
         open.prepare_cached("SELECT number, head, hash, epoch, owner FROM runs WHERE name = ?1")?;
     let found = find.query_row([run.as_str()], |row| {
@@ -90,53 +105,34 @@ fn standing(open: &Connection, run: &RunId) -> Result<Standing, Hindrance> {
             owner: row.get(4)?,
         })
     });
-    found.optional()?.ok_or_else(|| StoreError::NoRun(run.clone()).into())
+    Ok(found.optional()?.ok_or_else(|| StoreError::NoRun(run.clone())))
 }
 
 /// The run of a lease, if the lease still counts.
-fn owned(open: &Connection, lease: &Lease) -> Result<Standing, Hindrance> {
-    let found = standing(open, &lease.run)?;
-    if found.epoch == lease.epoch && found.owner.as_ref() == Some(&lease.owner) {
-        Ok(found)
-    } else {
-        Err(StoreError::Fenced { run: lease.run.clone(), epoch: found.epoch }.into())
-    }
+fn owned(open: &Connection, lease: &Lease) -> rusqlite::Result<Result<Standing, StoreError>> {
+    let counts = |found: &Standing| found.epoch == lease.epoch && found.owner.as_ref() == Some(&lease.owner);
+    Ok(standing(open, &lease.run)?.and_then(|found| {
+        let fenced = StoreError::Fenced { run: lease.run.clone(), epoch: found.epoch };
+        if counts(&found) { Ok(found) } else { Err(fenced) }
+    }))
 }
 
-fn create(open: &Connection, new: &NewRun) -> Result<u64, Hindrance> {
-    if read::number(open, &new.run)?.is_some() {
-        return Err(StoreError::Exists(new.run.clone()).into());
-    }
-    let mut add = open.prepare_cached(
-        "INSERT INTO runs (name, opened, changed, head, hash, epoch, owner, settled, summary)
-         VALUES (?1, ?2, ?2, 0, ?3, 1, ?4, 0, ?5)",
-    )?;
-    let start = Hash::start(&new.run);
-    add.execute((new.run.as_str(), whole(new.at), &start.0, &new.owner, &new.summary))?;
-    Ok(1)
+fn look_create<'a>(open: &Connection, new: &'a NewRun) -> rusqlite::Result<Looked<'a>> {
+    let taken = read::number(open, &new.run)?.is_some();
+    Ok(if taken { Err(StoreError::Exists(new.run.clone())) } else { Ok(Ready::Create(new)) })
 }
 
-fn append(open: &Connection, lease: &Lease, append: &Append) -> Result<u64, Hindrance> {
-    let found = owned(open, lease)?;
-    check_order(&found, append)?;
-    if let Some((command, _)) = &append.answered {
-        check_unanswered(open, found.number, *command)?;
-    }
-    for (digest, bytes) in &append.content {
-        put(open, digest, bytes)?;
-    }
-    let hash = add_lines(open, &found, append)?;
-    let mut note = open.prepare_cached(
-        "UPDATE runs SET head = ?2, hash = ?3, changed = ?4,
-         summary = coalesce(?5, summary), settled = coalesce(?6, settled) WHERE number = ?1",
-    )?;
-    let head = whole(found.head + append.lines.len() as u64);
-    note.execute((found.number, head, &hash.0, whole(append.at), &append.summary, append.settled))?;
-    if let Some((command, reply)) = &append.answered {
-        let mut answer = open.prepare_cached("UPDATE commands SET reply = ?2 WHERE id = ?1")?;
-        answer.execute((whole(*command), reply))?;
-    }
-    Ok(0)
+fn look_append<'a>(open: &Connection, lease: &Lease, append: &'a Append) -> rusqlite::Result<Looked<'a>> {
+    let found = match owned(open, lease)? {
+        Ok(found) => found,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let ordered = check_order(&found, append);
+    let answerable = match &append.answered {
+        Some((command, _)) => check_unanswered(open, found.number, *command)?,
+        None => Ok(()),
+    };
+    Ok(ordered.and(answerable).map(|()| Ready::Append(found, append)))
 }
 
 fn check_order(found: &Standing, append: &Append) -> Result<(), StoreError> {
@@ -148,14 +144,49 @@ fn check_order(found: &Standing, append: &Append) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn check_unanswered(open: &Connection, run: i64, command: u64) -> Result<(), Hindrance> {
+fn check_unanswered(open: &Connection, run: i64, command: u64) -> rusqlite::Result<Result<(), StoreError>> {
     let mut find =
         open.prepare_cached("SELECT reply IS NOT NULL FROM commands WHERE id = ?1 AND run = ?2")?;
-    match find.query_row((whole(command), run), |row| row.get(0)).optional()? {
+    Ok(match find.query_row((whole(command), run), |row| row.get(0)).optional()? {
         Some(false) => Ok(()),
-        Some(true) => Err(StoreError::Answered(command).into()),
-        None => Err(StoreError::NoCommand(command).into()),
+        Some(true) => Err(StoreError::Answered(command)),
+        None => Err(StoreError::NoCommand(command)),
+    })
+}
+
+fn look_take<'a>(open: &Connection, run: &RunId, seen: u64, owner: &'a str) -> rusqlite::Result<Looked<'a>> {
+    Ok(standing(open, run)?.and_then(|found| match found.epoch {
+        epoch if epoch == seen => Ok(Ready::Take { run: found.number, epoch: epoch + 1, owner }),
+        epoch => Err(StoreError::Fenced { run: run.clone(), epoch }),
+    }))
+}
+
+fn create(open: &Connection, new: &NewRun) -> rusqlite::Result<u64> {
+    let mut add = open.prepare_cached(
+        "INSERT INTO runs (name, opened, changed, head, hash, epoch, owner, settled, summary)
+         VALUES (?1, ?2, ?2, 0, ?3, 1, ?4, 0, ?5)",
+    )?;
+    let start = Hash::start(&new.run);
+    add.execute((new.run.as_str(), whole(new.at), &start.0, &new.owner, &new.summary))?;
+    Ok(1)
+}
+
+fn append(open: &Connection, found: &Standing, append: &Append) -> rusqlite::Result<u64> {
+    for (digest, bytes) in &append.content {
+        put(open, digest, bytes)?;
     }
+    let hash = add_lines(open, found, append)?;
+    let head = whole(found.head + append.lines.len() as u64);
+    let mut note = open.prepare_cached(
+        "UPDATE runs SET head = ?2, hash = ?3, changed = ?4,
+         summary = coalesce(?5, summary), settled = coalesce(?6, settled) WHERE number = ?1",
+    )?;
+    note.execute((found.number, head, &hash.0, whole(append.at), &append.summary, append.settled))?;
+    if let Some((command, reply)) = &append.answered {
+        let mut answer = open.prepare_cached("UPDATE commands SET reply = ?2 WHERE id = ?1")?;
+        answer.execute((whole(*command), reply))?;
+    }
+    Ok(0)
 }
 
 /// Adds entries to the chain; the hash of the last one.
@@ -170,20 +201,14 @@ fn add_lines(open: &Connection, found: &Standing, append: &Append) -> rusqlite::
     Ok(hash)
 }
 
-fn take(open: &Connection, run: &RunId, seen: u64, owner: &str) -> Result<u64, Hindrance> {
-    let found = standing(open, run)?;
-    if found.epoch != seen {
-        return Err(StoreError::Fenced { run: run.clone(), epoch: found.epoch }.into());
-    }
-    let epoch = found.epoch + 1;
+fn take(open: &Connection, run: i64, epoch: u64, owner: &str) -> rusqlite::Result<u64> {
     let mut note = open.prepare_cached("UPDATE runs SET epoch = ?2, owner = ?3 WHERE number = ?1")?;
-    note.execute((found.number, whole(epoch), owner))?;
+    note.execute((run, whole(epoch), owner))?;
     Ok(epoch)
 }
 
-fn release(open: &Connection, lease: &Lease) -> Result<u64, Hindrance> {
-    let found = owned(open, lease)?;
-    open.prepare_cached("UPDATE runs SET owner = NULL WHERE number = ?1")?.execute([found.number])?;
+fn release(open: &Connection, run: i64) -> rusqlite::Result<u64> {
+    open.prepare_cached("UPDATE runs SET owner = NULL WHERE number = ?1")?.execute([run])?;
     Ok(0)
 }
 
@@ -201,9 +226,8 @@ fn put(open: &Connection, digest: &Digest, bytes: &[u8]) -> rusqlite::Result<u64
     Ok(0)
 }
 
-fn send(open: &Connection, run: &RunId, body: &str) -> Result<u64, Hindrance> {
-    let found = read::number(open, run)?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
+fn send(open: &Connection, run: i64, body: &str) -> rusqlite::Result<u64> {
     let mut add = open.prepare_cached("INSERT INTO commands (run, body) VALUES (?1, ?2)")?;
-    let id = add.insert((found, body))?;
-    u64::try_from(id).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, id).into())
+    let id = add.insert((run, body))?;
+    u64::try_from(id).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, id))
 }

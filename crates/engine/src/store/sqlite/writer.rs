@@ -1,24 +1,24 @@
 //! The writer: one thread that writes for a whole process, many requests in one transaction.
 //!
 //! Requests that wait while the disk is busy go together into the next transaction, so that each sync
-//! serves as many as there are; nobody is made to wait for company. A request that is refused is
-//! rolled back alone. Nobody is answered before the transaction is on the disk, and after an error
+//! serves as many as there are; nobody is made to wait for company. A request that is refused leaves
+//! no trace and does not concern the others. Nobody is answered before the transaction is on the disk, and after an error
 //! that leaves this in doubt nothing is written any more.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ffi};
 
 use super::lock::WriteLock;
-use super::write::{Hindrance, Write};
+use super::write::Write;
 use super::{DATABASE, LOG, schema, trouble};
 use crate::store::StoreError;
 
@@ -48,10 +48,12 @@ pub(super) struct Shared {
     pub(super) folder: PathBuf,
     /// Why nothing is written any more.
     pub(super) broken: OnceLock<StoreError>,
+    /// How many requests were handed to the writer.
+    pub(super) asked: AtomicU64,
     /// How many transactions were committed.
     pub(super) commits: AtomicU64,
-    /// The error code that the next commits meet instead of the disk; 0 for none. For tests.
-    pub(super) injected: AtomicI32,
+    /// The error code that so many next commits meet instead of the disk. For tests.
+    pub(super) injected: Mutex<(i32, u32)>,
 }
 
 /// The thread that writes, for those who ask.
@@ -72,9 +74,16 @@ impl Shared {
         Shared {
             folder: folder.to_owned(),
             broken: OnceLock::new(),
+            asked: AtomicU64::new(0),
             commits: AtomicU64::new(0),
-            injected: AtomicI32::new(0),
+            injected: Mutex::new((ffi::SQLITE_OK, 0)),
         }
+    }
+
+    fn injected_now(&self) -> Option<i32> {
+        let mut injected = self.injected.lock().unwrap_or_else(PoisonError::into_inner);
+        injected.1 = injected.1.checked_sub(1)?;
+        Some(injected.0)
     }
 
     fn break_with(&self, error: &StoreError) {
@@ -106,10 +115,11 @@ impl Writer {
 }
 
 /// Asks for something to be written and waits until it is.
-pub(super) fn ask(requests: &SyncSender<Request>, write: Write) -> Result<u64, StoreError> {
+pub(super) fn ask(shared: &Shared, requests: &SyncSender<Request>, write: Write) -> Result<u64, StoreError> {
     let gone = || StoreError::Failed("the thread that writes the store has ended".to_owned());
     let (answer, answered) = sync_channel(1);
     requests.send(Request { write, answer }).map_err(|_| gone())?;
+    shared.asked.fetch_add(1, Ordering::Relaxed);
     answered.recv().map_err(|_| gone())?
 }
 
@@ -263,25 +273,17 @@ impl Pen {
         })
     }
 
-    /// One request, rolled back alone if it is refused.
+    /// One request. A refused one has changed nothing, so the others are not concerned.
     fn perform(&self, write: &Write) -> rusqlite::Result<Result<u64, StoreError>> {
-        self.run("SAVEPOINT request")?;
-        let answer = match write.perform(&self.open) {
-            Ok(number) => Ok(number),
-            Err(Hindrance::Failed(error)) => return Err(error),
-            Err(Hindrance::Refused(refusal)) => {
-                self.run("ROLLBACK TO request")?;
-                Err(refusal)
-            }
-        };
-        self.run("RELEASE request")?;
-        Ok(answer)
+        match write.look(&self.open)? {
+            Ok(ready) => ready.carry_out(&self.open).map(Ok),
+            Err(refusal) => Ok(Err(refusal)),
+        }
     }
 
     fn commit(&self, shared: &Shared) -> rusqlite::Result<()> {
-        let injected = shared.injected.load(Ordering::Relaxed);
-        if injected != ffi::SQLITE_OK {
-            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(injected), None));
+        if let Some(code) = shared.injected_now() {
+            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
         }
         self.run("COMMIT")?;
         shared.commits.fetch_add(1, Ordering::Relaxed);

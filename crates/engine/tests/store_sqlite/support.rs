@@ -1,0 +1,92 @@
+//! What the tests of the store on disk share.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ftl_engine::id::RunId;
+use ftl_engine::store::{Append, Lease, Line, NewRun, SqliteStore, Store, verify_chain};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+/// Long enough for any machine; nothing waits for it unless something is wrong.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        Place { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn above(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.store().join(name)
+    }
+
+    pub(crate) fn open(&self) -> SqliteStore {
+        SqliteStore::open(&self.store()).unwrap()
+    }
+
+    /// The database as somebody with other tools sees it.
+    pub(crate) fn raw(&self) -> Connection {
+        Connection::open(self.file("ftl.db")).unwrap()
+    }
+}
+
+pub(crate) fn name(n: u64) -> RunId {
+    RunId::of(n)
+}
+
+pub(crate) fn add(store: &dyn Store, n: u64) -> Lease {
+    let new = NewRun { run: name(n), owner: format!("owner {n}"), at: n, summary: "{}".to_owned() };
+    store.create(&new).unwrap()
+}
+
+pub(crate) fn lines(numbers: impl IntoIterator<Item = u64>) -> Append {
+    let line = |seq| Line { seq, body: format!("{{\"n\":{seq}}}") };
+    Append { lines: numbers.into_iter().map(line).collect(), at: 7, ..Append::default() }
+}
+
+pub(crate) fn assert_whole(store: &dyn Store, run: &RunId) -> u64 {
+    let report = verify_chain(store, run).unwrap();
+    assert_eq!(report.broken, None, "run {run}");
+    assert_eq!(report.entries, store.run(run).unwrap().unwrap().head, "run {run}");
+    report.entries
+}
+
+/// Waits for something that another thread or process is about to do.
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "waited too long for: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Where a child finds the folder of the store, and what else it is told.
+const FOLDER: &str = "FTL_TEST_STORE";
+const WORD: &str = "FTL_TEST_WORD";
+
+/// This test program again, as another process, with one of its ignored tests.
+pub(crate) fn child(test: &str, folder: &Path, word: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env(FOLDER, folder).env(WORD, word);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a child was told. `None` when somebody runs the ignored tests by hand.
+pub(crate) fn told() -> Option<(PathBuf, String)> {
+    Some((PathBuf::from(std::env::var_os(FOLDER)?), std::env::var(WORD).ok()?))
+}
