@@ -9,6 +9,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
+    clippy::zombie_processes,
     reason = "a stage property of the tests: when it cannot do what it is told, it dies loudly"
 )]
 
@@ -55,7 +56,7 @@ fn main() {
         ["chain", millis] => chain(Instant::now() + Duration::from_millis(millis.parse().unwrap())),
         ["chain-until", tick] => chain_until(tick.parse().unwrap()),
         ["odd-bytes"] => {
-            io::stdout().write_all(b"\xff\xfe\0 \x1b[31mred\x1b[0m {\"half\": \r\n\xc3").unwrap()
+            io::stdout().write_all(b"\xff\xfe\0 \x1b[31mred\x1b[0m {\"half\": \r\n\xc3").unwrap();
         }
         ["echo"] => echo(),
         ["count-stdin"] => count_stdin(),

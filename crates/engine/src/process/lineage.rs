@@ -118,7 +118,8 @@ mod tests {
     fn one_sign_anywhere_in_the_line_is_enough() {
         let ours = Some(Path::new("/bin/ftl"));
         let (us, init) = (ftl(9, "status", Some("/bin/ftl")), one(1, &["init"], None, ""));
-        let line = |middle: &[Ancestor]| [&[us.clone(), shell(8)], middle, &[init.clone()]].concat();
+        let (below, above) = ([us, shell(8)], [init]);
+        let line = |middle: &[Ancestor]| [&below, middle, &above].concat();
         let held = [Identity { pid: 5, start: 7 }];
         let inside = |pid, by| Some(Inside { pid, by });
 

@@ -25,7 +25,8 @@ fn what_is_left_behind_is_ended_with_the_command() {
         let began = Instant::now();
         let ended = stage.run(words, patient());
         assert_eq!((ended.how, ended.cut, ended.left), (How::Exited(0), None, 0), "{words:?}");
-        assert_eq!(ended.swept, 1, "{words:?}");
+        // The process between the two forks may still be ending.
+        assert!((1..=2).contains(&ended.swept), "{words:?}: {}", ended.swept);
         assert_eq!(ended.out.text(), "left\n", "{words:?}");
         assert!(began.elapsed() < PATIENCE, "an inherited pipe does not delay the end: {words:?}");
     }
