@@ -83,6 +83,14 @@ fn the_example_of_the_readme_is_sound_and_needs_its_payment() {
     assert!(said.iter().any(|one| one == "this loop pays no meter: WRITE → TEST, TEST → WRITE"), "{said:?}");
 }
 
+#[test]
+fn the_example_of_the_readme_is_the_one_that_can_be_run() {
+    let program =
+        |page: &str| page.split("```protocol\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
+    let example = text("examples/rehearsal/.ftl/protocols/tidy.md");
+    assert_eq!(program(&text("README.md")), program(&example));
+}
+
 fn problems(page: &str) -> Vec<String> {
     let mut sources = built_in_sources();
     sources.push(Source::new("tidy.md", Origin::User, page));
