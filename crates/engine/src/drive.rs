@@ -2,7 +2,8 @@
 //!
 //! Outcomes of hands, orders of people, the passing of time and the wish to stop all go through the
 //! driver one after the other. The loop ends when nothing moves any more without a person. It does
-//! nothing itself: hands do.
+//! nothing itself: hands do. What it does with each thing that comes in is the `Wheel`, which has no
+//! threads and looks at no clock but the one it is given, so that the simulation turns the same wheel.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use ftl_core::run::{Action, ActionId, Entry, Event, InstanceId, Outcome, Time, Usage, Wanted};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, millis};
 use crate::driver::{DriveError, Driver, Todo, never_started};
 use crate::hands::{Ended, Hands, Job, Report, Told};
 use crate::process::Cancel;
@@ -71,18 +72,8 @@ pub fn drive(
     watch: &mut dyn Watch,
 ) -> Result<Rest, DriveError> {
     let (desk, told) = channel();
-    let mut wheel = Wheel {
-        driver,
-        hands,
-        clock,
-        watch,
-        desk,
-        told,
-        jobs: BTreeMap::new(),
-        services: Services::default(),
-        looked: None,
-    };
-    let ended = wheel.first(todo).and_then(|()| wheel.turn(stop));
+    let mut wheel = Wheel::new(driver, hands, clock, watch, desk);
+    let ended = wheel.first(todo).and_then(|()| turn(&mut wheel, &told, stop));
     match ended {
         Ok(stopped) => {
             let summary = wheel.driver.summary().clone();
@@ -91,28 +82,114 @@ pub fn drive(
             Ok(if stopped { Rest::Stopped(summary) } else { Rest::Rests(summary) })
         }
         Err(error) => {
-            wheel.let_go();
+            let_go(&mut wheel, &told);
             Err(error)
         }
     }
 }
 
-struct Wheel<'a> {
+/// Turns until the run rests; whether it was stopped from outside.
+fn turn(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Result<bool, DriveError> {
+    loop {
+        if stop.said() > 0 {
+            return say_goodbye(wheel, told, stop).map(|()| true);
+        }
+        if wheel.look()? {
+            return Ok(false);
+        }
+        match told.recv_timeout(wheel.patience()) {
+            Ok(one) => wheel.hear(one)?,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+        while let Ok(one) = told.try_recv() {
+            wheel.hear(one)?;
+        }
+    }
+}
+
+/// Ends everything that runs, and writes down what became of it.
+fn say_goodbye(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Result<(), DriveError> {
+    wheel.cancel_all();
+    let end = Instant::now() + MAX_GOODBYE;
+    while !wheel.jobs.is_empty() && stop.said() < 2 {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        if let Ok(one) = told.recv_timeout(left.min(POLL)) {
+            wheel.hear_last(one)?;
+        }
+    }
+    if stop.said() >= 2 {
+        wheel.drop_all();
+        return Ok(());
+    }
+    wheel.interrupt_all()
+}
+
+/// Lets everything go that can no longer be written down.
+fn let_go(wheel: &mut Wheel<'_>, told: &Receiver<Told>) {
+    wheel.drop_all();
+    let end = Instant::now() + MAX_GOODBYE;
+    while !wheel.jobs.is_empty() {
+        let Ok(one) = told.recv_timeout(end.saturating_duration_since(Instant::now())) else { return };
+        match one {
+            Told::Report(instance, action, _) => {
+                wheel.jobs.remove(&(instance, action));
+            }
+            Told::Tool(_, _, _, reply) => {
+                let _ = reply.send(Err(String::from("ftl is being stopped")));
+            }
+            Told::Spent(..) | Told::Probed(..) => {}
+        }
+    }
+}
+
+/// What is done with each thing that comes in. Whoever turns it calls `first` once, then `look` and
+/// `hear` in any order until `look` says that it rests; to stop, `cancel_all`, `hear_last` as long as
+/// there is patience, and `interrupt_all`. After an error nothing but `drop_all` makes sense.
+pub struct Wheel<'a> {
     driver: Driver,
     hands: &'a dyn Hands,
     clock: &'a dyn Clock,
     watch: &'a mut dyn Watch,
     desk: Sender<Told>,
-    told: Receiver<Told>,
     jobs: BTreeMap<(InstanceId, ActionId), Cancel>,
     services: Services,
-    looked: Option<Instant>,
+    looked: Option<Time>,
 }
 
-impl Wheel<'_> {
+impl<'a> Wheel<'a> {
+    /// A wheel for one run; what hands tell goes to the desk.
+    pub fn new(
+        driver: Driver,
+        hands: &'a dyn Hands,
+        clock: &'a dyn Clock,
+        watch: &'a mut dyn Watch,
+        desk: Sender<Told>,
+    ) -> Wheel<'a> {
+        let (jobs, services) = (BTreeMap::new(), Services::default());
+        Wheel { driver, hands, clock, watch, desk, jobs, services, looked: None }
+    }
+
+    /// The run that it drives.
+    pub fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    /// The run, given back to whoever turned it.
+    pub fn into_driver(self) -> Driver {
+        self.driver
+    }
+
+    /// The jobs whose last words are still to come.
+    pub fn jobs(&self) -> impl Iterator<Item = &(InstanceId, ActionId)> {
+        self.jobs.keys()
+    }
+
     /// What a new or recovered run begins with. Orders that wait already come before it: what they
     /// take back is not even started.
-    fn first(&mut self, todo: Todo) -> Result<(), DriveError> {
+    pub fn first(&mut self, todo: Todo) -> Result<(), DriveError> {
         self.watch.see(&todo.entries, self.driver.summary());
         for key in todo.cancel {
             // It was cancelled before the engine died, and nobody heard its last words.
@@ -146,30 +223,17 @@ impl Wheel<'_> {
         self.take_and_do(Event::Outcome { instance, action, outcome: Outcome::Cancelled, usage })
     }
 
-    /// Turns until the run rests; whether it was stopped from outside.
-    fn turn(&mut self, stop: &Stop) -> Result<bool, DriveError> {
-        loop {
-            if stop.said() > 0 {
-                return self.say_goodbye(stop).map(|()| true);
-            }
-            self.look_for_orders()?;
-            self.pass_time()?;
-            if self.rests() {
-                // An order may have come since the last look.
-                self.looked = None;
-                self.look_for_orders()?;
-                if self.rests() {
-                    return Ok(false);
-                }
-            }
-            match self.told.recv_timeout(self.patience()) {
-                Ok(told) => self.hear(told)?,
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
-            }
-            while let Ok(told) = self.told.try_recv() {
-                self.hear(told)?;
-            }
+    /// Looks for orders and at the clock; whether nothing moves any more without a person.
+    pub fn look(&mut self) -> Result<bool, DriveError> {
+        self.look_for_orders()?;
+        self.pass_time()?;
+        if !self.rests() {
+            return Ok(false);
         }
+        // An order may have come since the last look.
+        self.looked = None;
+        self.look_for_orders()?;
+        Ok(self.rests())
     }
 
     fn rests(&self) -> bool {
@@ -199,10 +263,11 @@ impl Wheel<'_> {
     }
 
     fn look_for_orders(&mut self) -> Result<(), DriveError> {
-        if self.looked.is_some_and(|looked| looked.elapsed() < POLL) {
+        let now = self.clock.now();
+        if self.looked.is_some_and(|looked| now.saturating_sub(looked) < millis(POLL)) {
             return Ok(());
         }
-        self.looked = Some(Instant::now());
+        self.looked = Some(now);
         for order in self.driver.orders()? {
             let todo = self.driver.obey(self.clock.now(), order.id, &order.body)?;
             self.watch.see(&todo.entries, self.driver.summary());
@@ -252,7 +317,8 @@ impl Wheel<'_> {
         Ok(())
     }
 
-    fn hear(&mut self, told: Told) -> Result<(), DriveError> {
+    /// Takes what a hand tells.
+    pub fn hear(&mut self, told: Told) -> Result<(), DriveError> {
         match told {
             Told::Report(instance, action, report) => {
                 self.jobs.remove(&(instance, action));
@@ -311,24 +377,19 @@ impl Wheel<'_> {
         Ok(())
     }
 
-    /// Ends everything that runs, and writes down what became of it. What has no last words in time is
-    /// written as interrupted, its use unknown.
-    fn say_goodbye(&mut self, stop: &Stop) -> Result<(), DriveError> {
+    /// Asks everything that runs to stop.
+    pub fn cancel_all(&self) {
         self.jobs.values().for_each(Cancel::cancel);
-        let end = Instant::now() + MAX_GOODBYE;
-        while !self.jobs.is_empty() && stop.said() < 2 {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            if let Ok(told) = self.told.recv_timeout(left.min(POLL)) {
-                self.hear_last(told)?;
-            }
-        }
+    }
+
+    /// Stops everything that runs, at once.
+    pub fn drop_all(&self) {
         self.jobs.values().for_each(Cancel::cancel_now);
-        if stop.said() >= 2 {
-            return Ok(());
-        }
+    }
+
+    /// Stops everything that still runs, and writes it down as interrupted, its use unknown.
+    pub fn interrupt_all(&mut self) -> Result<(), DriveError> {
+        self.drop_all();
         for (instance, action) in std::mem::take(&mut self.jobs).into_keys() {
             let outcome = Outcome::Interrupted;
             let todo = self.take(Event::Outcome { instance, action, outcome, usage: None })?;
@@ -337,7 +398,8 @@ impl Wheel<'_> {
         Ok(())
     }
 
-    fn hear_last(&mut self, told: Told) -> Result<(), DriveError> {
+    /// Takes what a hand tells while everything is being stopped: nothing new begins.
+    pub fn hear_last(&mut self, told: Told) -> Result<(), DriveError> {
         match told {
             Told::Report(instance, action, report) => {
                 self.jobs.remove(&(instance, action));
@@ -380,25 +442,5 @@ impl Wheel<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Lets everything go that can no longer be written down.
-    fn let_go(&mut self) {
-        self.jobs.values().for_each(Cancel::cancel_now);
-        let end = Instant::now() + MAX_GOODBYE;
-        while !self.jobs.is_empty() {
-            let Ok(told) = self.told.recv_timeout(end.saturating_duration_since(Instant::now())) else {
-                return;
-            };
-            match told {
-                Told::Report(instance, action, _) => {
-                    self.jobs.remove(&(instance, action));
-                }
-                Told::Tool(_, _, _, reply) => {
-                    let _ = reply.send(Err(String::from("ftl is being stopped")));
-                }
-                Told::Spent(..) | Told::Probed(..) => {}
-            }
-        }
     }
 }
