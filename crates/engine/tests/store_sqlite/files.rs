@@ -278,6 +278,31 @@ fn a_log_left_by_a_crash_is_read_where_nothing_may_be_written() {
 }
 
 #[test]
+fn a_log_without_its_memory_is_not_read_where_nothing_may_be_written() {
+    let place = Place::new();
+    let store = place.open();
+    add(&store, 1);
+    let copied = Place::new();
+    fs::create_dir(copied.store()).unwrap();
+    for file in ["ftl.db", "ftl.db-wal"] {
+        fs::copy(place.file(file), copied.file(file)).unwrap();
+    }
+    make_unwritable(&copied);
+    assert_child(&as_somebody(&copied, "files::child_cannot_read_the_log", ""));
+}
+
+#[test]
+#[ignore = "a child of the test above"]
+fn child_cannot_read_the_log() {
+    let Some((folder, _)) = told() else { return };
+    match SqliteStore::open(&folder) {
+        Err(StoreError::ReadOnly(told)) => assert!(told.contains("read a copy of it"), "{told}"),
+        other => panic!("{other:?}"),
+    }
+    eprintln!("read it all");
+}
+
+#[test]
 #[ignore = "a child of the tests above"]
 fn child_reads_what_it_may_not_write() {
     let Some((folder, word)) = told() else { return };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
+use rustix::fs::{Access, access};
 
 use super::{BUSY, DATABASE, schema, trouble};
 use crate::id::RunId;
@@ -89,7 +90,8 @@ impl Reader {
     /// SQLite reads a database with a log only if it can make the log's shared memory file, or finds
     /// one. In a folder that may not be written this works while another process has the store open
     /// and after a crash, when log and shared memory file are still there. After a clean end both are
-    /// gone; then the database is all there is, and it is opened as a file that nobody changes.
+    /// gone; then the database is all there is, and it is opened as a file that nobody changes. A log
+    /// without its shared memory file is the one thing that cannot be read there.
     pub(super) fn open(folder: &Path) -> Result<Reader, StoreError> {
         let database = folder.join(DATABASE);
         match connect(&database, OpenFlags::empty()) {
@@ -97,14 +99,24 @@ impl Reader {
             Err(error) => {
                 let told = trouble::of_sqlite(&database, &error);
                 let hindered = matches!(told, StoreError::ReadOnly(_) | StoreError::Failed(_));
-                if !hindered || schema::log_bytes(folder) > 0 {
+                if !hindered {
                     return Err(told);
+                }
+                if schema::log_bytes(folder) > 0 {
+                    return Err(log_problem(folder).unwrap_or(told));
                 }
                 let fixed = connect(Path::new(&fixed_address(&database)), OpenFlags::SQLITE_OPEN_URI);
                 fixed.map(|open| Reader { open, fixed: true }).map_err(|_| told)
             }
         }
     }
+}
+
+/// A log that cannot be read because nothing may be written beside it.
+fn log_problem(folder: &Path) -> Option<StoreError> {
+    access(folder, Access::WRITE_OK).err()?;
+    let what = "has a log that can only be read where the folder may be written; read a copy of it";
+    Some(StoreError::ReadOnly(format!("{} {what}", folder.display())))
 }
 
 fn connect(database: &Path, extra: OpenFlags) -> rusqlite::Result<Connection> {

@@ -48,8 +48,8 @@ fn of_code(failure: &ffi::Error, system: &io::Error, told: String) -> StoreError
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
             StoreError::Corrupt(told)
         }
-        ErrorCode::CannotOpen => of_opening(system, told),
-        ErrorCode::SystemIoFailure => of_io(failure.extended_code, system, told),
+        ErrorCode::CannotOpen => of_opening(system, format!("{told} ({system})")),
+        ErrorCode::SystemIoFailure => of_io(failure.extended_code, system, format!("{told} ({system})")),
         _ => StoreError::Failed(told),
     }
 }

@@ -169,15 +169,17 @@ impl Scribe {
         pen.check_place(&self.shared)?;
         match pen.transact(&self.shared, group, &self.waiting) {
             Ok(answers) => answer_each(group, answers),
-            // Perhaps there is room for some of them.
-            Err(StoreError::Full(_)) if group.len() > 1 => self.write_alone(pen, group),
+            Err(StoreError::Full(_)) => self.write_alone(pen, group),
             Err(error) => return Err(error),
         }
-        pen.empty_log(&self.shared);
+        pen.empty_log(&self.shared, CHECKPOINT_PAGES);
         Ok(())
     }
 
+    /// When there is no room, a log that is brought into the database gives some, and perhaps some of
+    /// the group fit into it.
     fn write_alone(&self, pen: &Pen, group: &mut Vec<Request>) {
+        pen.empty_log(&self.shared, 1);
         for request in group.drain(..) {
             let answer = match self.shared.broken.get() {
                 Some(error) => Err(error.clone()),
@@ -309,12 +311,13 @@ impl Pen {
         told
     }
 
-    /// Brings the log into the database when it has grown. What hinders it now may not the next time.
-    fn empty_log(&self, shared: &Shared) {
-        let emptied = self.pages_ahead("NOOP").and_then(|ahead| {
-            if ahead >= CHECKPOINT_PAGES { self.pages_ahead("PASSIVE").map(drop) } else { Ok(()) }
-        });
-        // Everybody was answered already; an error that matters answers the next ones.
+    /// Brings the log into the database when it has grown by so many pages. What hinders it now may not
+    /// the next time.
+    fn empty_log(&self, shared: &Shared, pages: i64) {
+        let emptied = self
+            .pages_ahead("NOOP")
+            .and_then(|ahead| if ahead >= pages { self.pages_ahead("PASSIVE").map(drop) } else { Ok(()) });
+        // Nobody waits for this; an error that matters answers the next ones.
         if let Err(error) = emptied {
             self.take_note(shared, &error);
         }
