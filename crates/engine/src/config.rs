@@ -273,6 +273,7 @@ impl Config {
             keep: self.amount("process.keep").unwrap_or(0),
             processes: self.amount("process.processes"),
             file_bytes: self.amount("process.file"),
+            ..Limits::default()
         }
     }
 

@@ -1,4 +1,7 @@
 //! The adversary: what tests use against the engine. It is never part of the product.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "its callers are tests")]
+
+pub mod contract;
 pub mod dice;
 pub mod world;

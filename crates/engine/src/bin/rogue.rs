@@ -14,18 +14,16 @@
 )]
 
 use std::ffi::OsString;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio, exit};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ftl_engine::process::table::{self, Table};
 use ftl_engine::process::{
     Cancel, Guard, Limits, MARK, Mark, Spec, Stdin, Supervisor, inside_agent, own_orphans,
 };
-use rustix::process::{Pid, Signal, getpid, getppid, getrlimit, kill_process, setsid};
+use rustix::process::{Pid, Signal, getpid, getrlimit, kill_process, setsid};
 
 /// How long anything of this lasts at most, should a test leave it behind.
 const LIFE: Duration = Duration::from_secs(60);
@@ -51,6 +49,7 @@ fn main() {
         ["twice", ref rest @ ..] => drop(again(rest).spawn().unwrap()),
         ["without-mark", ref rest @ ..] => without_mark(rest),
         ["kill-guard", signal] => kill_guard(signal.parse().unwrap()),
+        ["keep-stopping"] => keep_stopping(),
         ["flood", stream, bytes] => flood(stream, bytes.parse().unwrap(), b'\n'),
         ["one-line", bytes] => flood("out", bytes.parse().unwrap(), b'x'),
         ["chain", millis] => chain(Instant::now() + Duration::from_millis(millis.parse().unwrap())),
@@ -95,14 +94,18 @@ fn say_then_sleep(text: &str) {
     std::thread::sleep(LIFE);
 }
 
+/// Says that it was told to end, and goes on.
 fn ignore_term() {
-    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
-        signal_hook::flag::register(signal.as_raw(), Arc::new(AtomicBool::new(false))).unwrap();
-    }
-    say("ignoring");
-    let end = Instant::now() + LIFE;
-    while Instant::now() < end {
-        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+    let signals = [Signal::TERM, Signal::HUP, Signal::INT].map(Signal::as_raw);
+    let mut told = signal_hook::iterator::Signals::new(signals).unwrap();
+    std::thread::spawn(|| {
+        std::thread::sleep(LIFE);
+        exit(0);
+    });
+    // Whoever reads this may be gone.
+    let _ = writeln!(io::stdout(), "ignoring");
+    for _ in told.forever() {
+        let _ = writeln!(io::stdout(), "told");
     }
 }
 
@@ -127,14 +130,14 @@ fn busy() {
     }
 }
 
-/// Starts something, waits until it says that it runs, and ends. `silent`: with the streams of its
+/// Starts something, waits until it says something, says that too, and ends. `silent`: with the streams of its
 /// own; otherwise the child holds ours.
 fn leave(how: &[&str]) {
     let (silent, words) = match how {
         ["silent", words @ ..] => (true, words),
         words => (false, words),
     };
-    let (mut ready, theirs) = io::pipe().unwrap();
+    let (ready, theirs) = io::pipe().unwrap();
     let mut command = again(words);
     command.stdout(theirs);
     if silent {
@@ -142,9 +145,9 @@ fn leave(how: &[&str]) {
     }
     command.spawn().unwrap();
     drop(command);
-    let mut byte = [0];
-    ready.read_exact(&mut byte).expect("what is left behind says that it runs");
-    say("left");
+    let mut line = String::new();
+    io::BufReader::new(ready).read_line(&mut line).unwrap();
+    say(&format!("left {}", line.trim_end()));
 }
 
 /// The first process of a command leads its group, and cannot leave it; it lets a child do so.
@@ -162,15 +165,26 @@ fn without_mark(rest: &[&str]) {
     panic!("{error}");
 }
 
-/// Signals the nearest guard above us.
+/// Signals the nearest guard above us, and then says so.
 fn kill_guard(signal: i32) {
-    say("killing");
+    kill_process(guard_above(), Signal::from_named_raw(signal).unwrap()).unwrap();
+    say_then_sleep("killed");
+}
+
+/// Stops the guard again and again, so that it hardly runs.
+fn keep_stopping() {
+    let (guard, end) = (guard_above(), Instant::now() + LIFE);
+    say("stopping");
+    while Instant::now() < end {
+        let _ = kill_process(guard, Signal::STOP);
+    }
+}
+
+fn guard_above() -> Pid {
     let guard = Table::read().above(getpid().as_raw_nonzero().get()).into_iter().find(|entry| {
         table::words(entry.pid).is_some_and(|words| words.get(1).is_some_and(|word| word == "__guard"))
     });
-    let guard = guard.map_or_else(getppid, |entry| Pid::from_raw(entry.pid)).unwrap();
-    kill_process(guard, Signal::from_named_raw(signal).unwrap()).unwrap();
-    std::thread::sleep(LIFE);
+    guard.and_then(|entry| Pid::from_raw(entry.pid)).expect("a guard is above us")
 }
 
 fn flood(stream: &str, bytes: u64, fill: u8) {

@@ -104,6 +104,8 @@ pub enum Stdin {
 /// How long a process may take and how much of it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Until its guard has it running, which includes waiting until an older attempt is dead; 30 s.
+    pub launch: Duration,
     /// Until the first byte of output; off for commands, 60 s for agents.
     pub startup: Option<Duration>,
     /// Between two bytes of output; 10 min.
@@ -142,6 +144,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
+            launch: Duration::from_secs(30),
             startup: None,
             silence: Some(Duration::from_secs(10 * 60)),
             soft: Some(Duration::from_secs(30 * 60)),

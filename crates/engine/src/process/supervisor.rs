@@ -20,16 +20,10 @@ use rustix::process::{getpid, set_child_subreaper};
 use super::cancel::Cancel;
 use super::capture::Capture;
 use super::leash::{Leash, MAX_GUARD_END};
-use super::lock::MAX_LOCK_WAIT;
 use super::stdin::Feed;
 pub use super::stdin::{MAX_WAITING_BYTES, StdinWriter};
-use super::tree::MAX_KILL;
 use super::wire::{self, Answer, Lines, Request, Word};
 use super::{Cut, Ended, Guard, How, Limits, RunError, Spec, Stdin, Stream};
-
-/// How long a guard may take to have the command started: to begin, to wait for the lock, to end an
-/// older attempt.
-pub const MAX_START: Duration = Duration::from_secs(MAX_LOCK_WAIT.as_secs() + 2 * MAX_KILL.as_secs() + 15);
 
 /// How long the outputs are read after everything has ended. They end with the last process that
 /// holds them; only one outside of the tree can hold them longer.
@@ -196,10 +190,10 @@ impl Watch {
     fn new(running: Running) -> Watch {
         let now = Instant::now();
         Watch {
+            stage: Stage::Starting { until: now + running.limits.launch },
             running,
             lines: Lines::default(),
             buffer: vec![0; PIECE],
-            stage: Stage::Starting { until: now + MAX_START },
             began: now,
             heard_last: None,
             cut: None,

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use ftl_engine::process::attempts;
 
-use crate::support::{NOTHING_LEFT_WITHIN, PATIENCE, Stage, marked, wait_until};
+use crate::support::{NOTHING_LEFT_WITHIN, PATIENCE, Stage, wait_until};
 
 /// An engine in a process of its own, once its command has printed its first line.
 fn engine(stage: &Stage, words: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
@@ -36,11 +36,11 @@ fn when_the_engine_is_killed_its_guards_end_everything() {
     ] {
         let stage = Stage::new();
         let (mut child, _out) = engine(&stage, words);
-        assert!(!marked(&stage.mark).is_empty(), "{words:?}");
+        assert!(!stage.alive().is_empty(), "{words:?}");
         child.kill().unwrap();
         child.wait().unwrap();
-        let gone = wait_until(NOTHING_LEFT_WITHIN, || marked(&stage.mark).is_empty());
-        assert!(gone, "{words:?}: {:?}", marked(&stage.mark));
+        let gone = wait_until(NOTHING_LEFT_WITHIN, || stage.alive().is_empty());
+        assert!(gone, "{words:?}: {:?}", stage.alive());
         let removed = wait_until(PATIENCE, || attempts(&stage.attempts()).unwrap().is_empty());
         assert!(removed, "{words:?}: the guard removes its file");
     }

@@ -2,11 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use ftl_engine::process::{Cancel, Cut, How, Limits};
+use ftl_engine::process::{Cancel, Cut, Guard, How, Limits, RunError, Spec, Supervisor};
 
 use crate::support::{PATIENCE, Stage, patient};
 
 const SHORT: Duration = Duration::from_millis(200);
+
+/// In which a command is surely up and has said its first word.
+const LONG_ENOUGH: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_start_that_takes_too_long_is_cut() {
@@ -22,7 +25,7 @@ fn a_start_that_takes_too_long_is_cut() {
 #[test]
 fn silence_is_cut_and_printing_is_not_silence() {
     let stage = Stage::new();
-    let limits = Limits { silence: Some(SHORT), startup: Some(PATIENCE), ..patient() };
+    let limits = Limits { silence: Some(LONG_ENOUGH), startup: Some(PATIENCE), ..patient() };
     let ended = stage.run(&["say-then-sleep", "hello"], limits);
     assert_eq!((ended.how, ended.cut), (How::Signalled(15), Some(Cut::Silence)));
     assert_eq!(ended.out.text(), "hello\n");
@@ -43,10 +46,11 @@ fn printing_dots_for_ever_meets_the_soft_limit() {
 fn who_ignores_being_asked_is_killed_after_the_grace() {
     let stage = Stage::new();
     let grace = Duration::from_millis(300);
-    let limits = Limits { soft: Some(Duration::from_millis(400)), grace, ..patient() };
+    let limits = Limits { soft: Some(LONG_ENOUGH), grace, ..patient() };
     let ended = stage.run(&["ignore-term"], limits);
     assert_eq!((ended.how, ended.cut), (How::Signalled(9), Some(Cut::Soft)));
-    assert!(ended.took >= Duration::from_millis(700), "{:?}", ended.took);
+    assert!(ended.took >= LONG_ENOUGH + grace, "{:?}", ended.took);
+    assert_eq!(ended.out.text(), "ignoring\ntold\n");
 }
 
 #[test]
@@ -58,11 +62,7 @@ fn the_hard_limit_does_not_ask() {
         assert_eq!((ended.how, ended.cut), (How::Signalled(9), Some(Cut::Hard)), "{words:?}");
     }
     // Asked first, by the soft limit; the grace would be long, but the hard limit comes.
-    let both = Limits {
-        soft: Some(Duration::from_millis(400)),
-        hard: Some(Duration::from_millis(600)),
-        ..patient()
-    };
+    let both = Limits { soft: Some(LONG_ENOUGH), hard: Some(LONG_ENOUGH + SHORT), ..patient() };
     let ended = stage.run(&["ignore-term"], both);
     assert_eq!((ended.how, ended.cut), (How::Signalled(9), Some(Cut::Soft)), "the first reason stays");
     assert!(ended.took < PATIENCE);
@@ -87,16 +87,29 @@ fn cancelling_at_once_does_not_ask() {
     assert_eq!((ended.how, ended.cut), (How::Signalled(9), Some(Cut::Cancelled)));
     assert!(began.elapsed() < PATIENCE, "no grace");
 
-    // Asked first, then the second signal.
+    // Asked first; and at once, when it says that it was told.
     let stage = Stage::new();
-    let second = stage.cancel.clone();
-    let thread = std::thread::spawn(move || {
-        std::thread::sleep(SHORT);
-        second.cancel_now();
-    });
-    let ended = stage.run_until_heard(&["ignore-term"], patient(), Cancel::cancel);
+    let mut hear = |_, bytes: &[u8]| match bytes.ends_with(b"told\n") {
+        true => stage.cancel.cancel_now(),
+        false => stage.cancel.cancel(),
+    };
+    let ended = stage.supervisor.run(&stage.spec(&["ignore-term"]), &stage.cancel, &mut hear).unwrap();
     assert_eq!((ended.how, ended.cut), (How::Signalled(9), Some(Cut::Cancelled)));
-    thread.join().unwrap();
+    assert!(ended.out.text().starts_with("ignoring\ntold\n"), "{}", ended.out.text());
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn a_guard_that_never_answers_is_given_up() {
+    let stage = Stage::new();
+    let guard = Guard { program: "/bin/sleep".into(), args: vec!["60".into()] };
+    let spool = stage.folder.path().join("spool");
+    let supervisor = Supervisor::new(guard, &stage.attempts(), &spool).unwrap();
+    let limits = Limits { launch: SHORT, ..patient() };
+    let spec = Spec { limits, ..stage.spec(&["exit", "0"]) };
+    let error = supervisor.run(&spec, &stage.cancel, &mut |_, _| {}).unwrap_err();
+    assert!(matches!(error, RunError::NoAnswer), "{error:?}");
+    stage.assert_nothing_left();
 }
 
 #[test]

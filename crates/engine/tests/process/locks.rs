@@ -5,7 +5,7 @@ use std::time::Duration;
 use ftl_engine::process::{Cancel, Cut, How, RunError, Spec, attempts, end_leftover};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{PATIENCE, Stage, marked, patient, wait_until};
+use crate::support::{PATIENCE, Stage, patient, wait_until};
 
 /// Starts something, and gives it when it has printed its first bytes.
 fn started(stage: &Stage, spec: &Spec) -> (std::thread::JoinHandle<(How, Option<Cut>)>, Cancel) {
@@ -13,7 +13,7 @@ fn started(stage: &Stage, spec: &Spec) -> (std::thread::JoinHandle<(How, Option<
     let (supervisor, spec, cancel) = (stage.supervisor.clone(), spec.clone(), Cancel::new());
     let token = cancel.clone();
     let thread = std::thread::spawn(move || {
-        let mut hear = |_, _: &[u8]| said.send(()).unwrap();
+        let mut hear = |_, _: &[u8]| said.send(()).unwrap_or_default();
         let ended = supervisor.run(&spec, &token, &mut hear).unwrap();
         (ended.how, ended.cut)
     });
@@ -26,13 +26,13 @@ fn the_next_attempt_begins_when_the_last_one_is_dead() {
     let stage = Stage::new();
     let limits = ftl_engine::process::Limits { grace: Duration::from_millis(400), ..patient() };
     let (first, cancel) = started(&stage, &Spec { limits, ..stage.spec(&["ignore-term"]) });
-    let alive = marked(&stage.mark);
+    let alive = stage.alive();
     assert!(!alive.is_empty());
     cancel.cancel();
     // The second one is asked for while the first one has its grace.
     let second = stage.run_spec(&stage.spec(&["exit", "0"])).unwrap();
     assert_eq!(second.how, How::Exited(0));
-    let still: Vec<i32> = marked(&stage.mark).into_iter().filter(|pid| alive.contains(pid)).collect();
+    let still: Vec<i32> = stage.alive().into_iter().filter(|pid| alive.contains(pid)).collect();
     assert_eq!(still, Vec::<i32>::new(), "the first one was dead before the second one began");
     assert_eq!(first.join().unwrap(), (How::Signalled(9), Some(Cut::Cancelled)));
     stage.assert_nothing_left();
@@ -79,6 +79,8 @@ fn attempts_are_listed_and_leftovers_ended() {
     let record = found[0].record.clone().unwrap();
     assert!(found[0].alive && record.is_alive());
     assert_eq!(record.mark, stage.mark);
+    let environment = ftl_engine::process::table::environment(record.guard.pid);
+    assert!(environment.is_none_or(|block| block.is_empty()), "what we know is not to be read from a guard");
     let leftover = end_leftover(&found[0]).unwrap();
     assert_eq!((leftover.ended, leftover.left), (2, 0), "the command and its child in another session");
     assert_eq!(running.join().unwrap().1, Some(Cut::GuardLost));
@@ -94,7 +96,7 @@ fn what_outlived_its_guard_and_its_engine_is_known_by_its_mark() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    assert!(wait_until(PATIENCE, || !marked(&stage.mark).is_empty()));
+    assert!(wait_until(PATIENCE, || !stage.alive().is_empty()));
     // The file of a guard that is gone: nobody holds it, and its number is free.
     let boot = ftl_engine::process::table::boot_id().unwrap();
     let mark = serde_json::to_string(&stage.mark).unwrap();

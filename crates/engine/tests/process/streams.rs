@@ -57,6 +57,23 @@ fn odd_bytes_are_kept_and_shown_as_escapes() {
 }
 
 #[test]
+fn an_output_that_a_stranger_holds_open_does_not_delay_the_end() {
+    let stage = Stage::new();
+    let mut held = None;
+    let mut hear = |_, _: &[u8]| {
+        let pid = stage.alive()[0];
+        held = Some(std::fs::OpenOptions::new().write(true).open(format!("/proc/{pid}/fd/1")).unwrap());
+        stage.cancel.cancel_now();
+    };
+    let spec = stage.spec(&["say-then-sleep", "x"]);
+    let began = std::time::Instant::now();
+    let ended = stage.supervisor.run(&spec, &stage.cancel, &mut hear).unwrap();
+    assert_eq!((ended.how, ended.out.text().as_str()), (How::Signalled(9), "x\n"));
+    assert!(began.elapsed() < PATIENCE && held.is_some());
+    stage.assert_nothing_left();
+}
+
+#[test]
 fn an_input_of_any_size_does_not_lock_up_with_the_output() {
     let stage = Stage::new();
     for bytes in [0, 1, 5 * MIB as usize] {

@@ -72,9 +72,18 @@ impl Stage {
         ended
     }
 
+    /// Every live process of this stage: by its mark or, if it has thrown that away, by its folder.
+    pub(crate) fn alive(&self) -> Vec<i32> {
+        let folder = self.folder.path().canonicalize().unwrap();
+        let here = |pid: i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
+        let table = Table::read();
+        let alive = table.entries().filter(|entry| entry.is_alive()).map(|entry| entry.pid);
+        alive.filter(|pid| self.mark.is_in_environment_of(*pid) || here(*pid)).collect()
+    }
+
     pub(crate) fn assert_nothing_left(&self) {
-        let alive = wait_until(NOTHING_LEFT_WITHIN, || marked(&self.mark).is_empty());
-        assert!(alive, "still alive after two seconds: {:?}", marked(&self.mark));
+        let gone = wait_until(NOTHING_LEFT_WITHIN, || self.alive().is_empty());
+        assert!(gone, "still alive after two seconds: {:?}", self.alive());
         let files = std::fs::read_dir(self.attempts()).unwrap().count();
         assert_eq!(files, 0, "the attempt's file is removed");
     }
@@ -83,13 +92,6 @@ impl Stage {
 /// No limit that a slow machine could reach.
 pub(crate) fn patient() -> Limits {
     Limits { grace: PATIENCE, ..Limits::default() }
-}
-
-/// Every live process that was started with a mark.
-pub(crate) fn marked(mark: &Mark) -> Vec<i32> {
-    let table = Table::read();
-    let alive = table.entries().filter(|entry| entry.is_alive());
-    alive.map(|entry| entry.pid).filter(|pid| mark.is_in_environment_of(*pid)).collect()
 }
 
 /// Looks until something holds. Whether it did in time.
