@@ -181,7 +181,7 @@ fn keep_stopping() {
 }
 
 fn guard_above() -> Pid {
-    let guard = Table::read().above(getpid().as_raw_nonzero().get()).into_iter().find(|entry| {
+    let guard = Table::read().unwrap().above(getpid().as_raw_nonzero().get()).into_iter().find(|entry| {
         table::words(entry.pid).is_some_and(|words| words.get(1).is_some_and(|word| word == "__guard"))
     });
     guard.and_then(|entry| Pid::from_raw(entry.pid)).expect("a guard is above us")

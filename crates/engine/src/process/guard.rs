@@ -278,15 +278,17 @@ impl Tree {
         }
     }
 
-    /// Everything below us that is alive, but for the command itself.
+    /// Everything below us that is alive, but for the command itself; none if the table cannot be
+    /// read. What is missed here is met by the killing, which does not take that for an end.
     fn others(&self) -> Vec<Entry> {
-        let below = Table::read().below([own_pid()]);
+        let below = Table::read().unwrap_or_default().below([own_pid()]);
         below.into_iter().filter(|entry| entry.is_alive() && entry.pid != self.main.pid).collect()
     }
 
     /// Takes ended orphans off the table, and leaves the command.
     fn reap_children(&self) {
-        let children = table::own_children().unwrap_or_else(|| children_in(&Table::read()));
+        let children =
+            table::own_children().unwrap_or_else(|| children_in(&Table::read().unwrap_or_default()));
         for child in children.into_iter().filter(|child| *child != self.main.pid) {
             reap(child);
         }

@@ -78,6 +78,8 @@ impl Leash {
             swept.left = more.left;
             lock::forget(&self.lock, self.who);
         }
+        // It had its time. Nothing is done to one that has ended.
+        let _ = self.child.kill();
         let _ = self.child.wait();
         guards().remove(&self.who.pid);
         swept
@@ -154,9 +156,9 @@ fn is_ended_child(table: &Table, who: Identity, own: i32) -> bool {
 }
 
 fn lost(table: &Table, lost: &Lost<'_>, known: &BTreeSet<i32>) -> Vec<Entry> {
-    let session = table.get(lost.own).map(|entry| entry.session);
+    let Some(ours) = table.get(lost.own) else { return Vec::new() };
     let orphan = |entry: &Entry| {
-        entry.parent == lost.own && entry.start >= lost.guard.start && Some(entry.session) != session
+        entry.parent == lost.own && entry.start >= lost.guard.start && entry.session != ours.session
     };
     let is_root = |entry: &&Entry| entry.session == lost.guard.pid || orphan(entry);
     let marked = lock::marked(table, lost.mark, lost.guard.start);

@@ -28,6 +28,8 @@ pub enum Sign {
     Guard,
     /// One above it holds the lock of an attempt.
     Attempt,
+    /// The line of ancestors cannot be read, so nothing shows that it is not.
+    Unseen,
 }
 
 /// A process and what is to be seen of it.
@@ -48,7 +50,10 @@ pub struct Ancestor {
 pub fn inside_agent(attempts: Option<&Path>) -> Option<Inside> {
     let held: Vec<Identity> = attempts.map(guards_in).unwrap_or_default();
     let ours = table::program(own_pid());
-    look(&line(&Table::read(), own_pid()), ours.as_deref(), &held)
+    match Table::read() {
+        Ok(table) => look(&line(&table, own_pid()), ours.as_deref(), &held),
+        Err(_) => Some(Inside { pid: own_pid(), by: Sign::Unseen }),
+    }
 }
 
 /// The rule, over what was seen: a line of processes, the one that asks first; the program that asks;

@@ -67,10 +67,10 @@ fn is_guard(pid: i32) -> bool {
     table::words(pid).is_some_and(|words| words.get(1).is_some_and(|word| word == guard::WORD))
 }
 
-/// Whether a process is this one or one that it descends from.
+/// Whether a process is this one or one that it descends from; also when that cannot be told.
 fn is_above_us(who: Identity) -> bool {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    Table::read().above(own).iter().any(|entry| entry.pid == who.pid)
+    Table::read().map_or(true, |table| table.above(own).iter().any(|entry| entry.pid == who.pid))
 }
 
 /// A lock that is ours until this is dropped or removed.
@@ -264,8 +264,8 @@ impl Victims for Marked<'_> {
 
 /// Every process that carries a mark or is below one that does; neither we nor those above us.
 pub(super) fn marked(table: &Table, mark: &Mark, since: u64) -> Vec<Entry> {
-    let above: Vec<i32> = Identity::own()
-        .map_or(Vec::new(), |own| table.above(own.pid).iter().map(|entry| entry.pid).collect());
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let above: Vec<i32> = table.above(own).iter().map(|entry| entry.pid).collect();
     let carries = |entry: &&Entry| {
         entry.start >= since && !above.contains(&entry.pid) && mark.is_in_environment_of(entry.pid)
     };

@@ -36,7 +36,8 @@ const PIECE: usize = 64 * 1024;
 const LAST_PIECES: usize = 2;
 
 /// Makes this process the one that orphans come to when a guard is killed. Called once, at the start
-/// of a process that drives runs.
+/// of a process that drives runs. From then on a child of this process that leads a session of its own
+/// and has no guard is taken for an orphan when a guard is lost.
 pub fn own_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }

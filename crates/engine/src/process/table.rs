@@ -23,9 +23,9 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The process that has this number now.
+    /// The process that has this number now, if there is one and it can be seen.
     pub fn of(pid: i32) -> Option<Identity> {
-        entry(pid).map(|entry| entry.identity())
+        entry(pid).ok().flatten().map(|entry| entry.identity())
     }
 
     /// The process that asks.
@@ -33,9 +33,13 @@ impl Identity {
         Identity::of(rustix::process::getpid().as_raw_nonzero().get())
     }
 
-    /// Whether it still runs. One that has ended and that nobody has waited for does not.
+    /// Whether it still runs. One that has ended and that nobody has waited for does not; one that we
+    /// cannot look at, because we are out of descriptors, may.
     pub fn is_alive(self) -> bool {
-        entry(self.pid).is_some_and(|entry| entry.start == self.start && entry.is_alive())
+        match entry(self.pid) {
+            Ok(entry) => entry.is_some_and(|entry| entry.start == self.start && entry.is_alive()),
+            Err(_) => true,
+        }
     }
 
     /// Its number in the form that system calls want.
@@ -84,11 +88,16 @@ pub struct Table {
 
 impl Table {
     /// The table as it stands. It is not one instant: what begins or ends meanwhile may be missing,
-    /// so whoever must be sure reads again until nothing is found.
-    pub fn read() -> Table {
-        let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = numbers.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
-        Table::of(pids.filter_map(entry))
+    /// so whoever must be sure reads again until nothing is found. A table that cannot be read is an
+    /// error, and never an empty one.
+    pub fn read() -> io::Result<Table> {
+        let mut entries = Vec::new();
+        for folder in fs::read_dir("/proc")? {
+            if let Some(pid) = folder?.file_name().to_str().and_then(|name| name.parse().ok()) {
+                entries.extend(entry(pid)?);
+            }
+        }
+        Ok(Table::of(entries))
     }
 
     /// A table of these rows.
@@ -136,9 +145,20 @@ impl Table {
     }
 }
 
-/// The row of one process, if there is one.
-pub fn entry(pid: i32) -> Option<Entry> {
-    parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+/// The row of one process, if there is one. An error says that we cannot know.
+pub fn entry(pid: i32) -> io::Result<Option<Entry>> {
+    match fs::read(format!("/proc/{pid}/stat")) {
+        Ok(line) => Ok(parse(&line)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an error means that the process ended before or while we looked at it, or is hidden from us.
+fn is_gone(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let gone = [Errno::NOENT, Errno::SRCH, Errno::ACCESS, Errno::PERM];
+    gone.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Reads a line of `/proc/PID/stat`. The name stands in parentheses and may hold anything, further
@@ -264,8 +284,9 @@ mod tests {
         let own = Identity::own().unwrap();
         assert!(own.is_alive());
         assert!(!Identity { start: own.start + 1, ..own }.is_alive());
-        let table = Table::read();
+        let table = Table::read().unwrap();
         assert_eq!(table.get(own.pid).map(Entry::identity), Some(own));
+        assert_eq!(entry(i32::MAX).unwrap(), None);
         assert!(boot_id().unwrap().len() > 30);
     }
 }

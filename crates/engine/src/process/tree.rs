@@ -10,13 +10,14 @@
 //! same, which strikes at them directly between readings.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::table::{Entry, Identity, Table, entry};
+use super::table::{Entry, Identity, Table};
 
 /// How often the table is read for processes that have appeared since, before the killing begins.
 const MAX_FREEZE_ROUNDS: usize = 16;
@@ -27,6 +28,9 @@ pub(super) const MAX_KILL: Duration = Duration::from_secs(5);
 
 /// How long the killed of one round are waited for before the table is read again.
 const ROUND: Duration = Duration::from_millis(50);
+
+/// Stands among those that are left when the table could not be read: there may be some.
+const UNSEEN: Identity = Identity { pid: 0, start: 0 };
 
 /// Who is to be ended.
 pub(super) trait Victims {
@@ -57,7 +61,7 @@ pub(super) fn signal(who: Identity, signal: Signal) -> bool {
 /// Waits until a process has ended. Whether it has.
 pub(super) fn wait_for_end(who: Identity, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
-    let Some(fd) = opened(who) else { return true };
+    let Some(fd) = opened(who) else { return !who.is_alive() };
     while !ended(&fd, deadline.saturating_duration_since(Instant::now())) {
         if Instant::now() >= deadline {
             return false;
@@ -71,37 +75,38 @@ pub(super) fn kill_all(victims: &mut dyn Victims, limit: Duration) -> Swept {
     let deadline = Instant::now() + limit;
     let mut swept = Swept::default();
     let mut clear = 0;
-    loop {
-        let found = freeze(victims, &mut swept.met);
+    while clear < 2 {
+        let found = freeze(victims, &mut swept.met).unwrap_or_else(|_| BTreeSet::from([UNSEEN]));
         // A reading of the table is not one instant, so one that is empty proves little.
         clear = if found.is_empty() { clear + 1 } else { 0 };
-        if clear == 2 || (!found.is_empty() && Instant::now() >= deadline) {
+        if !found.is_empty() && Instant::now() >= deadline {
             swept.left = found;
-            return swept;
+            break;
         }
         strike(victims, &found);
     }
+    swept
 }
 
 /// Stops all there are and all that appear, and tells who they are.
-fn freeze(victims: &mut dyn Victims, met: &mut BTreeSet<Identity>) -> BTreeSet<Identity> {
+fn freeze(victims: &mut dyn Victims, met: &mut BTreeSet<Identity>) -> io::Result<BTreeSet<Identity>> {
     let mut frozen = BTreeSet::new();
     for _ in 0..MAX_FREEZE_ROUNDS {
-        let table = Table::read();
+        let table = Table::read()?;
         victims.reap(&table);
         let alive: Vec<Entry> = victims.find(&table).into_iter().filter(Entry::is_alive).collect();
         let found: BTreeSet<Identity> = alive.iter().map(Entry::identity).collect();
         met.extend(&found);
         let mut fresh = found.difference(&frozen).peekable();
         if fresh.peek().is_none() {
-            return found;
+            return Ok(found);
         }
         for who in fresh {
             signal(*who, Signal::STOP);
         }
         frozen = found;
     }
-    frozen
+    Ok(frozen)
 }
 
 fn strike(victims: &mut dyn Victims, found: &BTreeSet<Identity>) {
@@ -113,6 +118,10 @@ fn strike(victims: &mut dyn Victims, found: &BTreeSet<Identity>) {
     let fds: Vec<OwnedFd> = found.iter().filter_map(killed).collect();
     victims.strike();
     let until = Instant::now() + ROUND;
+    if fds.is_empty() && !found.is_empty() {
+        // Nobody could be reached, so nobody tells when to look again.
+        std::thread::sleep(ROUND);
+    }
     for fd in &fds {
         ended(fd, until.saturating_duration_since(Instant::now()));
     }
@@ -122,7 +131,7 @@ fn strike(victims: &mut dyn Victims, found: &BTreeSet<Identity>) {
 /// descriptor cannot come to mean another.
 fn opened(who: Identity) -> Option<OwnedFd> {
     let fd = pidfd_open(who.number()?, PidfdFlags::empty()).ok()?;
-    entry(who.pid).is_some_and(|entry| entry.start == who.start).then_some(fd)
+    (Identity::of(who.pid) == Some(who)).then_some(fd)
 }
 
 /// Whether the process of a descriptor has ended, after waiting so long at most. An interruption

@@ -76,7 +76,7 @@ impl Stage {
     pub(crate) fn alive(&self) -> Vec<i32> {
         let folder = self.folder.path().canonicalize().unwrap();
         let here = |pid: i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
-        let table = Table::read();
+        let table = Table::read().unwrap();
         let alive = table.entries().filter(|entry| entry.is_alive()).map(|entry| entry.pid);
         alive.filter(|pid| self.mark.is_in_environment_of(*pid) || here(*pid)).collect()
     }

@@ -136,5 +136,6 @@ fn whoever_runs_under_a_guard_is_inside_an_agent() {
     );
     let words = ["leave", "without-mark", "own-session", "twice", "lineage", attempts];
     let text = stage.run(&words, patient()).out.text();
-    assert!(["left Some(Attempt)\n", "left Some(Guard)\n"].contains(&text.as_str()), "{text}");
+    // The command itself, which has the mark, may be above it still.
+    assert!(text.starts_with("left Some("), "{text}");
 }
