@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod ends;
-mod engine;
 mod limits;
 mod locks;
 mod streams;

@@ -1,11 +1,20 @@
 //! The engine's own death: a process that drives a run is killed, and nothing of the run stays.
+//!
+//! These tests have a process of their own: the guards of a killed engine come to it, and a test beside
+//! them that loses a guard would end them as orphans before they have removed their files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+#[allow(dead_code, reason = "the stage is shared, and not all of it is needed here")]
+#[path = "process/support.rs"]
+mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
 use ftl_engine::process::attempts;
 
-use crate::support::{NOTHING_LEFT_WITHIN, PATIENCE, Stage, wait_until};
+use support::{NOTHING_LEFT_WITHIN, PATIENCE, Stage, wait_until};
 
 /// An engine in a process of its own, once its command has printed its first line.
 fn engine(stage: &Stage, words: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
