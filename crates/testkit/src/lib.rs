@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "its callers are tests")]
 
+pub mod campaign;
 pub mod contract;
 pub mod dice;
+pub mod mortal;
+pub mod stagehand;
 pub mod world;

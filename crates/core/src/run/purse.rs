@@ -154,8 +154,9 @@ impl Draft<'_> {
         }
     }
 
-    /// An agent that still runs reports what it used. When more than was set aside is used and no
-    /// more can be, it ends and its instance is held.
+    /// An agent that still runs reports what it used. As much as before is set aside for its next turn,
+    /// because that is what is charged when it is never heard of again; where that is not left, it ends
+    /// and its instance is held.
     pub(super) fn spent(&mut self, id: InstanceId, action: ActionId, usage: &Usage) {
         self.put(id, Fact::Paid(Payment::Purse { action, usage: usage.clone(), guessed: Vec::new() }));
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
@@ -163,10 +164,11 @@ impl Draft<'_> {
             .terms
             .reserve
             .iter()
-            .filter(|(name, _)| {
-                usage.contains_key(*name) && open.reserved.get(*name).copied().unwrap_or(0) == 0
+            .filter(|(name, _)| usage.contains_key(*name))
+            .map(|(name, amount)| {
+                (name.clone(), amount.saturating_sub(open.reserved.get(name).copied().unwrap_or(0)))
             })
-            .map(|(name, amount)| (name.clone(), *amount))
+            .filter(|(_, amount)| *amount > 0)
             .collect();
         match self.short_of(id, &more) {
             None if more.is_empty() => {}

@@ -122,6 +122,8 @@ impl State {
                 )
             }
             ("quality.check", _) if fate == Fate::Unidiomatic => (red("no unwrap"), Effect::Nothing),
+            ("verify.run", _) => (fields([("outcome", Value::text("passed"))]), Effect::Nothing),
+            ("preflight.check", _) => (fields([("status", Value::text("pass"))]), Effect::Nothing),
             ("Task(architect)", step) => (architect(step, fate, first), Effect::Nothing),
             ("Task(coder)", "plan") => (fields([("digest", Value::text("d1"))]), Effect::Nothing),
             ("work.land" | "work.merge", _) => landing(task, fate == Fate::ConflictOnce && first),
@@ -297,5 +299,6 @@ fn landing(task: Option<String>, conflict: bool) -> (Fields, Effect) {
         return (fields(told), Effect::Nothing);
     }
     let commit = format!("commit-{}", task.as_deref().unwrap_or("none"));
-    (fields([("commit", Value::text(commit))]), task.map_or(Effect::Nothing, Effect::Landed))
+    let told = [("status", Value::text("landed")), ("commit", Value::text(commit))];
+    (fields(told), task.map_or(Effect::Nothing, Effect::Landed))
 }
