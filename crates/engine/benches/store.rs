@@ -81,25 +81,32 @@ impl Filled {
 }
 
 /// What one would write by hand: the same pragmas, the same table, rows of the same size for as many
-/// runs, one transaction for as many rows as the store put into one. No chain, no fence, no summary.
+/// runs, one transaction for as many rows as the store put into one. No chain, no fence, no threads.
 struct Bare {
     open: Connection,
     runs: u64,
+    /// Whether it also notes in each run's row what its last entry is, as the store does.
+    noting: bool,
     _folder: TempDir,
 }
 
 impl Bare {
-    fn new(runs: u64) -> Bare {
+    fn new(runs: u64, noting: bool) -> Bare {
         let folder = tempfile::tempdir().unwrap();
         let open = Connection::open(folder.path().join("bare.db")).unwrap();
         open.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
              PRAGMA wal_autocheckpoint = 1000; PRAGMA temp_store = MEMORY;
              CREATE TABLE entries (run INTEGER NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL,
-               body TEXT NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (run, seq)) WITHOUT ROWID, STRICT;",
+               body TEXT NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (run, seq)) WITHOUT ROWID, STRICT;
+             CREATE TABLE runs (number INTEGER PRIMARY KEY, head INTEGER, hash BLOB, summary TEXT) STRICT;",
         )
         .unwrap();
-        Bare { open, runs, _folder: folder }
+        for run in 0..runs as i64 {
+            let row = (run, [7_u8; 32], "t".repeat(250));
+            open.execute("INSERT INTO runs VALUES (?1, 0, ?2, ?3)", row).unwrap();
+        }
+        Bare { open, runs, noting, _folder: folder }
     }
 
     /// Rows of all runs in turn, from a number on.
@@ -114,9 +121,14 @@ impl Bare {
                     "INSERT INTO entries (run, seq, epoch, body, hash) VALUES (?1, ?2, 1, ?3, ?4)",
                 )
                 .unwrap();
+            let mut note =
+                self.open.prepare_cached("UPDATE runs SET head = ?2, hash = ?3 WHERE number = ?1").unwrap();
             for row in next..end {
                 let (run, seq) = ((row % self.runs) as i64, (row / self.runs) as i64);
                 add.execute((run, seq, body(), [7_u8; 32])).unwrap();
+                if self.noting {
+                    note.execute((run, seq, [seq as u8; 32])).unwrap();
+                }
             }
             self.open.execute_batch("COMMIT").unwrap();
             next = end;
@@ -124,48 +136,59 @@ impl Bare {
     }
 }
 
-/// Store and bare loop in turns, so that both meet the same weather. Threads are started before.
+/// Store and bare loops in turns, so that all meet the same weather. Threads are started before.
 fn compare(threads: u64, each: u64) {
-    let (filled, bare) = (Filled::new(threads), Bare::new(threads));
+    let filled = Filled::new(threads);
+    let bare = [Bare::new(threads, false), Bare::new(threads, true)];
     let gate = Barrier::new(filled.leases.len() + 1);
-    let rounds: Vec<_> = thread::scope(|scope| {
+    let rounds: Vec<Round> = thread::scope(|scope| {
         for lease in &filled.leases {
             scope.spawn(|| filled.append_rounds(lease, &gate, each));
         }
-        (0..ROUNDS)
-            .map(|round| one_round(&filled, &bare, &gate, round * each * threads, each * threads))
-            .collect()
+        let rows = each * threads;
+        (0..ROUNDS).map(|round| Round::play(&filled, &bare, &gate, round * rows, rows)).collect()
     });
     tell(threads, each * threads, &rounds);
 }
 
-/// The seconds of the store, those of the bare loop, and how many rows went into one commit.
-fn one_round(filled: &Filled, bare: &Bare, gate: &Barrier, from: u64, rows: u64) -> (f64, f64, u64) {
-    let commits = filled.store.commits();
-    gate.wait();
-    let began = Instant::now();
-    gate.wait();
-    let store = began.elapsed().as_secs_f64();
-    let batch = rows.div_ceil(filled.store.commits() - commits);
-    let began = Instant::now();
-    bare.append(from, rows, batch);
-    (store, began.elapsed().as_secs_f64(), batch)
+/// The seconds of each in one round, and how many rows the store put into one commit.
+struct Round {
+    store: f64,
+    bare: [f64; 2],
+    batch: u64,
 }
 
-fn tell(threads: u64, rows: u64, rounds: &[(f64, f64, u64)]) {
-    let median = |mut of: Vec<f64>| {
-        of.sort_by(f64::total_cmp);
-        of[of.len() / 2]
+impl Round {
+    fn play(filled: &Filled, bare: &[Bare; 2], gate: &Barrier, from: u64, rows: u64) -> Round {
+        let commits = filled.store.commits();
+        gate.wait();
+        let began = Instant::now();
+        gate.wait();
+        let store = began.elapsed().as_secs_f64();
+        let batch = rows.div_ceil(filled.store.commits() - commits);
+        let bare = bare.each_ref().map(|bare| {
+            let began = Instant::now();
+            bare.append(from, rows, batch);
+            began.elapsed().as_secs_f64()
+        });
+        Round { store, bare, batch }
+    }
+}
+
+fn tell(threads: u64, rows: u64, rounds: &[Round]) {
+    let median = |of: &dyn Fn(&Round) -> f64| {
+        let mut all: Vec<f64> = rounds.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
     };
-    let store = rows as f64 / median(rounds.iter().map(|round| round.0).collect());
-    let bare = rows as f64 / median(rounds.iter().map(|round| round.1).collect());
-    let pairs = median(rounds.iter().map(|round| round.1 / round.0).collect());
-    let batch = median(rounds.iter().map(|round| round.2 as f64).collect());
-    println!(
-        "{threads:2} runs: store {store:6.0}/s, bare loop {bare:6.0}/s with {batch} a commit; \
-         {:.2} of it (median of pairs {pairs:.2})",
-        store / bare,
-    );
+    let store = rows as f64 / median(&|round| round.store);
+    let batch = median(&|round| round.batch as f64);
+    println!("{threads:2} runs: {store:6.0} appends/s, {batch} a commit");
+    for (at, what) in ["a bare loop", "a bare loop that notes each run's head"].into_iter().enumerate() {
+        let bare = rows as f64 / median(&|round| round.bare[at]);
+        let pairs = median(&|round| round.bare[at] / round.store);
+        println!("         {:.2} of {what}, {bare:.0}/s (median of pairs {pairs:.2})", store / bare);
+    }
 }
 
 /// A journal of 100,000 entries, written once.

@@ -296,3 +296,36 @@ impl Store for MemoryStore {
         Ok(self.kept().version)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_end_when_they_are_told_to_but_a_failed_disk_only_with_a_new_start() {
+        let store = MemoryStore::new();
+        let new = NewRun { run: RunId::of(1), owner: "a".to_owned(), at: 1, summary: String::new() };
+        let lease = store.create(&new).unwrap();
+        let append = || store.append(&lease, Append::default());
+        store.set_fault(Some(Fault::Full));
+        assert!(matches!(append(), Err(StoreError::Full(_))));
+        store.set_fault(Some(Fault::ReadOnly));
+        assert!(matches!(append(), Err(StoreError::ReadOnly(_))));
+        store.set_fault(None);
+        append().unwrap();
+
+        store.set_fault(Some(Fault::Failed));
+        assert!(matches!(store.writable(), Err(StoreError::Failed(_))));
+        store.set_fault(None);
+        append().unwrap();
+        store.set_fault(Some(Fault::Failed));
+        assert!(matches!(append(), Err(StoreError::Failed(_))));
+        store.set_fault(None);
+        assert!(matches!(append(), Err(StoreError::Failed(_))), "it was met");
+        assert!(store.run(&RunId::of(1)).unwrap().is_some(), "reading goes on");
+        store.reopen();
+        append().unwrap();
+        let seen = Acknowledged { run: RunId::of(1), epoch: 1, head: 0 };
+        assert_eq!(store.acknowledged(), vec![seen; 3], "what failed is not among them");
+    }
+}
