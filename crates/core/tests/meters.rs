@@ -228,11 +228,11 @@ fn a_person_may_let_them_go_on() {
 }
 
 #[test]
-fn who_uses_more_than_was_set_aside_sets_more_aside() {
+fn whoever_reports_has_a_whole_reservation_for_the_next_turn() {
     let mut stage = fan(1, terms(&[("tokens", 250)], &[("tokens", 100)]));
     let agent = stage.waiting[0].clone();
     spends(&mut stage, &agent, tokens(60));
-    assert_eq!((purse(&stage, ROOT).used, purse(&stage, ROOT).reserved), (60, 40));
+    assert_eq!((purse(&stage, ROOT).used, purse(&stage, ROOT).reserved), (60, 100));
     spends(&mut stage, &agent, tokens(50));
     assert_eq!((purse(&stage, ROOT).used, purse(&stage, ROOT).reserved), (110, 100));
     ends(&mut stage, &agent, Some(tokens(5)));
@@ -348,7 +348,7 @@ fn unknown_use_is_the_worst_case_and_marked() {
     ends(&mut stage, &two, None);
     assert_eq!(
         (purse(&stage, ROOT).used, purse(&stage, ROOT).guessed),
-        (200, 2),
+        (230, 2),
         "what nobody reported is the worst case"
     );
     let guessed = stage.journal.iter().filter(|entry| {
@@ -520,7 +520,11 @@ fn works(stage: &mut Stage, dice: &mut Dice, agent: &Action, need: u64) -> u64 {
     let mine = open.reserved.get("tokens").copied().unwrap_or(0);
     let piece = if need > mine { mine } else { dice.roll(need + 1) };
     if need > mine || (piece > 0 && dice.roll(2) == 0) {
-        spends(stage, agent, tokens(piece));
+        let decision = spends(stage, agent, tokens(piece));
+        if decision.cancel.contains(&(agent.instance, agent.id)) {
+            // Its last report: from then on what was set aside for it is free.
+            ends(stage, agent, Some(tokens(0)));
+        }
         return need - piece;
     }
     ends(stage, agent, if dice.roll(10) == 0 { None } else { Some(tokens(need)) });

@@ -92,24 +92,58 @@ fn confirmed(stage: &Stage) {
 // Crashes
 
 #[test]
+fn tool_calls_of_an_interrupted_agent_are_given_back() {
+    let paying = "PROTOCOL: x
+LIMIT: tools = 3 ELSE HOLD
+STATE: A
+  DO: Task(observer) PAYING tools
+  RETURN: complete";
+    let mut stage = open(paying, 1000);
+    let agent = stage.find("Task(observer)");
+    let call = |stage: &mut Stage| {
+        let tool = Name::from("edit");
+        stage.send(Event::Tool { instance: ROOT, action: agent.id, tool }).refusal
+    };
+    let used = |stage: &Stage| stage.run.instance(ROOT).unwrap().meters["tools"].used();
+    assert!(call(&mut stage).is_none() && call(&mut stage).is_none());
+    assert_eq!(used(&stage), 2);
+    stage.send(Event::Recover);
+    assert_eq!(used(&stage), 0, "a crash is not the agent's fault");
+    confirmed(&stage);
+    for _ in 0..2 {
+        assert!(call(&mut stage).is_none());
+    }
+    stage.outcome(&agent, Outcome::Interrupted);
+    assert_eq!(used(&stage), 2, "it is not asked again yet");
+    stage.send(Event::Tick);
+    assert_eq!(used(&stage), 0, "neither is a stop");
+    assert!(call(&mut stage).is_none());
+    stage.outcome(&agent, Outcome::Died("its own fault".to_owned()));
+    assert_eq!(used(&stage), 1, "what it did before it died counts");
+    confirmed(&stage);
+    assert!(call(&mut stage).is_none() && call(&mut stage).is_none());
+    assert_eq!(call(&mut stage).unwrap().kind, ftl_core::run::RefusalKind::Guard);
+}
+
+#[test]
 fn a_crash_charges_the_worst_case() {
     let mut stage = open(ONE, 1000);
     let agent = stage.find("Task(observer)");
     spends(&mut stage, &agent, 30);
-    assert_eq!(counts(&stage), (30, 70, 0));
+    assert_eq!(counts(&stage), (30, 100, 0));
     let decision = stage.send(Event::Recover);
     assert_eq!(decision.start, std::slice::from_ref(&agent));
-    assert_eq!(counts(&stage), (100, 100, 1), "all that was set aside is used, and as much is set aside");
+    assert_eq!(counts(&stage), (130, 100, 1), "all that was set aside is used, and as much is set aside");
     let paid = Fact::Paid(Payment::Purse {
         action: agent.id,
-        usage: tokens(70),
+        usage: tokens(100),
         guessed: vec![Name::from("tokens")],
     });
     let reserved = Fact::Reserved { action: agent.id, usage: tokens(100) };
     let facts: Vec<Fact> = decision.entries.into_iter().map(|entry| entry.fact).collect();
     assert_eq!(facts, [paid, reserved]);
     done(&mut stage, &agent, 5);
-    assert_eq!((counts(&stage), stage.end()), ((105, 0, 1), Some(End::Complete)));
+    assert_eq!((counts(&stage), stage.end()), ((135, 0, 1), Some(End::Complete)));
     confirmed(&stage);
 }
 

@@ -117,6 +117,7 @@ fn paid(payment: &Payment) -> String {
                 guessed.join(", ")
             )
         }
+        Payment::Back { action, meter, count } => format!("{action} gets {count} {meter} back"),
         Payment::Attempts { action, message } => format!("{action} died: {}", cut(message)),
     }
 }

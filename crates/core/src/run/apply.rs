@@ -39,7 +39,7 @@ pub(super) fn apply(store: &mut dyn Store, entry: &Entry) {
             charge(store, entry.instance, *action, usage, guessed);
         }
         Fact::Raised { meter, limit, .. } => raise(store, entry.instance, meter, *limit),
-        Fact::Paid(Payment::Meter { .. } | Payment::Attempts { .. })
+        Fact::Paid(Payment::Meter { .. } | Payment::Back { .. } | Payment::Attempts { .. })
         | Fact::Asked { .. }
         | Fact::Heard { .. }
         | Fact::Set { .. }
@@ -198,7 +198,19 @@ impl Instance {
                 }
                 self.moved(from, to, code, params, cause);
             }
-            Fact::Paid(Payment::Meter { meter, keys, .. }) => self.paid(meter, keys),
+            Fact::Paid(Payment::Meter { meter, keys, action }) => {
+                self.paid(meter, keys);
+                if let Some(action) = action {
+                    let count = keys.len() as u64;
+                    self.change(*action, |open| *open.paid.entry(meter.clone()).or_default() += count);
+                }
+            }
+            Fact::Paid(Payment::Back { action, meter, count }) => {
+                self.given_back(meter, *count);
+                self.change(*action, |open| {
+                    open.paid.remove(meter);
+                });
+            }
             Fact::Paid(Payment::Attempts { action, .. }) => {
                 self.change(*action, |open| {
                     open.died += 1;
@@ -487,6 +499,15 @@ impl Instance {
         }
     }
 
+    /// Tool calls pay the counter without a key.
+    fn given_back(&mut self, meter: &Name, count: u64) {
+        if let Some(used) =
+            Arc::make_mut(&mut self.meters).get_mut(meter).and_then(|meter| meter.used.get_mut(""))
+        {
+            *used = used.saturating_sub(count);
+        }
+    }
+
     fn refilled(&mut self, meter: &Name, limit: u64) {
         if let Some(meter) = Arc::make_mut(&mut self.meters).get_mut(meter) {
             meter.used.clear();
@@ -540,6 +561,7 @@ fn opening(seen: Seen, thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) 
         digest: ask.digest.clone(),
         kind,
         died: 0,
+        paid: BTreeMap::new(),
         suspended: None,
         reserved: Usage::new(),
         used: Usage::new(),

@@ -511,6 +511,16 @@ pub enum Payment {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         guessed: Vec<Name>,
     },
+    /// What an action had paid for its tool calls goes back: it is asked again from the beginning, and
+    /// nobody but the engine or a service was to blame.
+    Back {
+        /// The action.
+        action: ActionId,
+        /// The meter.
+        meter: Name,
+        /// How often it had paid.
+        count: u64,
+    },
     /// One of the attempts of an action: its agent or command died, and it is asked again.
     Attempts {
         /// The action.

@@ -166,6 +166,8 @@ pub struct Open {
     pub kind: OpenKind,
     /// How often its agent or command died.
     pub died: u32,
+    /// What its tool calls have paid, by meter.
+    pub paid: BTreeMap<Name, u64>,
     /// When to ask again, if its service does not answer.
     pub suspended: Option<(String, Time)>,
     /// What is set aside for it and not used.

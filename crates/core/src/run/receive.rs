@@ -167,11 +167,21 @@ impl Draft<'_> {
             let message = format!("died {MAX_DEATHS} times: {message}");
             return self.answer(id, action, Err(Failure::new(FailureKind::CouldNotRun, message)));
         }
-        self.ask_again(id, action);
+        self.ask_anew(id, action);
+    }
+
+    /// Asks for an action again that was interrupted: it begins from the beginning, and so do its tool
+    /// calls.
+    fn ask_again(&mut self, id: InstanceId, action: ActionId) {
+        let paid = self.get(id).and_then(|one| one.open.get(&action)).map(|open| open.paid.clone());
+        for (meter, count) in paid.into_iter().flatten() {
+            self.put(id, Fact::Paid(Payment::Back { action, meter, count }));
+        }
+        self.ask_anew(id, action);
     }
 
     /// Asks for an action again under its own id, with something set aside for it again.
-    fn ask_again(&mut self, id: InstanceId, action: ActionId) {
+    fn ask_anew(&mut self, id: InstanceId, action: ActionId) {
         if self.top_up(id, action, true)
             && let Some(action) = self.action_of(id, action)
         {

@@ -103,9 +103,8 @@ impl Run {
                 (*action, known.map(|(name, amount)| (name.clone(), *amount)).collect())
             }
             Fact::Released { action } => (*action, Usage::new()),
-            Fact::Paid(Payment::Attempts { action, .. }) | Fact::Resumed { action: Some(action), .. } => {
-                (*action, Usage::new())
-            }
+            Fact::Paid(Payment::Attempts { action, .. } | Payment::Back { action, .. })
+            | Fact::Resumed { action: Some(action), .. } => (*action, Usage::new()),
             _ => return Vec::new(),
         };
         let instance = first.instance;
@@ -120,7 +119,10 @@ impl Run {
         inputs.splice(0..0, [Event::Tick, Event::Recover]);
         let heard =
             |entry: &Entry| matches!(&entry.fact, Fact::Heard { action: heard, .. } if *heard == action);
-        let again = matches!(first.fact, Fact::Resumed { .. } | Fact::Paid(Payment::Attempts { .. }));
+        let again = matches!(
+            first.fact,
+            Fact::Resumed { .. } | Fact::Paid(Payment::Attempts { .. } | Payment::Back { .. })
+        );
         if again || !batch.iter().any(heard) {
             // Nothing here says for sure which input it was: only an equal decision counts.
             inputs
