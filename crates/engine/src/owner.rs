@@ -7,7 +7,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -23,6 +23,9 @@ pub const BEAT: Duration = Duration::from_secs(1);
 
 /// An owner that has not moved for so long may lose its runs.
 pub const MAX_SILENCE: Duration = Duration::from_secs(15);
+
+/// How often a new file is made when somebody has taken the last one for a dead owner's.
+const MAX_TRIES: usize = 20;
 
 /// Where the beat stands in the file: after the card, which is never longer.
 const BEAT_AT: u64 = 1024;
@@ -51,10 +54,8 @@ impl Owner {
     /// Makes this process an owner, with a lock in that folder.
     pub fn register(folder: &Path, command: &str) -> io::Result<Owner> {
         fs::create_dir_all(folder)?;
-        let name = format!("{:016x}", id::random()?);
+        let (name, file) = locked(folder)?;
         let path = folder.join(&name);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let mut command = command.to_owned();
         command.truncate(command.floor_char_boundary(400));
         let card = Card { pid: std::process::id(), host: host(), command };
@@ -77,6 +78,36 @@ impl Drop for Owner {
             let _ = beat.join();
         }
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A new file with a lock on it. Whoever looks for dead owners may meet it before it is locked: they
+/// hold it for a moment, or remove it. Then another one is made.
+fn locked(folder: &Path) -> io::Result<(String, File)> {
+    let mut last = io::Error::from(io::ErrorKind::WouldBlock);
+    for _ in 0..MAX_TRIES {
+        let name = format!("{:016x}", id::random()?);
+        let path = folder.join(&name);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) if is_at(&file, &path)? => return Ok((name, file)),
+            Ok(()) => {}
+            Err(error) => {
+                last = error.into();
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+    Err(last)
+}
+
+/// Whether a file that is open is the one that stands at a path.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let held = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (held.dev(), held.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -174,6 +205,21 @@ pub fn dead_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(dead)
 }
 
+/// Removes the file of an owner if that is dead; whether it was. The lock is held meanwhile, so that
+/// nobody becomes the owner that is removed.
+pub fn remove_dead(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => fs::remove_file(path).map(|()| true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
@@ -206,5 +252,36 @@ mod tests {
         assert_eq!(dead_files(folder.path()).unwrap(), [folder.path().join("00000000deadbeef")]);
         assert!(is_gone(folder.path(), "00000000deadbeef", &mut || true).unwrap());
         assert!(!is_gone(folder.path(), owner.name(), &mut || true).unwrap());
+        assert!(remove_dead(&folder.path().join("00000000deadbeef")).unwrap());
+        assert!(!remove_dead(&folder.path().join("00000000deadbeef")).unwrap(), "it is gone");
+        assert!(!remove_dead(&folder.path().join(owner.name())).unwrap(), "it lives");
+        assert!(dead_files(folder.path()).unwrap().is_empty());
+    }
+
+    /// Somebody tidies up while owners come: none of them loses its file to it.
+    #[test]
+    fn no_new_owner_is_taken_for_a_dead_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    for file in dead_files(folder.path()).unwrap() {
+                        remove_dead(&file).unwrap();
+                    }
+                }
+            });
+            for _ in 0..200 {
+                let owner = Owner::register(folder.path(), "x");
+                let lives = owner
+                    .as_ref()
+                    .is_ok_and(|owner| matches!(life(folder.path(), owner.name()), Ok(Life::Alive { .. })));
+                if !lives {
+                    done.store(true, std::sync::atomic::Ordering::Relaxed);
+                    unreachable!("{owner:?}");
+                }
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 }
