@@ -127,6 +127,15 @@ impl Rule {
         })
     }
 
+    /// Whether what it says is an answer. An agent that died and a service that is out said nothing:
+    /// the same job comes again, and is not bound to fare the same way.
+    fn answers(&self) -> bool {
+        match self.says {
+            Says::Value(_) | Says::Fail(..) | Says::Command(_) => true,
+            Says::Die(_) | Says::Outage(..) => false,
+        }
+    }
+
     fn fits(&self, job: &Job) -> bool {
         let has = |(path, wanted): &(String, Value)| param(job, path) == Some(wanted);
         (self.to == "*" || self.to == whom(&job.action.wanted)) && self.when.iter().all(has)
@@ -202,7 +211,7 @@ impl Scripted {
     fn choose(&self, job: &Job) -> io::Result<Option<usize>> {
         let mut ledgers = self.ledgers.lock().unwrap_or_else(PoisonError::into_inner);
         if !ledgers.contains_key(&job.run) {
-            ledgers.insert(job.run.clone(), Ledger::open(&self.folder, &job.run)?);
+            ledgers.insert(job.run.clone(), Ledger::open(&self.folder, &job.run, &self.script)?);
         }
         let Some(ledger) = ledgers.get_mut(&job.run) else { return Ok(None) };
         let key = job.key();
@@ -214,14 +223,14 @@ impl Scripted {
             rules.find(|(index, rule)| rule.fits(job) && left(*index, rule)).map(|(index, _)| index)
         };
         let Some(chosen) = ledger.chosen.get(&key).copied().or_else(fresh) else { return Ok(None) };
-        let spend = self.script.rules.get(chosen).map(|rule| rule.spend.clone()).unwrap_or_default();
-        ledger.note(&key, chosen, &spend)?;
+        let Some(rule) = self.script.rules.get(chosen) else { return Ok(None) };
+        ledger.note(&key, chosen, rule)?;
         Ok(Some(chosen))
     }
 }
 
 impl Ledger {
-    fn open(folder: &Path, run: &RunId) -> io::Result<Ledger> {
+    fn open(folder: &Path, run: &RunId, script: &Script) -> io::Result<Ledger> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join(format!("{run}.ledger"));
         let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
@@ -234,23 +243,24 @@ impl Ledger {
             if let (Some(key), Some(Ok(rule)), Some(_)) =
                 (words.next(), words.next().map(str::parse::<usize>), words.next())
             {
-                ledger.count(key, rule);
+                ledger.count(key, rule, script.rules.get(rule).is_some_and(Rule::answers));
             }
         }
         Ok(ledger)
     }
 
-    fn note(&mut self, key: &str, rule: usize, spend: &Usage) -> io::Result<()> {
-        let spent = serde_json::to_string(spend)?;
+    fn note(&mut self, key: &str, index: usize, rule: &Rule) -> io::Result<()> {
+        let spent = serde_json::to_string(&rule.spend)?;
         // A newline first: what a crash has cut stays a line of its own.
-        self.file.write_all(format!("\n{key}\t{rule}\t{spent}").as_bytes())?;
+        self.file.write_all(format!("\n{key}\t{index}\t{spent}").as_bytes())?;
         self.file.sync_data()?;
-        self.count(key, rule);
+        self.count(key, index, rule.answers());
         Ok(())
     }
 
-    fn count(&mut self, key: &str, rule: usize) {
-        if self.chosen.insert(key.to_owned(), rule).is_none() {
+    /// A job that got no answer is asked again, and may meet another rule then.
+    fn count(&mut self, key: &str, rule: usize, answers: bool) {
+        if !answers || self.chosen.insert(key.to_owned(), rule).is_none() {
             *self.used.entry(rule).or_default() += 1;
         }
     }
@@ -339,4 +349,49 @@ fn filled_text(text: &str, job: &Job) -> String {
     }
     out.push_str(rest);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftl_core::run::{Action, ActionId, ROOT, Wanted};
+    use ftl_core::value::Fields;
+    use std::sync::mpsc::channel;
+
+    fn job(entry: u64) -> Job {
+        let id = ActionId { entry, index: 0 };
+        let wanted = Wanted::Action(Name::from("verify.run"));
+        let action = Action { instance: ROOT, id, wanted, params: Fields::new() };
+        Job::new(RunId::of(7), action, Usage::new(), Cancel::new().unwrap(), channel().0)
+    }
+
+    fn scripted(folder: &Path) -> Scripted {
+        let script = Script::parse(
+            "[[answer]]\nto = \"verify.run\"\ntimes = 2\noutage = \"model\"\n\
+             [[answer]]\nto = \"verify.run\"\ntimes = 1\ndie = \"killed\"\n\
+             [[answer]]\nto = \"verify.run\"\ntimes = 1\nvalue = 1\n\
+             [[answer]]\nto = \"verify.run\"\nvalue = 2\n",
+        );
+        Scripted::new(script.unwrap(), folder.to_owned(), None)
+    }
+
+    #[test]
+    fn what_got_no_answer_is_asked_again_and_what_got_one_keeps_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let hand = scripted(folder.path());
+        let out = Ended::Outage { service: "model".into(), after: None };
+        assert_eq!(hand.perform(&job(3)).ended, out);
+        // Another process goes on where this one was killed.
+        let hand = scripted(folder.path());
+        assert_eq!(hand.perform(&job(3)).ended, out);
+        assert_eq!(hand.perform(&job(3)).ended, Ended::Died("killed".into()));
+        assert_eq!(hand.perform(&job(3)).ended, Ended::Done(Value::whole(1)));
+        let hand = scripted(folder.path());
+        assert_eq!(
+            hand.perform(&job(3)).ended,
+            Ended::Done(Value::whole(1)),
+            "the same job, the same answer"
+        );
+        assert_eq!(hand.perform(&job(9)).ended, Ended::Done(Value::whole(2)), "the rule is used up");
+    }
 }
