@@ -6,6 +6,7 @@
 pub mod amount;
 pub mod clock;
 pub mod config;
+pub mod doctor;
 pub mod drive;
 pub mod driver;
 pub mod hands;

@@ -3,19 +3,22 @@
 //! One entry is one line, whatever it holds: control characters are made visible and long texts are
 //! cut. What the line leaves out is in `ftl log --json`.
 
-use ftl_core::run::{Answer, Cause, Entry, Fact, Failure, Payment, ROOT, Usage};
+use ftl_core::run::{Answer, Cause, Entry, Fact, Failure, Payment, ROOT, STOPPED, Usage};
 use ftl_core::value::{Fields, Value};
 use ftl_engine::amount::Unit;
 
 use crate::paint::{self, paint, safe};
+use crate::when;
 
 /// How long a text inside a line may be.
 const MAX_TEXT: usize = 160;
 
 /// An entry as a line, without its number and time.
 pub(crate) fn line(entry: &Entry) -> String {
-    let whose = if entry.instance == ROOT { String::new() } else { format!("[{}] ", entry.instance) };
-    format!("{}{}", paint(paint::QUIET, whose), what(&entry.fact))
+    if entry.instance == ROOT {
+        return what(&entry.fact);
+    }
+    format!("{} {}", paint(paint::QUIET, format!("[{}]", entry.instance)), what(&entry.fact))
 }
 
 /// Whether a person who follows a run wants to see an entry.
@@ -23,7 +26,9 @@ pub(crate) fn is_news(entry: &Entry) -> bool {
     match &entry.fact {
         Fact::Opened(_) | Fact::Moved { .. } | Fact::Emitted { .. } | Fact::Held { .. } => true,
         Fact::Waived { .. } | Fact::Raised { .. } | Fact::Suspended { .. } | Fact::Settled { .. } => true,
-        Fact::Adopted { .. } | Fact::Refused { .. } => true,
+        Fact::Adopted { .. } => true,
+        // Whoever asked for it is told; what is held because of it says so.
+        Fact::Refused { .. } => false,
         Fact::Asked { .. } | Fact::Heard { .. } | Fact::Set { .. } | Fact::Paid(_) => false,
         Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } | Fact::Resumed { .. } => false,
     }
@@ -41,7 +46,9 @@ fn what(fact: &Fact) -> String {
         Fact::Heard { action, answer, by, .. } => heard(&action.to_string(), answer, by.as_deref()),
         Fact::Set { name, value } => format!("set {name} = {}", shown(value)),
         Fact::Moved { from, to, cause, .. } => {
-            format!("{} → {} {}", from, paint(paint::STRONG, to), paint(paint::QUIET, because(cause)))
+            let because =
+                because(cause).map_or(String::new(), |why| paint(paint::QUIET, format!(" ({why})")));
+            format!("{from} → {}{because}", paint(paint::STRONG, to))
         }
         Fact::Emitted { event: None, fields } => text_of(fields),
         Fact::Emitted { event: Some(event), fields } => {
@@ -62,8 +69,12 @@ fn what(fact: &Fact) -> String {
             let by = by.as_ref().map_or(String::new(), |by| format!(" by {}", safe(by)));
             format!("{} {}{by}: {}", paint(paint::WARNING, "refused"), cut(what), why(failure))
         }
-        Fact::Suspended { action, service, .. } => {
-            format!("{} {action}: {} does not answer", paint(paint::WARNING, "suspended"), safe(service))
+        Fact::Suspended { action, service, .. } if service == STOPPED => {
+            format!("put off {action}: ftl was stopped")
+        }
+        Fact::Suspended { action, service, until } => {
+            let (word, service) = (paint(paint::WARNING, "suspended"), safe(service));
+            format!("{word} {action}: {service} does not answer, asked again at {}", when::clock(*until))
         }
         Fact::Held { failure, .. } => format!("{} {}", paint(paint::ERROR, "held:"), why(failure)),
         Fact::Resumed { action, by, .. } => {
@@ -93,14 +104,14 @@ fn heard(action: &str, answer: &Answer, by: Option<&str>) -> String {
     }
 }
 
-fn because(cause: &Cause) -> String {
+fn because(cause: &Cause) -> Option<String> {
     match cause {
-        Cause::Goto { guards, .. } if guards.is_empty() => String::new(),
-        Cause::Goto { guards, .. } => format!("({})", cut(&guards.join(" and "))),
-        Cause::Else { failure, .. } => format!("(could not: {})", why(failure)),
-        Cause::Limit { meter, .. } => format!("({meter} spent)"),
-        Cause::Waiver { by, reason, .. } => format!("(override by {}: {})", safe(by), cut(reason)),
-        Cause::Redo { by, reason } => format!("(redo by {}: {})", safe(by), cut(reason)),
+        Cause::Goto { guards, .. } if guards.is_empty() => None,
+        Cause::Goto { guards, .. } => Some(cut(&guards.join(" and "))),
+        Cause::Else { failure, .. } => Some(format!("could not: {}", why(failure))),
+        Cause::Limit { meter, .. } => Some(format!("{meter} spent")),
+        Cause::Waiver { by, reason, .. } => Some(format!("override by {}: {}", safe(by), cut(reason))),
+        Cause::Redo { by, reason } => Some(format!("redo by {}: {}", safe(by), cut(reason))),
     }
 }
 

@@ -14,6 +14,7 @@ mod out;
 mod paint;
 mod problems;
 mod root;
+mod runs;
 mod session;
 mod shelf;
 mod signals;

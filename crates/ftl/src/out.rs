@@ -112,6 +112,17 @@ pub(crate) fn width() -> usize {
     seen.map_or(MAX_WIDTH, |(width, _)| usize::from(width.0)).clamp(MIN_WIDTH, MAX_WIDTH)
 }
 
+/// How wide and how high the terminal is that standard output goes to; `None` if it goes elsewhere.
+pub(crate) fn terminal() -> Option<(usize, usize)> {
+    let (width, height) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some((usize::from(width.0), usize::from(height.0)))
+}
+
+/// Whether colours are wanted on standard output.
+pub(crate) fn has_colour() -> bool {
+    anstream::AutoStream::choice(&std::io::stdout()) != ColorChoice::Never
+}
+
 fn deliver(mut stream: impl Write, text: &str) -> Result<(), Failure> {
     match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
         Ok(()) => Ok(()),

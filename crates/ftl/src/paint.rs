@@ -31,7 +31,67 @@ pub(crate) fn safe(text: &str) -> String {
 
 /// How many columns a text takes, colours aside.
 pub(crate) fn columns(text: &str) -> usize {
-    strip_str(text).map(|part| part.chars().count()).sum()
+    strip_str(text).flat_map(str::chars).map(wide).sum()
+}
+
+/// How many columns a character takes on a terminal: marks that sit on another none, the letters of
+/// East Asia and pictures two.
+fn wide(letter: char) -> usize {
+    match letter {
+        '\u{0300}'..='\u{036f}'
+        | '\u{200b}'..='\u{200d}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{20d0}'..='\u{20ff}' => 0,
+        '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{303e}' | '\u{3041}'..='\u{a4cf}' => 2,
+        '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' => 2,
+        '\u{ff00}'..='\u{ff60}' | '\u{ffe0}'..='\u{ffe6}' => 2,
+        '\u{1f300}'..='\u{1f64f}' | '\u{1f680}'..='\u{1f6ff}' | '\u{1f900}'..='\u{1f9ff}' => 2,
+        '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+/// A line that is no wider than a terminal: what does not fit is cut, colours end where it is cut.
+/// Without a width nothing is cut.
+pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width.filter(|width| columns(text) > *width) else { return text.to_owned() };
+    let mut out = String::new();
+    let mut at = 1;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        out.push(letter);
+        if letter == '\u{1b}' {
+            // Only our own colours are in here: they end with an m.
+            out.extend(letters.by_ref().take_while(|one| *one != 'm'));
+            out.push('m');
+            continue;
+        }
+        at += wide(letter);
+        if at > width {
+            out.pop();
+            break;
+        }
+    }
+    format!("{}…\u{1b}[0m", out.trim_end())
+}
+
+/// A line of a text that may be cut and of an end that must be whole.
+pub(crate) fn fitted_before(text: &str, end: &str, width: Option<usize>) -> String {
+    let room = width.map(|width| width.saturating_sub(columns(end) + 2).max(10));
+    format!("{}  {end}", fitted(text, room))
+}
+
+/// A bar of so many columns: what is full of the whole, and what is set aside of it.
+pub(crate) fn bar(full: u64, aside: u64, whole: u64, width: usize) -> String {
+    let cells = |amount: u64| {
+        let share = u128::from(amount.min(whole)) * width as u128 / u128::from(whole.max(1));
+        // Something is never shown as nothing.
+        usize::try_from(share).unwrap_or(width).max(usize::from(amount > 0)).min(width)
+    };
+    let full = cells(full);
+    let aside = cells(aside).min(width - full);
+    let rest = width - full - aside;
+    format!("{}{}{}", "█".repeat(full), paint(QUIET, "▒".repeat(aside)), paint(QUIET, "░".repeat(rest)))
 }
 
 /// A text with spaces behind it, up to a width.
@@ -86,6 +146,35 @@ mod tests {
         assert_eq!(strip_str(&text).to_string(), "aa bb\n  dd\n  eeeeeeeeee\n  f");
         assert_eq!(wrapped("aaaa · bbbb", 0, 0, 6), "aaaa ·\nbbbb");
         assert_eq!(padded(&red, 4).len(), red.len() + 2);
+    }
+
+    #[test]
+    fn lines_are_cut_to_the_terminal() {
+        assert_eq!(fitted("abcdef", None), "abcdef");
+        assert_eq!(fitted("abcdef", Some(6)), "abcdef");
+        assert_eq!(strip_str(&fitted("abcdef", Some(5))).to_string(), "abcd…");
+        let painted = format!("ab{}", paint(ERROR, "cdef"));
+        let cut = fitted(&painted, Some(4));
+        assert_eq!(strip_str(&cut).to_string(), "abc…");
+        assert!(cut.ends_with("\u{1b}[0m"), "{cut:?}");
+        assert_eq!(strip_str(&fitted("日本語日本語", Some(6))).to_string(), "日本…");
+        assert_eq!(
+            strip_str(&fitted_before("a long text", "(tail)", Some(18))).to_string(),
+            "a long te…  (tail)"
+        );
+        for width in 1..9 {
+            assert!(columns(&fitted("x日y本z語", Some(width))) <= width.max(1), "{width}");
+        }
+    }
+
+    #[test]
+    fn bars_show_shares() {
+        let plain = |full, aside, whole| strip_str(&bar(full, aside, whole, 8)).to_string();
+        assert_eq!(plain(0, 0, 10), "░░░░░░░░");
+        assert_eq!(plain(1, 0, 1000), "█░░░░░░░");
+        assert_eq!(plain(5, 5, 10), "████▒▒▒▒");
+        assert_eq!(plain(99, 99, 10), "████████");
+        assert_eq!(plain(1, 0, 0), "█░░░░░░░");
     }
 
     #[test]

@@ -57,12 +57,18 @@ pub(crate) fn open(cli: &Cli) -> Result<Session, Failure> {
 
 /// The settings that count for a repository: the user's, then the repository's own.
 pub(crate) fn config(place: &Place) -> Result<Config, Failure> {
+    Config::load(&config_files(place))
+        .map_err(|error: ConfigError| Failure::new(error.to_string(), error.hint))
+}
+
+/// The files of settings, in the order in which they count.
+pub(crate) fn config_files(place: &Place) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let own = own.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")));
     files.extend(own.map(|folder| folder.join("ftl").join("config.toml")));
     files.push(place.config());
-    Config::load(&files).map_err(|error: ConfigError| Failure::new(error.to_string(), error.hint))
+    files
 }
 
 /// What this process was called with, for people who look who drives a run.
@@ -111,7 +117,7 @@ pub(crate) fn drive_failure(error: &DriveError) -> Failure {
         DriveError::Journal(error @ JournalError::Unreadable { .. }) => {
             Failure { exit: Exit::Malformed, ..Failure::new(error.to_string(), error.hint()) }
         }
-        DriveError::Refused(refused) => refusal(refused),
+        DriveError::Refused(refused) => refusal(refused, "ID"),
     }
 }
 
@@ -125,12 +131,12 @@ pub(crate) fn session_failure(error: &SessionError) -> Failure {
 }
 
 /// An order that was refused as a failure of a command.
-pub(crate) fn refusal(refused: &Refused) -> Failure {
+pub(crate) fn refusal(refused: &Refused, id: &str) -> Failure {
     let exit = match refused.kind {
         RefusedKind::Malformed => Exit::Error,
         RefusedKind::Guard | RefusedKind::Late => Exit::Refused,
         RefusedKind::NotHere | RefusedKind::Settled => Exit::NotAllowed,
     };
-    let hint = refused.hint.clone().unwrap_or_else(|| String::from("`ftl why ID` shows every way out"));
+    let hint = refused.hint.clone().unwrap_or_else(|| format!("`ftl why {id}` shows every way out"));
     Failure { exit, ..Failure::new(&refused.message, hint) }
 }

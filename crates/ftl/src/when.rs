@@ -11,10 +11,20 @@ pub(crate) fn stamp(time: Time) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// A time of the day, `22:40:07`.
+/// A time of the day, `22:40:07Z`: the same everywhere on earth.
 pub(crate) fn clock(time: Time) -> String {
     let rest = time / 1000 % 86_400;
-    format!("{:02}:{:02}:{:02}", rest / 3600, rest % 3600 / 60, rest % 60)
+    format!("{:02}:{:02}:{:02}Z", rest / 3600, rest % 3600 / 60, rest % 60)
+}
+
+/// How long until a time: `in 12s`; `now` when it has come.
+pub(crate) fn left(until: Time, now: Time) -> String {
+    match until.saturating_sub(now).div_ceil(1000) {
+        0 => String::from("now"),
+        seconds @ 1..120 => format!("in {seconds}s"),
+        seconds @ 120..7200 => format!("in {}m{:02}s", seconds / 60, seconds % 60),
+        seconds => format!("in {}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
 }
 
 /// How long ago a time was: `3m ago`.
@@ -50,7 +60,7 @@ mod tests {
         assert_eq!(stamp(951_782_400_000), "2000-02-29T00:00:00Z");
         assert_eq!(stamp(1_794_782_407_999), "2026-11-15T22:00:07Z");
         assert_eq!(stamp(4_107_542_399_000), "2100-02-28T23:59:59Z");
-        assert_eq!(clock(1_794_782_407_999), "22:00:07");
+        assert_eq!(clock(1_794_782_407_999), "22:00:07Z");
     }
 
     #[test]
@@ -59,5 +69,7 @@ mod tests {
         assert_eq!(ago(0, 90_000), "90s ago");
         assert_eq!(ago(0, 10_000_000), "2h ago");
         assert_eq!(ago(9, 3), "now");
+        assert_eq!((left(5, 9).as_str(), left(2_500, 1).as_str()), ("now", "in 3s"));
+        assert_eq!((left(150_000, 0).as_str(), left(8_000_000, 0).as_str()), ("in 2m30s", "in 2h13m"));
     }
 }

@@ -1,14 +1,17 @@
 //! `ftl config`: every setting, its value, and where the value comes from.
 
-use ftl_engine::config::Shown;
+use ftl_engine::config::{Origin, Shown};
 use serde_json::{Value as Json, json};
 
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::out::Out;
+use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
 use crate::session;
+
+/// How wide the column of values is at most.
+const MAX_VALUE: usize = 24;
 
 /// Shows the settings.
 pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
@@ -20,10 +23,22 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
         out.json(&json!({ "settings": rows }))?;
         return Ok(Exit::Done);
     }
-    let width = shown.iter().map(|one| one.key.len()).max().unwrap_or(0);
+    let width = |text: fn(&Shown) -> &str| shown.iter().map(|one| text(one).len()).max().unwrap_or(0);
+    let (key, value) = (width(|one| &one.key), width(|one| &one.value).min(MAX_VALUE));
+    let terminal = out::terminal().map(|(width, _)| width);
     let line = |one: &Shown| {
-        let origin = paint(paint::QUIET, format!("{}; {}", one.origin, one.about));
-        format!("{:width$}  {}  {}\n", one.key, paint::padded(&safe(&one.value), 10), origin)
+        let origin = match &one.origin {
+            Origin::Default => paint(paint::QUIET, &one.about),
+            Origin::File(path) => {
+                format!(
+                    "{} {}",
+                    paint(paint::QUIET, &one.about),
+                    paint(paint::STRONG, format!("({})", path.display()))
+                )
+            }
+        };
+        let line = format!("{:key$}  {}  {origin}", one.key, paint::padded(&safe(&one.value), value));
+        format!("{}\n", paint::fitted(&line, terminal))
     };
     out.text(&shown.iter().map(line).collect::<String>())?;
     Ok(Exit::Done)

@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use ftl_core::run::{Entry, InstanceId};
+use ftl_engine::id::RunId;
 use ftl_engine::journal;
-use ftl_engine::session::{Target, find};
+use ftl_engine::session::find;
 use ftl_engine::store::{Record, Store};
 use serde_json::{Value as Json, json};
 
@@ -32,12 +33,13 @@ pub(crate) fn run(cli: &Cli, asked: &Log, out: &Out) -> Result<Exit, Failure> {
     let store = session::store_of_runs(&place)?;
     let target = find(&*store, &asked.id).map_err(|error| session_failure(&error))?;
     let only = asked.id.contains('/').then_some(target.instance);
+    let lines = Lines { store: &*store, run: &target.row.run, only, before: "" };
     let mut after = asked.after;
     loop {
         // The row is read before the entries: a run that has ended then has no later ones.
         let row = store.run(&target.row.run).map_err(|error| store_failure(&error))?;
         let ended = row.is_none_or(|row| row.settled);
-        after = show(&*store, &target, (after, only), out)?;
+        after = lines.show(after, out)?;
         if ended || !asked.follow {
             return Ok(Exit::Done);
         }
@@ -45,57 +47,64 @@ pub(crate) fn run(cli: &Cli, asked: &Log, out: &Out) -> Result<Exit, Failure> {
     }
 }
 
-/// Shows everything after an entry; the last one that was shown.
-fn show(
-    store: &dyn Store,
-    target: &Target,
-    (mut after, only): (u64, Option<InstanceId>),
-    out: &Out,
-) -> Result<u64, Failure> {
-    loop {
-        let page = store.entries(&target.row.run, after, PAGE).map_err(|error| store_failure(&error))?;
-        let mut text = String::new();
-        for record in &page {
-            after = record.seq;
-            text.push_str(&one(store, target, record, only, out));
-        }
-        if out.is_json() {
-            out.bytes(&text)?;
-        } else {
-            out.text(&text)?;
-        }
-        if page.len() < PAGE {
-            return Ok(after);
-        }
-    }
+/// The entries of a run as lines.
+pub(crate) struct Lines<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) run: &'a RunId,
+    /// Only those of this instance.
+    pub(crate) only: Option<InstanceId>,
+    /// What stands before each line.
+    pub(crate) before: &'a str,
 }
 
-fn one(store: &dyn Store, target: &Target, record: &Record, only: Option<InstanceId>, out: &Out) -> String {
-    let entry = journal::decode(store, &target.row.run, record);
-    let whose = entry.as_ref().ok().map(|entry| entry.instance);
-    if only.is_some() && whose.is_some() && whose != only {
-        return String::new();
-    }
-    if out.is_json() {
-        return format!("{}\n", as_json(record, entry.ok().as_ref()));
-    }
-    match entry {
-        Ok(entry) => {
-            let number = paint(paint::QUIET, format!("{:>5} {}", entry.seq, when::clock(entry.at)));
-            format!("{number} {}\n", lines::line(&entry))
+impl Lines<'_> {
+    /// Shows everything after an entry; the last one that was shown.
+    pub(crate) fn show(&self, mut after: u64, out: &Out) -> Result<u64, Failure> {
+        loop {
+            let page = self.store.entries(self.run, after, PAGE).map_err(|error| store_failure(&error))?;
+            let mut text = String::new();
+            for record in &page {
+                after = record.seq;
+                text.push_str(&self.one(record, out));
+            }
+            if out.is_json() {
+                out.bytes(&text)?;
+            } else {
+                out.text(&text)?;
+            }
+            if page.len() < PAGE {
+                return Ok(after);
+            }
         }
-        Err(error) => {
-            let number = paint(paint::QUIET, format!("{:>5}         ", record.seq));
-            format!("{number} {} {}\n", paint(paint::WARNING, "?"), safe(&error.to_string()))
+    }
+
+    fn one(&self, record: &Record, out: &Out) -> String {
+        let entry = journal::decode(self.store, self.run, record);
+        let whose = entry.as_ref().ok().map(|entry| entry.instance);
+        if self.only.is_some() && whose.is_some() && whose != self.only {
+            return String::new();
         }
+        if out.is_json() {
+            return format!("{}\n", as_json(self.run, record, entry.ok().as_ref()));
+        }
+        let (time, line) = match &entry {
+            Ok(entry) => (when::clock(entry.at), lines::line(entry)),
+            Err(error) => {
+                let text = format!("{} {}", paint(paint::WARNING, "?"), safe(&error.to_string()));
+                (String::from("         "), text)
+            }
+        };
+        let number = paint(paint::QUIET, format!("{:>5} {time}", record.seq));
+        format!("{}{number} {line}\n", self.before)
     }
 }
 
 /// An entry as one line of JSON: the fact with everything in it, and what the store knows beside.
-fn as_json(record: &Record, entry: Option<&Entry>) -> Json {
+fn as_json(run: &RunId, record: &Record, entry: Option<&Entry>) -> Json {
     let raw = || serde_json::from_str(&record.body).unwrap_or(Json::String(record.body.clone()));
     let mut document = entry.and_then(|entry| serde_json::to_value(entry).ok()).unwrap_or_else(raw);
     if let Some(fields) = document.as_object_mut() {
+        fields.insert("run".to_owned(), json!(run));
         fields.insert("epoch".to_owned(), json!(record.epoch));
         fields.insert("hash".to_owned(), json!(record.hash.to_string()));
         if let Some(entry) = entry {

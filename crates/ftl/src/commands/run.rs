@@ -1,18 +1,21 @@
 //! `ftl run`, `ftl resume`: driving runs in the foreground until nothing moves without a person.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ftl_core::run::Entry;
+use ftl_core::run::{Entry, InstanceId};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::{Rest, Stop, Watch};
 use ftl_engine::driver::{Driver, Opening, Todo};
 use ftl_engine::hands::script::Script;
 use ftl_engine::id::RunId;
 use ftl_engine::order::Order;
+use ftl_engine::place::Place;
 use ftl_engine::session::{Claim, Driven, Session, driven, find};
-use ftl_engine::store::RunRow;
+use ftl_engine::store::{RunRow, Store};
 use ftl_engine::summary::{Summary, What};
 use serde_json::{Value as Json, json};
 
@@ -22,11 +25,15 @@ use crate::failure::Failure;
 use crate::lines;
 use crate::out::Out;
 use crate::paint::{self, paint, safe};
+use crate::runs;
 use crate::session::{self, session_failure};
 use crate::signals;
 
 /// How often the end of a run that somebody else drives is looked for.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How many runs one process drives at the same time.
+const MAX_TOGETHER: usize = 16;
 
 /// Opens a run of a protocol and drives it.
 pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
@@ -39,22 +46,27 @@ pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
     let (driver, todo) = session.open(opening, script.as_deref()).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
     if !out.is_json() {
-        out.text(&format!("run {} {}\n", paint(paint::STRONG, &id), safe(&driver.summary().title)))?;
+        let title = format!(
+            "run {} of {} {}",
+            paint(paint::STRONG, &id),
+            asked.protocol,
+            safe(&driver.summary().title)
+        );
+        out.text(&format!("{}\n", title.trim_end()))?;
     }
-    let rest = drive(&session, driver, todo, &stop, out)?;
+    let rest = Wheel::new(&session, &stop, out).drive(driver, todo)?;
     report(&[(id, rest)], out)
 }
 
 /// Takes runs over that nobody drives, and drives them on.
 pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
+    let by = asked.id.as_ref().map(|_| session::person(cli, &place)).transpose()?;
     let store = session::store_of_runs(&place)?;
     let rows = match &asked.id {
         Some(id) => vec![find(&*store, id).map_err(|error| session_failure(&error))?.row],
-        None => store.runs("").map_err(|error| session::store_failure(&error))?,
+        None => waiting_for_a_driver(&place, &*store)?,
     };
-    let named = asked.id.is_some();
-    let rows: Vec<RunRow> = rows.into_iter().filter(|row| named || goes_on(row)).collect();
     if rows.is_empty() {
         if out.is_json() {
             out.json(&json!({ "runs": [] }))?;
@@ -66,114 +78,162 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
     drop(store);
     let session = session::open(cli)?;
     let stop = signals::stop()?;
-    let by = if named { Some(session::person(cli, &place)?) } else { None };
+    match rows.as_slice() {
+        [row] => {
+            let rest = Wheel::new(&session, &stop, out).resume(row, by.as_deref())?;
+            report(&[(row.run.clone(), rest)], out)
+        }
+        several => resume_all(&Wheel { several: true, ..Wheel::new(&session, &stop, out) }, several),
+    }
+}
+
+/// The runs that go on by themselves once somebody drives them, and that nobody drives.
+fn waiting_for_a_driver(place: &Place, store: &dyn Store) -> Result<Vec<RunRow>, Failure> {
+    let mut rows = Vec::new();
+    for known in runs::all(place, store)? {
+        if known.row.settled || known.driven != Driven::ByNobody {
+            continue;
+        }
+        let orders = store.pending(&known.row.run).map_err(|error| session::store_failure(&error))?;
+        if !known.summary.rests() || !orders.is_empty() {
+            rows.push(known.row);
+        }
+    }
+    Ok(rows)
+}
+
+/// Drives several runs side by side, so many at a time: one that waits for a service keeps no other
+/// from going on.
+fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
+    let next = AtomicUsize::new(0);
+    let ended = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(row) =
+            rows.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| wheel.stop.said() == 0)
+        {
+            let rest = wheel.resume(row, None);
+            ended.lock().unwrap_or_else(PoisonError::into_inner).push((row.run.clone(), rest));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..rows.len().min(MAX_TOGETHER) {
+            scope.spawn(work);
+        }
+        work();
+    });
     let mut rests = Vec::new();
-    for row in rows {
-        if stop.said() > 0 {
-            break;
-        }
-        let rest = resume_one(&session, &row, by.as_deref(), &stop, out)?;
-        rests.push((row.run, rest));
-    }
-    report(&rests, out)
-}
-
-/// Whether a run goes on by itself once somebody drives it.
-fn goes_on(row: &RunRow) -> bool {
-    let summary: Summary = serde_json::from_str(&row.summary).unwrap_or_default();
-    row.head > 0 && !row.settled && !summary.rests()
-}
-
-fn resume_one(
-    session: &Session,
-    row: &RunRow,
-    by: Option<&str>,
-    stop: &Stop,
-    out: &Out,
-) -> Result<Rest, Failure> {
-    let summary: Summary = serde_json::from_str(&row.summary).unwrap_or_default();
-    if row.settled {
-        return Ok(Rest::Rests(summary));
-    }
-    if let Some(by) = by {
-        let mut held: Vec<u32> =
-            summary.waits.iter().filter(|wait| wait.what == What::Held).map(|wait| wait.instance).collect();
-        held.dedup();
-        for instance in held {
-            let order = Order::Resume { instance: ftl_core::run::InstanceId(instance), by: by.to_owned() };
-            session.send(&row.run, &order).map_err(|error| session_failure(&error))?;
-        }
-    }
-    drive_on(session, &row.run, stop, out)
-}
-
-/// Drives a run on, or watches whoever does until it rests.
-pub(crate) fn drive_on(session: &Session, run: &RunId, stop: &Stop, out: &Out) -> Result<Rest, Failure> {
-    let mut told = false;
-    loop {
-        let mut enough = || stop.said() > 0 || rests(session, run);
-        match session.claim(run, &mut enough).map_err(|error| session_failure(&error))? {
-            Claim::Ours(lease) => {
-                let (driver, todo) = session.recover(lease).map_err(|error| session_failure(&error))?;
-                return drive(session, driver, todo, stop, out);
-            }
-            Claim::Theirs(card) => {
-                let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
-                let summary: Summary =
-                    row.as_ref().and_then(|row| serde_json::from_str(&row.summary).ok()).unwrap_or_default();
-                if stop.said() > 0 {
-                    return Ok(Rest::Stopped(summary));
-                }
-                if summary.rests() && row.is_some_and(|row| row.settled) {
-                    return Ok(Rest::Rests(summary));
-                }
-                if let (false, Some(card)) = (told, card) {
-                    out.beside(&format!(
-                        "run {run} is driven by process {} ({})\n",
-                        card.pid,
-                        safe(&card.command)
-                    ));
-                    told = true;
-                }
-                std::thread::sleep(LOOK);
+    let mut failure = None;
+    for (run, rest) in ended.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match rest {
+            Ok(rest) => rests.push((run, rest)),
+            Err(error) => {
+                let error = Failure { message: format!("run {run}: {}", error.message), ..error };
+                wheel.out.error(&error);
+                failure = Some(error.exit);
             }
         }
     }
+    let exit = report(&rests, wheel.out)?;
+    Ok(failure.unwrap_or(exit))
 }
 
-fn rests(session: &Session, run: &RunId) -> bool {
-    let row = session.store().run(run).ok().flatten();
-    row.is_none_or(|row| row.settled || row.owner.is_none())
+/// Driving runs in the foreground.
+pub(crate) struct Wheel<'a> {
+    session: &'a Session,
+    stop: &'a Stop,
+    out: &'a Out,
+    /// Whether lines say which run they are about, because there are several.
+    several: bool,
 }
 
-/// Drives a run that is ours, and shows what happens.
-fn drive(session: &Session, driver: Driver, todo: Todo, stop: &Stop, out: &Out) -> Result<Rest, Failure> {
-    let mut follow = Follow { out, last: String::new() };
-    session.drive(driver, todo, stop, &mut follow).map_err(|error| session_failure(&error))
+impl<'a> Wheel<'a> {
+    /// For one run.
+    pub(crate) fn new(session: &'a Session, stop: &'a Stop, out: &'a Out) -> Wheel<'a> {
+        Wheel { session, stop, out, several: false }
+    }
+
+    /// Resumes a run; where a person says so, also what is held in it.
+    fn resume(&self, row: &RunRow, by: Option<&str>) -> Result<Rest, Failure> {
+        let summary = runs::summary(row);
+        if row.settled {
+            return Ok(Rest::Rests(summary));
+        }
+        if let Some(by) = by {
+            let held = summary.waits.iter().filter(|wait| wait.what == What::Held);
+            let held: BTreeSet<u32> = held.map(|wait| wait.instance).collect();
+            for instance in held {
+                let order = Order::Resume { instance: InstanceId(instance), by: by.to_owned() };
+                self.session.send(&row.run, &order).map_err(|error| session_failure(&error))?;
+            }
+        }
+        self.drive_on(&row.run)
+    }
+
+    /// Drives a run on, or watches whoever does until it rests.
+    pub(crate) fn drive_on(&self, run: &RunId) -> Result<Rest, Failure> {
+        let mut told = false;
+        loop {
+            let mut enough = || self.stop.said() > 0 || self.rests(run);
+            let claim = self.session.claim(run, &mut enough).map_err(|error| session_failure(&error))?;
+            let card = match claim {
+                Claim::Ours(lease) => {
+                    let recovered = self.session.recover(lease).map_err(|error| session_failure(&error));
+                    let (driver, todo) = recovered?;
+                    return self.drive(driver, todo);
+                }
+                Claim::Theirs(card) => card,
+            };
+            let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
+            let summary = row.as_ref().map(runs::summary).unwrap_or_default();
+            if self.stop.said() > 0 {
+                return Ok(Rest::Stopped(summary));
+            }
+            if row.is_none_or(|row| row.settled) {
+                return Ok(Rest::Rests(summary));
+            }
+            if let (false, Some(card)) = (told, card) {
+                let command = safe(&card.command);
+                self.out.beside(&format!("run {run} is driven by process {} ({command})\n", card.pid));
+                told = true;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn rests(&self, run: &RunId) -> bool {
+        let row = self.session.store().run(run).ok().flatten();
+        row.is_none_or(|row| row.settled || row.owner.is_none())
+    }
+
+    /// Drives a run that is ours, and shows what happens.
+    fn drive(&self, driver: Driver, todo: Todo) -> Result<Rest, Failure> {
+        let before = if self.several { paint(paint::QUIET, driver.id()) } else { String::from(" ") };
+        let mut follow = Follow { out: self.out, before };
+        self.session.drive(driver, todo, self.stop, &mut follow).map_err(|error| session_failure(&error))
+    }
 }
 
 /// Shows what happens in a run while it is driven.
 struct Follow<'a> {
     out: &'a Out,
-    last: String,
+    before: String,
 }
 
 impl Watch for Follow<'_> {
-    fn see(&mut self, entries: &[Entry], summary: &Summary) {
+    fn see(&mut self, entries: &[Entry], _: &Summary) {
         if self.out.is_json() {
             return;
         }
         let news = entries.iter().filter(|entry| lines::is_news(entry));
-        let text: String = news.map(|entry| format!("  {}\n", lines::line(entry))).collect();
+        let text: String = news.map(|entry| format!("{} {}\n", self.before, lines::line(entry))).collect();
         if !text.is_empty() {
             let _ = self.out.text(&text);
         }
-        self.last.clone_from(&summary.standing);
     }
 }
 
 /// What became of runs: a line each, what a person can do, and the exit code of the worst.
-pub(crate) fn report(rests: &[(RunId, Rest)], out: &Out) -> Result<Exit, Failure> {
+fn report(rests: &[(RunId, Rest)], out: &Out) -> Result<Exit, Failure> {
     if out.is_json() {
         let runs: Vec<Json> = rests.iter().map(|(id, rest)| rest_json(id, rest)).collect();
         match runs.as_slice() {
@@ -194,45 +254,20 @@ pub(crate) fn rest_json(id: &RunId, rest: &Rest) -> Json {
         Rest::Rests(summary) => (summary, false),
         Rest::Stopped(summary) => (summary, true),
     };
-    let mut document = serde_json::to_value(summary).unwrap_or_default();
-    document["run"] = json!(id);
+    let mut document = runs::summary_json(id, summary);
     document["interrupted"] = json!(stopped);
     document
 }
 
-fn rest_text(id: &RunId, rest: &Rest) -> String {
-    let (summary, stopped) = match rest {
-        Rest::Rests(summary) => (summary, false),
-        Rest::Stopped(summary) => (summary, true),
-    };
-    if stopped {
-        let hint = paint(paint::HINT, "hint:");
-        return format!("run {id} interrupted in {}\n{hint} `ftl resume {id}` goes on\n", summary.state);
+/// A run that rests, in words.
+pub(crate) fn rest_text(id: &RunId, rest: &Rest) -> String {
+    match rest {
+        Rest::Rests(summary) => runs::at_rest(id, summary),
+        Rest::Stopped(summary) => {
+            let (word, hint) = (runs::standing("interrupted"), paint(paint::HINT, "hint:"));
+            format!("run {id} {word} in {}\n{hint} `ftl resume {id}` goes on\n", safe(&summary.state))
+        }
     }
-    let reason = summary.reason.as_deref().map_or(String::new(), |reason| format!(": {}", safe(reason)));
-    let mut text = format!("run {id} {}{reason}\n", standing(&summary.standing));
-    for (what, wait) in summary.waits.iter().map(|wait| (wait.what, wait)) {
-        let at = if wait.instance == 0 { id.to_string() } else { format!("{id}/{}", wait.instance) };
-        let hint = match what {
-            What::Held => format!("`ftl why {at}` shows what it needs"),
-            What::Question => format!("`ftl answer {at} VALUE` answers: {}", safe(&wait.text)),
-            What::Word => format!("`ftl answer {at} WORD` says one of: {}", safe(&wait.text)),
-            What::Service | What::Work => continue,
-        };
-        text.push_str(&format!("{} {hint}\n", paint(paint::HINT, "hint:")));
-    }
-    text
-}
-
-/// The word for how a run stands, in its colour.
-pub(crate) fn standing(word: &str) -> String {
-    let style = match word {
-        "complete" => paint::GOOD,
-        "running" => paint::STRONG,
-        "held" | "error" => paint::ERROR,
-        _ => paint::WARNING,
-    };
-    paint(style, word)
 }
 
 /// How a command ends whose run came to rest.

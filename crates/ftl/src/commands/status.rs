@@ -3,49 +3,31 @@
 //! It reads the summaries that stand beside the journals and nothing else, so that it is quick however
 //! long the runs are. It never makes a store.
 
-use std::collections::BTreeMap;
-
-use ftl_engine::amount::Unit;
+use ftl_core::run::Time;
 use ftl_engine::clock;
-use ftl_engine::place::Place;
-use ftl_engine::session::{Driven, driven, find};
-use ftl_engine::store::RunRow;
-use ftl_engine::summary::{Spent, Summary, Wait, What};
+use ftl_engine::session::find;
 use serde_json::{Value as Json, json};
 
-use super::run::standing;
 use crate::cli::{Cli, Status};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::out::Out;
+use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
-use crate::session::{self, session_failure, store_failure};
+use crate::runs::{self, Known};
+use crate::session::{self, session_failure};
 use crate::when;
 
 /// How many runs that have ended are shown unless all are asked for.
 const MAX_ENDED: usize = 10;
 
-/// How much of a title is shown.
-const TITLE: usize = 40;
+/// How many things that a run waits for are shown when it is one of several.
+const MAX_WAITS: usize = 3;
 
-/// A run as this command knows it.
-pub(crate) struct Known {
-    pub(crate) row: RunRow,
-    pub(crate) summary: Summary,
-    pub(crate) driven: Driven,
-}
+/// How wide the column of protocol and state is at most.
+const MAX_AT: usize = 26;
 
-impl Known {
-    /// How it stands: a run that should move and that nobody drives is interrupted.
-    pub(crate) fn standing(&self) -> &str {
-        let moves = matches!(self.summary.standing.as_str(), "running" | "suspended");
-        if moves && !self.row.settled && self.driven == Driven::ByNobody {
-            "interrupted"
-        } else {
-            &self.summary.standing
-        }
-    }
-}
+/// How far the second and later lines of a run are indented.
+const INDENT: usize = 10;
 
 /// Shows the runs.
 pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure> {
@@ -54,147 +36,99 @@ pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure>
         Some(id) => {
             let store = session::store_of_runs(&place)?;
             let row = find(&*store, id).map_err(|error| session_failure(&error))?.row;
-            vec![look(&place, row)?]
+            vec![Known::of(&place, row)?]
         }
-        None => all(&place)?,
+        None => match session::store(&place)? {
+            Some(store) => runs::all(&place, &*store)?,
+            None => Vec::new(),
+        },
     };
     if out.is_json() {
-        let runs: Vec<Json> = known.iter().map(as_json).collect();
+        let runs: Vec<Json> = known.iter().map(Known::json).collect();
         out.json(&json!({ "runs": runs, "campaign": Json::Null }))?;
     } else if known.is_empty() {
         out.text("no runs\n")?;
     } else {
-        out.text(&table(&known, asked.all || asked.id.is_some()))?;
+        let width = out::terminal().map(|(width, _)| width);
+        let whole = asked.id.is_some();
+        out.text(&Table::of(&known, whole || asked.all, width).text(whole))?;
     }
     Ok(Exit::Done)
 }
 
-/// Every run, the newest first.
-pub(crate) fn all(place: &Place) -> Result<Vec<Known>, Failure> {
-    let Some(store) = session::store(place)? else { return Ok(Vec::new()) };
-    let rows = store.runs("").map_err(|error| store_failure(&error))?;
-    rows.into_iter().filter(|row| row.head > 0).map(|row| look(place, row)).collect()
+/// Runs in columns.
+struct Table<'a> {
+    shown: Vec<&'a Known>,
+    left_out: usize,
+    at: usize,
+    width: Option<usize>,
+    now: Time,
 }
 
-/// What is known of a run without reading its journal.
-pub(crate) fn look(place: &Place, row: RunRow) -> Result<Known, Failure> {
-    let summary = serde_json::from_str(&row.summary).unwrap_or_default();
-    let driven = if row.settled {
-        Driven::ByNobody
-    } else {
-        driven(place, &row).map_err(|error| session_failure(&error))?
-    };
-    Ok(Known { row, summary, driven })
-}
-
-/// A run as JSON.
-pub(crate) fn as_json(known: &Known) -> Json {
-    let mut document = serde_json::to_value(&known.summary).unwrap_or_default();
-    document["run"] = json!(known.row.run);
-    document["standing"] = json!(known.standing());
-    document["opened"] = json!(when::stamp(known.row.opened));
-    document["changed"] = json!(when::stamp(known.row.changed));
-    document["epoch"] = json!(known.row.epoch);
-    document["owner"] = match &known.driven {
-        Driven::ByNobody => Json::Null,
-        Driven::By(card) => json!(card),
-    };
-    for wait in document["waits"].as_array_mut().into_iter().flatten() {
-        if let Some(until) = wait.get("until").and_then(Json::as_u64) {
-            wait["until"] = json!(when::stamp(until));
-        }
-    }
-    document
-}
-
-fn table(known: &[Known], everything: bool) -> String {
-    let now = clock::wall();
-    let mut text = String::new();
-    let mut ended = 0;
-    for one in known {
-        if one.row.settled {
-            ended += 1;
-            if ended > MAX_ENDED && !everything {
-                continue;
+impl<'a> Table<'a> {
+    fn of(known: &'a [Known], everything: bool, width: Option<usize>) -> Table<'a> {
+        let mut ended = 0;
+        let mut shown = Vec::new();
+        for one in known {
+            ended += usize::from(one.row.settled);
+            if !one.row.settled || ended <= MAX_ENDED || everything {
+                shown.push(one);
             }
         }
-        text.push_str(&lines(one, now));
+        let at = shown.iter().map(|one| paint::columns(&one.at())).max().unwrap_or(0).min(MAX_AT);
+        Table { left_out: known.len() - shown.len(), shown, at, width, now: clock::wall() }
     }
-    if ended > MAX_ENDED && !everything {
-        let more = format!("{} more have ended; `ftl status --all` shows them\n", ended - MAX_ENDED);
-        text.push_str(&paint(paint::QUIET, more));
-    }
-    text
-}
 
-/// A run in one line, and a line for each thing that it waits for.
-fn lines(known: &Known, now: u64) -> String {
-    let summary = &known.summary;
-    let mut text = format!(
-        "{}  {}  {}  {}  {}  {}\n",
-        paint(paint::STRONG, &known.row.run),
-        paint::padded(&standing(known.standing()), 11),
-        paint::padded(&format!("{} {}", summary.protocol, summary.state), 22),
-        paint::padded(&paint(paint::QUIET, when::ago(known.row.changed, now)), 8),
-        shortened(&safe(&summary.title)),
-        paint(paint::QUIET, spent(&summary.meters)),
-    );
-    if known.row.settled {
-        if let Some(reason) = &summary.reason {
-            text.push_str(&format!("          {}\n", safe(reason)));
+    fn text(&self, whole: bool) -> String {
+        let mut text = String::new();
+        if !whole {
+            let at = paint::padded("where", self.at);
+            let head = format!("run       standing     {at}  changed   for");
+            text.push_str(&format!("{}\n", paint(paint::QUIET, paint::fitted(&head, self.width))));
         }
-        return text;
-    }
-    if known.standing() == "interrupted" {
-        let hint = format!("nobody drives it; `ftl resume {}` goes on", known.row.run);
-        text.push_str(&format!("          {}\n", paint(paint::HINT, hint)));
-    }
-    for wait in &summary.waits {
-        text.push_str(&format!("          {}\n", waits(known, wait, now)));
-    }
-    text
-}
-
-fn waits(known: &Known, wait: &Wait, now: u64) -> String {
-    let run = &known.row.run;
-    let at = if wait.instance == 0 { run.to_string() } else { format!("{run}/{}", wait.instance) };
-    let text = safe(&wait.text);
-    match wait.what {
-        What::Held => {
-            format!("{} {text} (`ftl why {at}`)", paint(paint::ERROR, format!("held in {}:", wait.state)))
+        for one in &self.shown {
+            for line in self.lines(one, if whole { usize::MAX } else { MAX_WAITS }) {
+                text.push_str(&line);
+                text.push('\n');
+            }
         }
-        What::Question => format!("asks in {}: {text} (`ftl answer {at} VALUE`)", wait.state),
-        What::Word => format!("waits in {} for {text} (`ftl answer {at} WORD`)", wait.state),
-        What::Service => {
-            let until = wait.until.map_or(String::new(), |until| {
-                let left = Unit::Time.show(until.saturating_sub(now));
-                format!(", asked again at {} (in {left})", when::clock(until))
-            });
-            format!("suspended in {}: {text} does not answer{until}", wait.state)
+        if self.left_out > 0 {
+            let more = format!("{} more have ended; `ftl status --all` shows them\n", self.left_out);
+            text.push_str(&paint(paint::QUIET, more));
         }
-        What::Work => paint(paint::QUIET, format!("{} in {}", text, wait.state)),
+        text
     }
-}
 
-/// What was spent of what, where anything was.
-pub(crate) fn spent(meters: &BTreeMap<String, Spent>) -> String {
-    let words: Vec<String> = meters
-        .iter()
-        .filter(|(_, spent)| spent.used > 0 || spent.reserved > 0)
-        .map(|(name, spent)| {
-            let unit = Unit::of_meter(name);
-            let limit = spent.limit.map_or(String::new(), |limit| format!("/{}", unit.show(limit)));
-            let unknown = if spent.unknown > 0 { "?" } else { "" };
-            format!("{name} {}{unknown}{limit}", unit.show(spent.used))
-        })
-        .collect();
-    words.join("  ")
-}
-
-fn shortened(title: &str) -> String {
-    if title.chars().count() <= TITLE {
-        return title.to_owned();
+    /// A run in one line, and a line for each thing that there is to know about it.
+    fn lines(&self, known: &Known, most: usize) -> Vec<String> {
+        let summary = &known.summary;
+        let head = format!(
+            "{}  {}  {}  {}  {}",
+            paint(paint::STRONG, &known.row.run),
+            paint::padded(&runs::standing(known.standing()), 11),
+            paint::padded(&paint::fitted(&known.at(), Some(self.at)), self.at),
+            paint::padded(&paint(paint::QUIET, when::ago(known.row.changed, self.now)), 8),
+            safe(&summary.title),
+        );
+        let mut lines = vec![paint::fitted(head.trim_end(), self.width)];
+        let room = self.width.map(|width| width.saturating_sub(INDENT));
+        let mut more = Vec::new();
+        if known.row.settled {
+            more.extend(summary.reason.as_deref().map(safe));
+        } else {
+            more.extend(known.driver());
+            more.extend(known.waits(most, self.now, room));
+        }
+        let spent = runs::spent(&summary.meters);
+        if !spent.is_empty() {
+            more.push(paint(paint::QUIET, format!("spent {spent}")));
+        }
+        let (opened, ended) = summary.instances;
+        if opened > 1 && !known.row.settled {
+            more.push(paint(paint::QUIET, format!("{ended} of {opened} instances have ended")));
+        }
+        let indent = " ".repeat(INDENT);
+        lines.extend(more.into_iter().map(|line| format!("{indent}{}", paint::fitted(&line, room))));
+        lines
     }
-    let kept: String = title.chars().take(TITLE).collect();
-    format!("{kept}…")
 }

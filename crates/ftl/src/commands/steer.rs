@@ -13,14 +13,15 @@ use ftl_engine::drive::Rest;
 use ftl_engine::order::{Order, Reply};
 use ftl_engine::session::{Session, Target, find};
 use ftl_engine::store::MAX_COMMAND_BYTES;
-use ftl_engine::summary::{Summary, Wait, What};
+use ftl_engine::summary::{Wait, What};
 use serde_json::json;
 
-use super::run::{drive_on, is_driven, value_of};
+use super::run::{Wheel, is_driven, rest_json, rest_text, value_of};
 use crate::cli::{Answer, Cli, Override, Raise, Stop};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
+use crate::runs;
 use crate::session::{self, session_failure};
 use crate::signals;
 
@@ -32,7 +33,7 @@ pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failu
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let text = if asked.value == "-" { standard_input()? } else { asked.value.clone() };
-    let waits = summary(&target).waits;
+    let waits = runs::summary(&target.row).waits;
     let wait = waiting(&waits, &target, asked.id.contains('/'));
     let instance = wait.map_or(target.instance, |wait| InstanceId(wait.instance));
     let order = match wait.map(|wait| wait.what) {
@@ -87,10 +88,6 @@ fn target(session: &Session, id: &str) -> Result<Target, Failure> {
     find(&**session.store(), id).map_err(|error| session_failure(&error))
 }
 
-fn summary(target: &Target) -> Summary {
-    serde_json::from_str(&target.row.summary).unwrap_or_default()
-}
-
 /// What a person answers when they name a run: what the named instance waits for, or else the only
 /// thing of the whole run that waits for a person.
 fn waiting<'a>(waits: &'a [Wait], target: &Target, named: bool) -> Option<&'a Wait> {
@@ -121,7 +118,7 @@ fn carry_out(
             return kept(target, out);
         }
         if !is_driven(session, run)? {
-            rest = Some(drive_on(session, run, &stop, out)?);
+            rest = Some(Wheel::new(session, &stop, out).drive_on(run)?);
             continue;
         }
         if stop.said() > 0 {
@@ -151,21 +148,19 @@ fn tell(
     out: &Out,
 ) -> Result<Exit, Failure> {
     if let Some(refused) = &reply.refused {
-        return Err(session::refusal(refused));
+        return Err(session::refusal(refused, &runs::named(&target.row.run, target.instance.0)));
     }
     let run = &target.row.run;
     let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
-    let now: Summary = row.and_then(|row| serde_json::from_str(&row.summary).ok()).unwrap_or_default();
+    let now = row.as_ref().map(runs::summary).unwrap_or_default();
+    let interrupted = matches!(rest, Some(Rest::Stopped(_)));
+    let rest = if interrupted { Rest::Stopped(now) } else { Rest::Rests(now) };
     if out.is_json() {
-        let interrupted = matches!(rest, Some(Rest::Stopped(_)));
-        let mut document = serde_json::to_value(&now).unwrap_or_default();
-        document["run"] = json!(run);
-        document["interrupted"] = json!(interrupted);
-        out.json(&document)?;
+        out.json(&rest_json(run, &rest))?;
     } else {
-        out.text(&format!("run {run} {} in {}\n", super::run::standing(&now.standing), now.state))?;
+        out.text(&rest_text(run, &rest))?;
     }
-    Ok(if matches!(rest, Some(Rest::Stopped(_))) { Exit::Interrupted } else { Exit::Done })
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
 }
 
 fn standard_input() -> Result<String, Failure> {

@@ -1,10 +1,93 @@
 //! `ftl watch`: runs, live.
+//!
+//! On a terminal it draws a view again whenever something has changed, and once a second for the
+//! clocks in it. Elsewhere it prints every entry of every run as it comes. It only reads: nobody who
+//! drives a run notices, and no store is made. It looks at a counter of the store a few times a
+//! second, never in a loop without a pause.
+
+mod follow;
+mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_engine::drive::Stop;
+use ftl_engine::place::Place;
+use ftl_engine::session::find;
+use ftl_engine::store::{RunRow, Store};
 
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::out::Out;
+use crate::out::{self, Out};
+use crate::session::{self, session_failure, store_failure};
+use crate::signals;
 
-pub(crate) fn run(_: &Cli, _: Option<&str>, _: &Out) -> Result<Exit, Failure> {
-    Ok(Exit::Done)
+/// How often it is looked whether something has changed.
+const LOOK: Duration = Duration::from_millis(150);
+
+/// Watches one run until it ends, or all of them until it is interrupted.
+pub(crate) fn run(cli: &Cli, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+    let place = session::place(cli)?;
+    let stop = signals::stop()?;
+    let watched = match id {
+        Some(id) => {
+            let store = session::store_of_runs(&place)?;
+            let run = find(&*store, id).map_err(|error| session_failure(&error))?.row.run;
+            Watched { place, store, only: Some(run) }
+        }
+        None => match first_store(&place, &stop, out)? {
+            Some(store) => Watched { place, store, only: None },
+            None => return Ok(Exit::Interrupted),
+        },
+    };
+    if out.is_json() || !is_drawable() {
+        follow::run(&watched, &stop, out)
+    } else {
+        view::run(&watched, &stop, out)
+    }
+}
+
+/// Whether standard output is a terminal that can be drawn on.
+fn is_drawable() -> bool {
+    out::terminal().is_some() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The store, as soon as there is one; `None` if nobody wants to wait for it any more.
+fn first_store(place: &Place, stop: &Stop, out: &Out) -> Result<Option<Arc<dyn Store>>, Failure> {
+    let mut told = false;
+    while stop.said() == 0 {
+        if let Some(store) = session::store(place)? {
+            return Ok(Some(store));
+        }
+        if !told {
+            out.beside("no runs yet; waiting for the first one\n");
+            told = true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(None)
+}
+
+/// What is watched.
+struct Watched {
+    place: Place,
+    store: Arc<dyn Store>,
+    only: Option<ftl_engine::id::RunId>,
+}
+
+impl Watched {
+    /// The runs that are watched, the oldest first.
+    fn rows(&self) -> Result<Vec<RunRow>, Failure> {
+        let prefix = self.only.as_ref().map_or("", |run| run.as_str());
+        let mut rows = self.store.runs(prefix).map_err(|error| store_failure(&error))?;
+        rows.retain(|row| row.head > 0);
+        rows.reverse();
+        Ok(rows)
+    }
+
+    /// A number that differs when something may have changed.
+    fn version(&self) -> Result<u64, Failure> {
+        self.store.version().map_err(|error| store_failure(&error))
+    }
 }

@@ -1,22 +1,33 @@
-//! `ftl why`: why a run stands where it stands, and every way out of there.
+//! `ftl why`: why a run stands where it stands, every way out of there, and what a person can type.
 
 use std::sync::Arc;
 
-use ftl_core::run::{Instance, InstanceId, OpenKind, Run, Standing, ThreadId, WayOut};
+use ftl_core::run::{
+    Condition, HeldAt, Instance, InstanceId, OpenKind, Run, STOPPED, Standing, ThreadId, WayOut,
+};
+use ftl_engine::amount::Unit;
+use ftl_engine::clock;
+use ftl_engine::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::session::find;
-use ftl_engine::summary::Summary;
+use ftl_engine::summary::{Summary, What};
 use serde_json::{Value as Json, json};
 
-use super::run::standing;
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::out::Out;
+use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
+use crate::runs::{Known, command, named, standing};
 use crate::session::{self, session_failure};
 use crate::shelf::Shelf;
 use crate::when;
+
+/// How wide the first column is.
+const FIRST: usize = 12;
+
+/// How many instances are explained unless one is named.
+const MAX_EXPLAINED: usize = 20;
 
 /// Explains a run, or one instance of it.
 pub(crate) fn run(cli: &Cli, id: &str, out: &Out) -> Result<Exit, Failure> {
@@ -26,61 +37,106 @@ pub(crate) fn run(cli: &Cli, id: &str, out: &Out) -> Result<Exit, Failure> {
     let entries =
         journal::load(&*store, &target.row.run).map_err(|error| session::drive_failure(&error.into()))?;
     let run = Run::replay(Arc::new(Shelf::load(cli)?.library), &entries);
-    let named = id.contains('/');
     let Some(instance) = run.instance(target.instance) else {
-        let message = format!("run {} has no instance {}", target.row.run, target.instance);
-        return Err(Failure::new(
-            message,
-            format!("it has {}", paint::count(run.instances().len(), "instance")),
-        ));
+        return Err(no_instance(&target.row.run, target.instance, run.instances().len()));
     };
     let shown: Vec<&Instance> =
-        if named || instance.is_settled() { vec![instance] } else { run.live().collect() };
-    let summary: Summary = serde_json::from_str(&target.row.summary).unwrap_or_default();
-    let explain = |instance| Explained::of(&run, instance, &summary);
+        if id.contains('/') || instance.is_settled() { vec![instance] } else { run.live().collect() };
+    let known = Known::of(&place, target.row)?;
+    let explain = |instance| Explained::of(&run, instance, &known.row.run, &known.summary);
     let explained: Vec<Explained<'_>> = shown.into_iter().map(explain).collect();
     if out.is_json() {
         let instances: Vec<Json> = explained.iter().map(Explained::json).collect();
-        out.json(&json!({ "run": target.row.run, "instances": instances }))?;
+        let document = json!({ "run": known.row.run, "standing": known.standing(), "instances": instances });
+        out.json(&document)?;
     } else {
-        let texts: Vec<String> = explained.iter().map(|one| one.text(target.row.run.as_str())).collect();
-        out.text(&texts.join("\n"))?;
+        out.text(&text(&known, &explained))?;
     }
     Ok(Exit::Done)
 }
 
+fn no_instance(run: &RunId, instance: InstanceId, count: usize) -> Failure {
+    let hint = match count {
+        0 | 1 => format!("it has only one; `ftl why {run}` explains it"),
+        several => format!("its instances are {run}/0 to {run}/{}", several - 1),
+    };
+    Failure::new(format!("run {run} has no instance {instance}"), hint)
+}
+
+fn text(known: &Known, explained: &[Explained<'_>]) -> String {
+    let mut texts: Vec<String> = explained.iter().take(MAX_EXPLAINED).map(Explained::text).collect();
+    if explained.len() > MAX_EXPLAINED {
+        let more = explained.len() - MAX_EXPLAINED;
+        texts.push(format!("{more} more instances go on; name one, such as {}/{}\n", known.row.run, more));
+    }
+    if known.standing() == "interrupted" {
+        texts.push(known.driver().map_or(String::new(), |line| format!("{line}\n")));
+    }
+    texts.join("\n")
+}
+
 /// An instance with all that is known about why it stands where it stands.
 struct Explained<'a> {
+    run: &'a RunId,
     instance: &'a Instance,
     ways: Vec<WayOut>,
     questions: Vec<String>,
+    limits: Vec<(InstanceId, String, u64)>,
 }
 
 impl<'a> Explained<'a> {
-    fn of(run: &Run, instance: &'a Instance, summary: &Summary) -> Explained<'a> {
+    fn of(run: &Run, instance: &'a Instance, id: &'a RunId, summary: &Summary) -> Explained<'a> {
         let own = summary.waits.iter().filter(|wait| wait.instance == instance.id.0);
-        let questions =
-            own.filter(|wait| wait.what == ftl_engine::summary::What::Question).map(|wait| wait.text.clone());
-        Explained { instance, ways: run.options(instance.id), questions: questions.collect() }
+        let questions = own.filter(|wait| wait.what == What::Question).map(|wait| wait.text.clone());
+        let limits = instance.held.values().filter_map(|held| limit_of(run, held));
+        Explained {
+            run: id,
+            instance,
+            ways: run.options(instance.id),
+            questions: questions.collect(),
+            limits: limits.collect(),
+        }
+    }
+
+    fn at(&self) -> String {
+        named(self.run, self.instance.id.0)
+    }
+
+    /// What a person can type to let it go on.
+    fn commands(&self) -> Vec<String> {
+        let (at, one) = (self.at(), self.instance);
+        if one.is_settled() {
+            return Vec::new();
+        }
+        let mut commands: Vec<String> =
+            self.questions.iter().map(|_| format!("ftl answer {at} VALUE")).collect();
+        for open in one.open.values() {
+            if let OpenKind::Words(words) = &open.kind {
+                commands.extend(words.iter().map(|word| format!("ftl answer {at} {word}")));
+            }
+        }
+        for (owner, meter, limit) in &self.limits {
+            let more = Unit::of_meter(meter).show(limit.saturating_mul(2));
+            let whose = named(self.run, owner.0);
+            commands.push(format!("ftl raise {whose} {meter} {more} --reason …"));
+        }
+        if one.held.values().any(|held| held.meter.is_none() && !held.stuck) {
+            commands.push(format!("ftl resume {}", self.run));
+        }
+        let mut targets: Vec<&str> =
+            self.ways.iter().filter(|way| is_goto(way)).filter_map(|way| way.to.as_deref()).collect();
+        targets.dedup();
+        commands.extend(targets.iter().map(|to| format!("ftl override {at} {to} --reason …")));
+        commands.push(format!("ftl stop {at}"));
+        commands
     }
 
     fn json(&self) -> Json {
         let one = self.instance;
-        let held: Vec<Json> = one
-            .held
-            .iter()
-            .map(|(thread, held)| {
-                json!({
-                    "thread": thread_name(thread),
-                    "kind": held.failure.kind.word(),
-                    "reason": held.failure.message,
-                    "meter": held.meter.as_ref().map(|(_, name)| name),
-                    "can_resume": !held.stuck,
-                })
-            })
-            .collect();
+        let held: Vec<Json> = one.held.iter().map(|(thread, held)| held_json(thread, held)).collect();
         let waits: Vec<Json> =
             waits(one).into_iter().map(|(action, what)| json!({ "action": action, "for": what })).collect();
+        let end = one.end.as_ref().map(|(_, values)| &**values);
         json!({
             "instance": one.id.0,
             "protocol": one.protocol,
@@ -93,76 +149,148 @@ impl<'a> Explained<'a> {
             "meters": one.meters.iter().map(|(name, meter)| (name.to_string(), json!({
                 "used": meter.used(), "left": meter.left(), "limit": meter.limit,
             }))).collect::<serde_json::Map<_, _>>(),
+            "ended_with": end,
+            "commands": self.commands(),
         })
     }
 
-    fn text(&self, run: &str) -> String {
+    fn text(&self) -> String {
         let one = self.instance;
-        let at = if one.id == InstanceId(0) { run.to_owned() } else { format!("{run}/{}", one.id) };
         let mut text = format!(
             "{} {} in {}: {}\n",
-            paint(paint::STRONG, &at),
-            one.protocol,
+            paint(paint::STRONG, self.at()),
+            safe(&one.protocol),
             paint(paint::STRONG, &one.state),
             standing(word(one.standing()))
         );
-        for held in one.held.values() {
-            text.push_str(&format!("  {} {}\n", paint(paint::ERROR, "held:"), safe(&held.failure.message)));
-            let hint = match &held.meter {
-                Some((owner, meter)) => format!("`ftl raise {run}/{owner} {meter} N --reason …` goes on"),
-                None if held.stuck => format!("`ftl override {at} STATE --reason …` or `ftl stop {at}`"),
-                None => format!("`ftl resume {run}` asks again"),
+        if let Some((_, values)) = &one.end {
+            for (name, value) in values.iter().filter(|(_, value)| !value.is_none()) {
+                text.push_str(&row(name, &safe(&value.to_string())));
+            }
+            text.push_str(&row("", &paint(paint::QUIET, "it has ended; nothing leads on from here")));
+            return text;
+        }
+        for (thread, held) in &one.held {
+            let whose = match thread {
+                ThreadId::Main => String::new(),
+                ThreadId::Item { key, .. } => format!("item {}: ", safe(key)),
             };
-            text.push_str(&format!("  {} {hint}\n", paint(paint::HINT, "hint:")));
+            let label = paint(paint::ERROR, "held");
+            text.push_str(&row(&label, &format!("{whose}{}", safe(&held.failure.message))));
         }
         for question in &self.questions {
-            text.push_str(&format!("  asks: {}\n", safe(question)));
-            text.push_str(&format!("  {} `ftl answer {at} VALUE`\n", paint(paint::HINT, "hint:")));
+            text.push_str(&row(&paint(paint::WARNING, "asks"), &safe(question)));
         }
-        for (action, what) in waits(one) {
-            text.push_str(&format!("  waits for {what} {}\n", paint(paint::QUIET, format!("({action})"))));
+        for (_, what) in waits(one) {
+            text.push_str(&row("waits for", &what));
         }
-        for way in &self.ways {
-            text.push_str(&way_text(way));
+        text.push_str(&self.ways_text());
+        for (index, words) in self.commands().iter().enumerate() {
+            text.push_str(&row(if index == 0 { "you can" } else { "" }, &command(words)));
+        }
+        text
+    }
+
+    fn ways_text(&self) -> String {
+        let mut text = String::new();
+        let mut undecided = false;
+        for (index, way) in self.ways.iter().enumerate() {
+            let to = way.to.as_deref().unwrap_or("the end");
+            let when = needs(way, undecided);
+            undecided |= way.conditions.iter().any(|one| one.holds.is_none()) && !is_shut(way);
+            let label = if index == 0 { "ways out" } else { "" };
+            let line = format!("→ {} {when}", paint::padded(&paint(paint::STRONG, to), 12));
+            text.push_str(&row(label, &line));
+            let by = paint(paint::QUIET, safe(&way.by));
+            text.push_str(&row("", &format!("  {by}")));
         }
         text
     }
 }
 
-fn way_text(way: &WayOut) -> String {
-    let to = way.to.as_deref().unwrap_or("the end");
-    let open = if way.open { paint(paint::GOOD, "open") } else { paint(paint::QUIET, "not yet") };
-    let mut text = format!(
-        "  → {} {open} {}\n",
-        paint::padded(&paint(paint::STRONG, to), 14),
-        paint(paint::QUIET, safe(&way.by))
-    );
-    for condition in &way.conditions {
-        let mark = match condition.holds {
-            Some(true) => paint(paint::GOOD, "holds"),
-            Some(false) => paint(paint::ERROR, "does not hold"),
-            None => paint(paint::WARNING, "not known yet"),
-        };
-        text.push_str(&format!("      {} {mark}\n", safe(&condition.text)));
-    }
-    if let Some(behind) = &way.behind {
-        text.push_str(&format!("      {}\n", paint(paint::QUIET, format!("taken first: {}", safe(behind)))));
-    }
-    text
+/// A label and what belongs to it, no wider than the terminal.
+fn row(label: &str, text: &str) -> String {
+    let width = out::terminal().map(|(width, _)| width);
+    let line = format!("  {}{text}", paint::padded(label, FIRST));
+    format!("{}\n", paint::fitted(&line, width))
 }
 
-/// What an instance waits for, by action.
+/// Whether a condition of a way is known not to hold.
+fn is_shut(way: &WayOut) -> bool {
+    way.conditions.iter().any(|condition| condition.holds == Some(false))
+}
+
+/// Whether it is a GOTO: only those can be waived.
+fn is_goto(way: &WayOut) -> bool {
+    way.to.is_some() && way.by.starts_with("GOTO")
+}
+
+/// What a way out still needs.
+fn needs(way: &WayOut, undecided: bool) -> String {
+    let unmet: Vec<&Condition> =
+        way.conditions.iter().filter(|condition| condition.holds != Some(true)).collect();
+    if !unmet.is_empty() {
+        let words: Vec<String> = unmet.iter().map(|condition| condition_text(condition)).collect();
+        return format!("if {}", words.join(" and "));
+    }
+    if way.to.is_some() && !way.open && way.behind.is_none() {
+        return String::from("when that meter is spent");
+    }
+    match &way.behind {
+        Some(behind) => paint(paint::QUIET, format!("not taken: `{}` comes first", safe(behind))),
+        None if undecided => paint(paint::GOOD, "otherwise"),
+        None => paint(paint::GOOD, "as soon as it goes on"),
+    }
+}
+
+fn condition_text(condition: &Condition) -> String {
+    let text = match condition.text.strip_prefix("could not: ") {
+        Some(step) => format!("this cannot be done: {}", safe(step)),
+        None => safe(&condition.text),
+    };
+    match condition.holds {
+        Some(true) => text,
+        Some(false) => format!("{text} ({})", paint(paint::ERROR, "does not hold")),
+        None => format!("{text} ({})", paint(paint::WARNING, "not known yet")),
+    }
+}
+
+fn held_json(thread: &ThreadId, held: &HeldAt) -> Json {
+    json!({
+        "thread": thread_name(thread),
+        "kind": held.failure.kind.word(),
+        "reason": held.failure.message,
+        "meter": held.meter.as_ref().map(|(_, name)| name),
+        "meter_of": held.meter.as_ref().map(|(owner, _)| owner),
+        "can_resume": !held.stuck,
+    })
+}
+
+/// The limit that holds an instance, and whose it is.
+fn limit_of(run: &Run, held: &HeldAt) -> Option<(InstanceId, String, u64)> {
+    let (owner, meter) = held.meter.as_ref()?;
+    let own = run.instance(*owner).and_then(|one| one.meters.get(meter)).map(|meter| meter.limit);
+    let purse = run.purses(*owner).and_then(|purses| purses.get(meter)).and_then(|purse| purse.limit);
+    Some((*owner, meter.to_string(), own.or(purse)?))
+}
+
+/// What an instance waits for, by action; a question is told elsewhere, with its words.
 fn waits(instance: &Instance) -> Vec<(String, String)> {
+    let now = clock::wall();
     let open = instance.open.iter().filter_map(|(action, open)| {
         let what = match (&open.suspended, &open.kind) {
-            (Some((service, until)), _) => {
-                format!("{} to answer, asked again at {}", safe(service), when::clock(*until))
+            (Some((service, _)), _) if service == STOPPED => {
+                format!("{}, which was put off when ftl was stopped", safe(&open.whom))
             }
-            (None, OpenKind::Call | OpenKind::Record) => open.whom.to_string(),
-            (None, OpenKind::Child(Some(child))) => format!("instance {child}"),
-            (None, OpenKind::Child(None)) => String::from("a child"),
+            (Some((service, until)), _) => {
+                let (left, clock) = (when::left(*until, now), when::clock(*until));
+                format!("{} to answer, for {}; asked again {left} ({clock})", safe(service), safe(&open.whom))
+            }
+            (None, OpenKind::Call | OpenKind::Record) => safe(&open.whom),
+            (None, OpenKind::Child(Some(child))) => format!("instance {child}, {}", safe(&open.whom)),
+            (None, OpenKind::Child(None)) => safe(&open.whom),
             (None, OpenKind::Words(words)) => format!("one of the words {}", words.join(", ")),
-            (None, OpenKind::Question) => String::from("an answer"),
+            (None, OpenKind::Question) => return None,
             (None, OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. }) => return None,
         };
         Some((action.to_string(), what))

@@ -1,0 +1,263 @@
+//! Leftovers: runs without an owner, attempts and processes without a run, files without either.
+//!
+//! What a living owner may still need is never touched: a list of attempts or processes is always made
+//! before it is looked who owns their run, because an owner begins attempts only after it owns it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::{Area, Findings, MAX_TOLD};
+use crate::id::{RUN_ID_LETTERS, RunId};
+use crate::owner;
+use crate::place::Place;
+use crate::process::lock::Record;
+use crate::process::table::{self, Identity, Table};
+use crate::process::{self, AttemptFile, MARK, Mark};
+use crate::session::{Driven, SessionError, driven};
+use crate::store::{RunRow, Store};
+use crate::summary::Summary;
+
+/// A file that belongs to no run is removed when it is this old: a run that is being opened has its
+/// files before it stands in the store.
+const MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Runs that should move and that nobody drives; and the files of owners that are dead.
+pub(super) fn leases(place: &Place, rows: &[RunRow], found: &mut Findings) {
+    let (mut ours, mut left) = (0, 0);
+    for row in rows.iter().filter(|row| !row.settled && row.head > 0) {
+        match driven(place, row) {
+            Ok(Driven::By(_)) => ours += 1,
+            Ok(Driven::ByNobody) => {
+                let summary: Summary = serde_json::from_str(&row.summary).unwrap_or_default();
+                if !summary.rests() {
+                    left += 1;
+                    if left <= MAX_TOLD {
+                        let text = format!("run {} was interrupted in {}", row.run, summary.state);
+                        found.look(Area::Leases, text, format!("`ftl resume {}` goes on", row.run));
+                    }
+                }
+            }
+            Err(error) => found.cannot(Area::Leases, format!("the owner of run {}", row.run), error),
+        }
+    }
+    if left > MAX_TOLD {
+        let text = format!("and {} more runs were interrupted", left - MAX_TOLD);
+        found.look(Area::Leases, text, "`ftl resume` goes on with all of them");
+    }
+    match remove_dead_owners(&place.owners()) {
+        Ok(0) => {}
+        Ok(files) => found.mended(Area::Leases, format!("{files} locks of dead owners removed")),
+        Err(error) => found.cannot(Area::Leases, "locks of dead owners cannot be removed", error),
+    }
+    found.otherwise_fine(Area::Leases, format!("{ours} runs are driven, none was interrupted"));
+}
+
+fn remove_dead_owners(folder: &Path) -> io::Result<usize> {
+    let mut removed = 0;
+    for file in owner::dead_files(folder)? {
+        removed += usize::from(owner::remove_dead(&file)?);
+    }
+    Ok(removed)
+}
+
+/// Whether somebody who lives drives the run of a mark; `None` if it names no run of this store.
+fn is_driven(place: &Place, store: &dyn Store, run: &RunId) -> Result<Option<bool>, SessionError> {
+    let Some(row) = store.run(run)? else { return Ok(None) };
+    Ok(Some(driven(place, &row)? != Driven::ByNobody))
+}
+
+/// The run in the key of an attempt, such as `k3v9x2qa.12.0`.
+fn run_of(key: &str) -> Option<RunId> {
+    let (run, _) = key.split_once('.')?;
+    run.parse().ok()
+}
+
+/// Attempts that nobody waits for are ended, and their files removed.
+pub(super) fn attempts(place: &Place, store: &dyn Store, found: &mut Findings) {
+    let all = match process::attempts(&place.attempts()) {
+        Ok(all) => all,
+        Err(error) => return found.cannot(Area::Attempts, "the attempts cannot be listed", error),
+    };
+    let (mut working, mut removed) = (0, 0);
+    for attempt in all {
+        let key = attempt.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let owned = match run_of(&key).map(|run| is_driven(place, store, &run)) {
+            Some(Ok(owned)) => owned.unwrap_or(false),
+            // It asks a service whether it answers, for a run that its file does not name.
+            None => attempt.alive,
+            Some(Err(error)) => {
+                found.cannot(Area::Attempts, format!("who drives attempt {key}"), error);
+                continue;
+            }
+        };
+        if owned {
+            working += 1;
+        } else {
+            removed += usize::from(end(&key, &attempt, found));
+        }
+    }
+    if removed > 0 {
+        found.mended(Area::Attempts, format!("{removed} files of dead attempts removed"));
+    }
+    found.otherwise_fine(Area::Attempts, format!("{working} at work, none without an owner"));
+}
+
+/// Ends an attempt; whether nothing but its file was left of it.
+fn end(key: &str, attempt: &AttemptFile, found: &mut Findings) -> bool {
+    match process::end_leftover(attempt) {
+        Ok(ended) if ended.left > 0 => {
+            let text = format!("{} processes of attempt {key} cannot be ended", ended.left);
+            found.broken(Area::Attempts, text, "they belong to another user, or the kernel holds them");
+        }
+        Ok(ended) if attempt.alive || ended.ended > 0 => {
+            let text = format!("attempt {key} was alive and nobody drove its run: ended");
+            found.mended(Area::Attempts, text);
+        }
+        Ok(_) => return true,
+        Err(error) => found.cannot(Area::Attempts, format!("attempt {key} cannot be ended"), error),
+    }
+    false
+}
+
+/// Processes that carry the mark of a run which nobody drives, and that no attempt holds.
+pub(super) fn processes(place: &Place, store: &dyn Store, found: &mut Findings) {
+    let marked = marked();
+    let held: BTreeSet<String> = process::attempts(&place.attempts())
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|attempt| attempt.alive)
+        .filter_map(|attempt| Some(attempt.path.file_name()?.to_str()?.to_owned()))
+        .collect();
+    for (key, left) in marked.into_iter().filter(|(key, _)| !held.contains(key)) {
+        let Some(run) = run_of(&key) else { continue };
+        match is_driven(place, store, &run) {
+            Ok(Some(false)) => sweep(place, &key, &left, found),
+            // Another repository's, or at work.
+            Ok(None | Some(true)) => {}
+            Err(SessionError::Drive(error)) => {
+                found.cannot(Area::Processes, format!("who drives run {run}"), error);
+            }
+            Err(error) => found.cannot(Area::Processes, format!("who drives run {run}"), error),
+        }
+    }
+    found.otherwise_fine(Area::Processes, "nothing is left of runs that nobody drives");
+}
+
+/// Every process that carries a mark of ours, by its value. We and those above us are not meant.
+fn marked() -> BTreeMap<String, Vec<Identity>> {
+    let table = Table::read();
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let above: BTreeSet<i32> = table.above(own).iter().map(|entry| entry.pid).collect();
+    let mut marked: BTreeMap<String, Vec<Identity>> = BTreeMap::new();
+    for entry in table.entries().filter(|entry| entry.is_alive() && !above.contains(&entry.pid)) {
+        let Some(environment) = table::environment(entry.pid) else { continue };
+        let value = table::variable(&environment, MARK).and_then(|value| std::str::from_utf8(value).ok());
+        if let Some(value) = value {
+            marked.entry(value.to_owned()).or_default().push(entry.identity());
+        }
+    }
+    marked
+}
+
+/// Ends what carries a mark. The attempt's own lock is taken meanwhile, so that no new attempt of the
+/// same action begins and is met.
+fn sweep(place: &Place, key: &str, left: &[Identity], found: &mut Findings) {
+    let pids: Vec<String> = left.iter().map(|one| one.pid.to_string()).collect();
+    let pids = pids.join(", ");
+    let leftover = as_attempt(place, key, left);
+    let ended = leftover
+        .ok_or_else(|| String::from("its mark is none of ours"))
+        .and_then(|leftover| process::end_leftover(&leftover).map_err(|error| error.to_string()));
+    match ended {
+        Ok(ended) if ended.left == 0 => {
+            let text = format!("processes {pids} of attempt {key} were left over: ended");
+            found.mended(Area::Processes, text);
+        }
+        Ok(ended) => {
+            let text = format!("{} of the processes {pids} of attempt {key} cannot be ended", ended.left);
+            found.broken(Area::Processes, text, "they belong to another user, or the kernel holds them");
+        }
+        Err(error) => {
+            let text = format!("processes {pids} are left of attempt {key}: {error}");
+            found.look(Area::Processes, text, "end them by hand");
+        }
+    }
+}
+
+/// The attempt whose guard was killed, as its file would have told of it.
+fn as_attempt(place: &Place, key: &str, left: &[Identity]) -> Option<AttemptFile> {
+    let first = left.iter().min_by_key(|one| one.start)?;
+    let record = Record { guard: *first, boot: table::boot_id().ok()?, mark: Mark::new(MARK, key).ok()? };
+    // A key comes from an environment: it must not lead out of the folder.
+    let letters = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+    letters.then(|| AttemptFile { path: place.attempts().join(key), record: Some(record), alive: false })
+}
+
+/// Folders of agents that belong to no run. Work is never deleted.
+pub(super) fn worktrees(place: &Place, rows: &[RunRow], found: &mut Findings) {
+    let mut strays = Vec::new();
+    for path in listed(&place.worktrees(), Area::Worktrees, found) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !belongs(&name, rows) {
+            strays.push(name);
+        }
+    }
+    for name in strays.iter().take(MAX_TOLD) {
+        let text = format!("`.ftl/worktrees/{name}` belongs to no run");
+        found.look(Area::Worktrees, text, "see whether its work is wanted; ftl never deletes it");
+    }
+    if strays.len() > MAX_TOLD {
+        let text = format!("and {} more folders belong to no run", strays.len() - MAX_TOLD);
+        found.look(Area::Worktrees, text, "ftl never deletes them");
+    }
+    found.otherwise_fine(Area::Worktrees, "every folder belongs to a run");
+}
+
+/// Scripts of runs that are not in the store, and output that a killed process has left.
+pub(super) fn scripts(place: &Place, rows: &[RunRow], found: &mut Findings) {
+    let mut removed = 0;
+    let scripts = place.store().join("scripts");
+    for path in
+        listed(&scripts, Area::Files, found).into_iter().chain(listed(&place.spool(), Area::Files, found))
+    {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if belongs(name.trim_start_matches('.'), rows) || !is_old(&path) {
+            continue;
+        }
+        match fs::remove_file(&path) {
+            Ok(()) => removed += 1,
+            Err(error) => found.cannot(Area::Files, format!("`{}`", path.display()), error),
+        }
+    }
+    if removed > 0 {
+        found.mended(Area::Files, format!("{removed} files of unknown runs removed"));
+    }
+    found.otherwise_fine(Area::Files, "every script belongs to a run");
+}
+
+fn listed(folder: &Path, area: Area, found: &mut Findings) -> Vec<PathBuf> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            found.cannot(area, format!("`{}`", folder.display()), error);
+            Vec::new()
+        }
+    }
+}
+
+/// Whether a file is called after a run: its name, and then nothing or something that is no letter.
+fn belongs(name: &str, rows: &[RunRow]) -> bool {
+    let (Some(run), rest) = (name.get(..RUN_ID_LETTERS), name.get(RUN_ID_LETTERS..)) else { return false };
+    let ends = rest.is_none_or(|rest| !rest.starts_with(|one: char| one.is_alphanumeric()));
+    ends && rows.iter().any(|row| row.run.as_str() == run)
+}
+
+fn is_old(path: &Path) -> bool {
+    let changed = fs::symlink_metadata(path).and_then(|seen| seen.modified());
+    let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
+    age.is_some_and(|age| age >= MIN_AGE)
+}

@@ -1,0 +1,53 @@
+//! Every entry of every run as it comes, one a line: for pipes, files and programs.
+
+use std::collections::BTreeMap;
+
+use ftl_engine::drive::Stop;
+use ftl_engine::id::RunId;
+use ftl_engine::store::RunRow;
+
+use super::{LOOK, Watched};
+use crate::commands::log::Lines;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::paint::{self, paint};
+
+/// Prints entries until the one run that is watched has ended, or somebody interrupts.
+pub(super) fn run(watched: &Watched, stop: &Stop, out: &Out) -> Result<Exit, Failure> {
+    let mut shown: BTreeMap<RunId, u64> = BTreeMap::new();
+    if watched.only.is_none() {
+        // What has ended before is history: `ftl log` tells it.
+        let ended = watched.rows()?.into_iter().filter(|row| row.settled);
+        shown.extend(ended.map(|row| (row.run, row.head)));
+    }
+    let mut seen = None;
+    loop {
+        if stop.said() > 0 {
+            return Ok(Exit::Interrupted);
+        }
+        let version = watched.version()?;
+        if seen != Some(version) {
+            seen = Some(version);
+            let rows = watched.rows()?;
+            for row in &rows {
+                show(watched, row, &mut shown, out)?;
+            }
+            if watched.only.is_some() && rows.iter().all(|row| row.settled) {
+                return Ok(Exit::Done);
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn show(watched: &Watched, row: &RunRow, shown: &mut BTreeMap<RunId, u64>, out: &Out) -> Result<(), Failure> {
+    let after = shown.entry(row.run.clone()).or_default();
+    if row.head <= *after {
+        return Ok(());
+    }
+    let before = if out.is_json() { String::new() } else { format!("{} ", paint(paint::QUIET, &row.run)) };
+    let lines = Lines { store: &*watched.store, run: &row.run, only: None, before: &before };
+    *after = lines.show(*after, out)?;
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! The live view: a block for each run, drawn again in place.
+//!
+//! It draws on the terminal's other screen and leaves the last picture behind when it ends. A picture
+//! is written in one go, line over line, so that nothing flickers. Lines are cut to the width and
+//! blocks to the height of the terminal, which is asked each time.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use anstream::adapter::strip_str;
+use ftl_core::run::{Entry, Fact, Time, WHOLE};
+use ftl_engine::id::RunId;
+use ftl_engine::journal;
+use ftl_engine::store::Store;
+use ftl_engine::{clock, drive::Stop};
+
+use super::{LOOK, Watched};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::lines;
+use crate::out::{self, Out};
+use crate::paint::{self, paint, safe};
+use crate::runs::{self, Known};
+use crate::session::store_failure;
+use crate::when;
+
+/// How long a picture stays when nothing changes: clocks and countdowns are in it.
+const REFRESH: Duration = Duration::from_secs(1);
+
+/// How many entries of a run stand under it.
+const LAST: usize = 4;
+
+/// How far back the entries of a run are read when it is first seen.
+const MAX_BACK: u64 = 5_000;
+
+/// How many entries are read at a time.
+const PAGE: usize = 500;
+
+/// How many things that a run waits for are shown.
+const MAX_WAITS: usize = 4;
+
+/// How wide a bar is at most.
+const MAX_BAR: usize = 30;
+
+/// The other screen, no cursor, no wrapping of long lines.
+const BEGIN: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
+const END: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
+
+/// Draws until the one run that is watched has ended, or somebody interrupts.
+pub(super) fn run(watched: &Watched, stop: &Stop, out: &Out) -> Result<Exit, Failure> {
+    let mut view = View { watched, followed: BTreeMap::new(), ended: BTreeSet::new(), first: true };
+    out.bytes(BEGIN)?;
+    let ended = view.turn(stop, out);
+    out.bytes(END)?;
+    let exit = ended?;
+    let (width, _) = out::terminal().unwrap_or((80, 24));
+    let last: String = view.picture(width, usize::MAX)?.iter().map(|line| format!("{line}\n")).collect();
+    out.text(&last)?;
+    Ok(exit)
+}
+
+struct View<'a> {
+    watched: &'a Watched,
+    followed: BTreeMap<RunId, Followed>,
+    /// Runs that had ended before anybody looked.
+    ended: BTreeSet<RunId>,
+    first: bool,
+}
+
+impl View<'_> {
+    fn turn(&mut self, stop: &Stop, out: &Out) -> Result<Exit, Failure> {
+        let mut seen = None;
+        let mut drawn: Option<(Instant, Vec<String>)> = None;
+        loop {
+            if stop.said() > 0 {
+                return Ok(Exit::Interrupted);
+            }
+            let size = out::terminal().unwrap_or((80, 24));
+            let now = (self.watched.version()?, size);
+            let is_old = drawn.as_ref().is_none_or(|(when, _)| when.elapsed() >= REFRESH);
+            if seen != Some(now) || is_old {
+                let resized = seen.is_none_or(|(_, before)| before != size);
+                seen = Some(now);
+                let picture = self.picture(size.0, size.1)?;
+                if resized || drawn.as_ref().is_none_or(|(_, before)| *before != picture) {
+                    draw(&picture, out)?;
+                }
+                drawn = Some((Instant::now(), picture));
+                if self.watched.only.is_some() && self.watched.rows()?.iter().all(|row| row.settled) {
+                    return Ok(Exit::Done);
+                }
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// All runs as lines that fit the terminal.
+    fn picture(&mut self, width: usize, height: usize) -> Result<Vec<String>, Failure> {
+        let now = clock::wall();
+        let mut blocks = Vec::new();
+        for row in self.watched.rows()? {
+            if row.settled && self.first && self.watched.only.is_none() {
+                self.ended.insert(row.run.clone());
+            }
+            if self.ended.contains(&row.run) {
+                continue;
+            }
+            let followed = self.followed.entry(row.run.clone()).or_default();
+            followed.read(&*self.watched.store, &row.run, row.head)?;
+            let known = Known::of(&self.watched.place, row)?;
+            blocks.push(block(&known, followed, now, width));
+        }
+        self.first = false;
+        let head = format!(
+            "{} {}",
+            paint(paint::STRONG, safe(&self.watched.place.root().display().to_string())),
+            paint(paint::QUIET, format!("{} · {}", paint::count(blocks.len(), "run"), when::clock(now))),
+        );
+        let head = paint::fitted(&head, Some(width));
+        let colour = out::has_colour();
+        let plain = |line: String| if colour { line } else { strip_str(&line).to_string() };
+        Ok(arranged(head, blocks, height).into_iter().map(plain).collect())
+    }
+}
+
+/// As many blocks as fit, whole if they can be; the others are counted.
+fn arranged(head: String, blocks: Vec<Vec<String>>, height: usize) -> Vec<String> {
+    let mut picture = vec![head];
+    let count = blocks.len();
+    for (index, block) in blocks.into_iter().enumerate() {
+        // A line stays free for the number of those that do not fit.
+        let room = height.saturating_sub(picture.len() + usize::from(index + 1 < count));
+        if room < 2 {
+            let more = format!("… and {}", paint::count(count - index, "run"));
+            picture.push(paint(paint::QUIET, more));
+            break;
+        }
+        picture.push(String::new());
+        picture.extend(block.into_iter().take(room - 1));
+    }
+    picture.truncate(height.max(1));
+    picture
+}
+
+/// Writes a picture over the last one, in one go.
+fn draw(picture: &[String], out: &Out) -> Result<(), Failure> {
+    // Terminals that know the first and last of these show nothing in between.
+    let mut text = String::from("\u{1b}[?2026h\u{1b}[H");
+    text.push_str(&picture.join("\u{1b}[K\r\n"));
+    text.push_str("\u{1b}[K\u{1b}[J\u{1b}[?2026l");
+    out.bytes(&text)
+}
+
+fn block(known: &Known, followed: &Followed, now: Time, width: usize) -> Vec<String> {
+    let summary = &known.summary;
+    let head = format!(
+        "{}  {}  {}  {}  {}",
+        paint(paint::STRONG, &known.row.run),
+        runs::standing(known.standing()),
+        known.at(),
+        safe(&summary.title),
+        paint(paint::QUIET, when::ago(known.row.changed, now)),
+    );
+    let mut block = vec![head];
+    if known.row.settled {
+        block.extend(summary.reason.as_deref().map(safe));
+    } else {
+        block.extend(known.driver());
+        block.extend(known.waits(MAX_WAITS, now, Some(width.saturating_sub(2))));
+        block.extend(bars(known, followed, width));
+    }
+    block.extend(followed.last.iter().cloned());
+    let indented = |(index, line): (usize, String)| if index == 0 { line } else { format!("  {line}") };
+    block.into_iter().enumerate().map(indented).map(|line| paint::fitted(&line, Some(width))).collect()
+}
+
+/// Bars: what is spent of what, what has ended of what was opened.
+fn bars(known: &Known, followed: &Followed, width: usize) -> Vec<String> {
+    let (opened, ended) = known.summary.instances;
+    let (items, heard) = followed.items();
+    let mut rows: Vec<(String, (u64, u64, u64), String)> = Vec::new();
+    for (name, spent) in &known.summary.meters {
+        if let Some(limit) = spent.limit.filter(|_| runs::is_worth_telling(name, spent)) {
+            rows.push((safe(name), (spent.used, spent.reserved, limit), runs::share(name, spent)));
+        }
+    }
+    if items > 1 {
+        rows.push((String::from("items"), (heard, 0, items), format!("{heard}/{items}")));
+    }
+    if opened > 1 {
+        rows.push((String::from("instances"), (ended, 0, opened), format!("{ended}/{opened}")));
+    }
+    let names = rows.iter().map(|(name, ..)| paint::columns(name)).max().unwrap_or(0);
+    let cells = (width / 3).clamp(5, MAX_BAR);
+    let line = |(name, (full, aside, whole), text): (String, (u64, u64, u64), String)| {
+        format!("{}  {}  {text}", paint::padded(&name, names), paint::bar(full, aside, whole, cells))
+    };
+    rows.into_iter().map(line).collect()
+}
+
+/// What was read of a run's journal.
+#[derive(Default)]
+struct Followed {
+    after: u64,
+    last: VecDeque<String>,
+    /// Steps that asked for several things: how many, and how many of them have ended.
+    fans: BTreeMap<(u32, u64), (u64, u64)>,
+}
+
+impl Followed {
+    /// Reads what is new.
+    fn read(&mut self, store: &dyn Store, run: &RunId, head: u64) -> Result<(), Failure> {
+        self.after = self.after.max(head.saturating_sub(MAX_BACK));
+        while self.after < head {
+            let page = store.entries(run, self.after, PAGE).map_err(|error| store_failure(&error))?;
+            let Some(last) = page.last() else { return Ok(()) };
+            self.after = last.seq;
+            for record in &page {
+                // An entry that this program does not understand is not shown here.
+                if let Ok(entry) = journal::decode(store, run, record) {
+                    self.see(&entry);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn see(&mut self, entry: &Entry) {
+        let whose = entry.instance.0;
+        match &entry.fact {
+            Fact::Asked { asks, fan: Some(_), .. } if asks.len() > 1 => {
+                self.fans.insert((whose, entry.seq), (asks.len() as u64, 0));
+            }
+            Fact::Heard { action, .. } if action.index == WHOLE => {
+                self.fans.remove(&(whose, action.entry));
+            }
+            Fact::Heard { action, .. } => {
+                if let Some((_, heard)) = self.fans.get_mut(&(whose, action.entry)) {
+                    *heard += 1;
+                }
+            }
+            Fact::Moved { .. } | Fact::Settled { .. } => self.fans.retain(|(owner, _), _| *owner != whose),
+            Fact::Opened(_) | Fact::Asked { .. } | Fact::Set { .. } | Fact::Emitted { .. } => {}
+            Fact::Paid(_) | Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
+            Fact::Waived { .. } | Fact::Raised { .. } | Fact::Refused { .. } | Fact::Suspended { .. } => {}
+            Fact::Held { .. } | Fact::Resumed { .. } | Fact::Adopted { .. } => {}
+        }
+        let time = paint(paint::QUIET, when::clock(entry.at));
+        self.last.push_back(format!("{time} {}", lines::line(entry)));
+        if self.last.len() > LAST {
+            self.last.pop_front();
+        }
+    }
+
+    /// How many things were asked for at once and are not all heard, and how many are.
+    fn items(&self) -> (u64, u64) {
+        self.fans.values().fold((0, 0), |(all, done), (items, heard)| (all + items, done + heard))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(lines: usize) -> Vec<String> {
+        (0..lines).map(|line| line.to_string()).collect()
+    }
+
+    #[test]
+    fn a_picture_is_never_higher_than_the_terminal() {
+        for height in 1..40 {
+            for count in 0..9 {
+                let picture = arranged("head".into(), vec![block(4); count], height);
+                assert!(picture.len() <= height, "{height} {count}: {picture:?}");
+                let whole = 1 + 5 * count <= height;
+                let cut = picture.iter().any(|line| line.contains("… and"));
+                assert!(!(whole && cut), "{height} {count}: {picture:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Runs as they look from outside: what every command that shows one says about it.
+//!
+//! It reads summaries and never a journal. What a person can type is said here, so that all commands
+//! say the same.
+
+use std::collections::BTreeMap;
+
+use ftl_core::run::{STOPPED, Time};
+use ftl_engine::amount::Unit;
+use ftl_engine::id::RunId;
+use ftl_engine::place::Place;
+use ftl_engine::session::{Driven, driven};
+use ftl_engine::store::{RunRow, Store};
+use ftl_engine::summary::{Spent, Summary, Wait, What};
+use serde_json::{Value as Json, json};
+
+use crate::failure::Failure;
+use crate::paint::{self, paint, safe};
+use crate::session::{session_failure, store_failure};
+use crate::when;
+
+/// A run as it looks from outside.
+pub(crate) struct Known {
+    pub(crate) row: RunRow,
+    pub(crate) summary: Summary,
+    pub(crate) driven: Driven,
+}
+
+impl Known {
+    /// What is known of a run without reading its journal.
+    pub(crate) fn of(place: &Place, row: RunRow) -> Result<Known, Failure> {
+        let summary = summary(&row);
+        let driven = if row.settled {
+            Driven::ByNobody
+        } else {
+            driven(place, &row).map_err(|error| session_failure(&error))?
+        };
+        Ok(Known { row, summary, driven })
+    }
+
+    /// How it stands: a run that should move and that nobody drives is interrupted.
+    pub(crate) fn standing(&self) -> &str {
+        let moves = matches!(self.summary.standing.as_str(), "running" | "suspended");
+        if moves && !self.row.settled && self.driven == Driven::ByNobody {
+            "interrupted"
+        } else {
+            &self.summary.standing
+        }
+    }
+
+    /// The protocol and the state.
+    pub(crate) fn at(&self) -> String {
+        format!("{} {}", safe(&self.summary.protocol), safe(&self.summary.state))
+    }
+
+    /// Who drives it, or what to type when nobody does and somebody should.
+    pub(crate) fn driver(&self) -> Option<String> {
+        match &self.driven {
+            Driven::By(Some(card)) => {
+                let text = format!("driven by process {} ({})", card.pid, safe(&card.command));
+                Some(paint(paint::QUIET, text))
+            }
+            Driven::By(None) => Some(paint(paint::QUIET, "driven by another process")),
+            Driven::ByNobody if self.standing() == "interrupted" => {
+                let command = command(&format!("ftl resume {}", self.row.run));
+                Some(format!("nobody drives it; {command} goes on"))
+            }
+            Driven::ByNobody => None,
+        }
+    }
+
+    /// What it waits for, a line each: at most so many, and those at work in one.
+    pub(crate) fn waits(&self, most: usize, now: Time, width: Option<usize>) -> Vec<String> {
+        let waits = &self.summary.waits;
+        let people = waits.iter().filter(|wait| wait.what != What::Work);
+        // A run that nobody drives waits for nothing but that.
+        let people: Vec<&Wait> = people.filter(|wait| !is_put_off(wait)).collect();
+        let mut lines: Vec<String> =
+            people.iter().take(most).map(|wait| wait_line(&self.row.run, wait, now, width)).collect();
+        if people.len() > most {
+            let more =
+                format!("and {} more; {}", people.len() - most, format!("ftl status {}", self.row.run));
+            lines.push(paint(paint::QUIET, more));
+        }
+        lines.extend(at_work(waits).map(|text| paint::fitted(&paint(paint::QUIET, text), width)));
+        lines
+    }
+
+    /// The run as JSON.
+    pub(crate) fn json(&self) -> Json {
+        let mut document = summary_json(&self.row.run, &self.summary);
+        document["standing"] = json!(self.standing());
+        document["opened"] = json!(when::stamp(self.row.opened));
+        document["changed"] = json!(when::stamp(self.row.changed));
+        document["epoch"] = json!(self.row.epoch);
+        document["owner"] = match &self.driven {
+            Driven::ByNobody => Json::Null,
+            Driven::By(card) => json!(card),
+        };
+        document
+    }
+}
+
+/// The summary that stands beside a journal. One that cannot be read says nothing.
+pub(crate) fn summary(row: &RunRow) -> Summary {
+    serde_json::from_str(&row.summary).unwrap_or_default()
+}
+
+/// Every run, the newest first. One that was never opened for good has no entry and is none.
+pub(crate) fn all(place: &Place, store: &dyn Store) -> Result<Vec<Known>, Failure> {
+    let rows = store.runs("").map_err(|error| store_failure(&error))?;
+    rows.into_iter().filter(|row| row.head > 0).map(|row| Known::of(place, row)).collect()
+}
+
+/// A summary as JSON: every field is there, also those that say nothing.
+pub(crate) fn summary_json(run: &RunId, summary: &Summary) -> Json {
+    let meter = |(name, spent): (&String, &Spent)| {
+        let Spent { used, limit, reserved, unknown } = spent;
+        (name.clone(), json!({ "used": used, "limit": limit, "reserved": reserved, "unknown": unknown }))
+    };
+    let wait = |wait: &Wait| {
+        let Wait { instance, state, what, text, action, until } = wait;
+        let until = until.map(when::stamp);
+        json!({ "instance": instance, "state": state, "what": what, "text": text, "action": action, "until": until })
+    };
+    json!({
+        "run": run,
+        "protocol": summary.protocol,
+        "title": summary.title,
+        "state": summary.state,
+        "standing": summary.standing,
+        "reason": summary.reason,
+        "meters": summary.meters.iter().map(meter).collect::<serde_json::Map<_, _>>(),
+        "waits": summary.waits.iter().map(wait).collect::<Vec<_>>(),
+        "instances": summary.instances,
+        "entry": summary.entry,
+    })
+}
+
+/// A run or one of its instances, as a person names it.
+pub(crate) fn named(run: impl std::fmt::Display, instance: u32) -> String {
+    if instance == 0 { run.to_string() } else { format!("{run}/{instance}") }
+}
+
+/// What to type.
+pub(crate) fn command(words: &str) -> String {
+    paint(paint::HINT, words)
+}
+
+/// What a person can type about something that a run waits for.
+pub(crate) fn to_type(run: &RunId, wait: &Wait) -> Option<String> {
+    let at = named(run, wait.instance);
+    match wait.what {
+        What::Held => Some(format!("ftl why {at}")),
+        What::Question => Some(format!("ftl answer {at} VALUE")),
+        What::Word => Some(format!("ftl answer {at} WORD")),
+        What::Service | What::Work => None,
+    }
+}
+
+/// Something that waits for a person or a service, in one line with what to type.
+fn wait_line(run: &RunId, wait: &Wait, now: Time, width: Option<usize>) -> String {
+    let (state, text) = (safe(&wait.state), safe(&wait.text));
+    let line = match wait.what {
+        What::Held => format!("{} {text}", paint(paint::ERROR, format!("held in {state}:"))),
+        What::Question => format!("{} {text}", paint(paint::WARNING, format!("asks in {state}:"))),
+        What::Word => format!("{} {text}", paint(paint::WARNING, format!("waits in {state} for a word:"))),
+        What::Service => {
+            let again = wait.until.map_or(String::new(), |until| {
+                format!(", asked again {} ({})", when::left(until, now), when::clock(until))
+            });
+            let head = paint(paint::WARNING, format!("suspended in {state}:"));
+            format!("{head} {text} does not answer{again}")
+        }
+        What::Work => format!("{text} in {state}"),
+    };
+    match to_type(run, wait) {
+        Some(words) => paint::fitted_before(&line, &command(&words), width),
+        None => paint::fitted(&line, width),
+    }
+}
+
+/// Whether it was being done when the engine was stopped.
+fn is_put_off(wait: &Wait) -> bool {
+    wait.what == What::Service && wait.text == STOPPED
+}
+
+/// Who is at work, in one line: `at work: Task(builder) × 3, sh`.
+fn at_work(waits: &[Wait]) -> Option<String> {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for wait in waits.iter().filter(|wait| wait.what == What::Work) {
+        *names.entry(&wait.text).or_default() += 1;
+    }
+    let words: Vec<String> = names
+        .into_iter()
+        .map(|(name, count)| if count == 1 { safe(name) } else { format!("{} × {count}", safe(name)) })
+        .collect();
+    (!words.is_empty()).then(|| format!("at work: {}", words.join(", ")))
+}
+
+/// What was spent of what, where anything was.
+pub(crate) fn spent(meters: &BTreeMap<String, Spent>) -> String {
+    let words = meters.iter().filter(|(name, spent)| is_worth_telling(name, spent));
+    let words: Vec<String> = words.map(|(name, spent)| format!("{name} {}", share(name, spent))).collect();
+    words.join(paint::DOT)
+}
+
+/// Whether anything of a meter was used that its unit can show.
+pub(crate) fn is_worth_telling(name: &str, spent: &Spent) -> bool {
+    let unit = Unit::of_meter(name);
+    spent.reserved > 0 || spent.unknown > 0 || unit.show(spent.used) != unit.show(0)
+}
+
+/// `1200/5M`, with a question mark where nobody knows and what is set aside behind it.
+pub(crate) fn share(name: &str, spent: &Spent) -> String {
+    let unit = Unit::of_meter(name);
+    let limit = spent.limit.map_or(String::new(), |limit| format!("/{}", unit.show(limit)));
+    let unknown = if spent.unknown > 0 { "?" } else { "" };
+    let aside = match spent.reserved {
+        0 => String::new(),
+        reserved => format!(" (+{} set aside)", unit.show(reserved)),
+    };
+    format!("{}{unknown}{limit}{aside}", unit.show(spent.used))
+}
+
+/// The word for how a run stands, in its colour.
+pub(crate) fn standing(word: &str) -> String {
+    let style = match word {
+        "complete" => paint::GOOD,
+        "running" => paint::STRONG,
+        "held" | "error" => paint::ERROR,
+        _ => paint::WARNING,
+    };
+    paint(style, word)
+}
+
+/// How a run came to rest: a line, and what a person can type.
+pub(crate) fn at_rest(run: &RunId, summary: &Summary) -> String {
+    let reason = summary.reason.as_deref().map_or(String::new(), |reason| format!(": {}", safe(reason)));
+    let state = safe(&summary.state);
+    let mut text = format!("run {run} {} in {state}{reason}\n", standing(&summary.standing));
+    for wait in &summary.waits {
+        let Some(words) = to_type(run, wait) else { continue };
+        let what = match wait.what {
+            What::Held => String::from("shows what it needs"),
+            What::Question => format!("answers: {}", safe(&wait.text)),
+            What::Word => format!("says one of: {}", safe(&wait.text)),
+            What::Service | What::Work => continue,
+        };
+        text.push_str(&format!("{} `{words}` {what}\n", paint(paint::HINT, "hint:")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(what: What, text: &str, instance: u32) -> Wait {
+        Wait { instance, state: "BUILD".into(), what, text: text.into(), action: None, until: None }
+    }
+
+    #[test]
+    fn those_at_work_stand_in_one_line() {
+        let waits = [
+            wait(What::Work, "Task(a)", 1),
+            wait(What::Held, "x", 0),
+            wait(What::Work, "Task(a)", 2),
+            wait(What::Work, "sh", 2),
+        ];
+        assert_eq!(at_work(&waits).as_deref(), Some("at work: Task(a) × 2, sh"));
+        assert_eq!(at_work(&waits[1..2]), None);
+    }
+
+    #[test]
+    fn what_to_type_names_the_instance() {
+        let run = RunId::of(7);
+        let typed = |what, instance| to_type(&run, &wait(what, "", instance));
+        assert_eq!(typed(What::Question, 0), Some(format!("ftl answer {run} VALUE")));
+        assert_eq!(typed(What::Word, 4), Some(format!("ftl answer {run}/4 WORD")));
+        assert_eq!(typed(What::Work, 4), None);
+    }
+
+    #[test]
+    fn meters_tell_what_is_used_unknown_and_set_aside() {
+        let spent = Spent { used: 1200, limit: Some(5_000_000), reserved: 100_000, unknown: 1 };
+        assert_eq!(share("tokens", &spent), "1200?/5M (+100k set aside)");
+        let idle = Spent { used: 12, limit: Some(9), reserved: 0, unknown: 0 };
+        assert!(!is_worth_telling("time", &idle) && is_worth_telling("rounds", &idle));
+    }
+}
