@@ -184,6 +184,12 @@ impl Config {
         origin: &Origin,
     ) -> Result<(), (String, String)> {
         match section {
+            // `task.REVIEW = "deny"` without quotes is a table in a table.
+            POLICIES if states(value).is_some() => {
+                for (state, value) in states(value).into_iter().flatten() {
+                    self.set(section, &format!("{name}.{state}"), value, origin)?;
+                }
+            }
             POLICIES => {
                 let policy = policy(value).map_err(|message| {
                     (
@@ -363,6 +369,11 @@ fn policy(value: &toml::Value) -> Result<Policy, String> {
     }
 }
 
+/// Policies by state, where a value is a table of them and no policy itself.
+fn states(value: &toml::Value) -> Option<&toml::Table> {
+    value.as_table().filter(|table| !table.contains_key("answer"))
+}
+
 /// A TOML value as a plain value of the language.
 pub fn plain(value: &toml::Value) -> Result<Value, String> {
     let json = serde_json::to_value(value).map_err(|error| error.to_string())?;
@@ -380,5 +391,26 @@ fn near(key: &str) -> String {
     match nearest(key, &keys) {
         Some(near) => format!("did you mean `{near}`? `ftl config` lists all of them"),
         None => String::from("`ftl config` lists all of them"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Result<Terms, ConfigError> {
+        let mut config = Config::default();
+        config.add(Path::new("config.toml"), text).map(|()| config.terms())
+    }
+
+    #[test]
+    fn a_policy_of_a_state_needs_no_quotes() {
+        let plain =
+            terms("[policies]\ntask.REVIEW = \"deny\"\ntask.PLAN = { answer = [\"next\"] }\n").unwrap();
+        let quoted = terms("[policies]\n\"task.REVIEW\" = \"deny\"\n\"task.PLAN\" = [\"next\"]\n").unwrap();
+        assert_eq!(plain.policies, quoted.policies);
+        assert_eq!(plain.policies.get("task.REVIEW"), Some(&Policy::Deny));
+        let wrong = terms("[policies]\ntask.REVIEW = 3\n").unwrap_err();
+        assert!(wrong.message.contains("policies.task.REVIEW"), "{wrong}");
     }
 }
