@@ -244,7 +244,13 @@ fn place(place: &Place, has_store: bool, found: &mut Findings) {
         private(&place.store(), found);
         excluded(place, found);
     }
-    found.otherwise_fine(Area::Place, format!("`{}`", place.state().display()));
+    let state = place.state();
+    let text = if has_store {
+        format!("`{}` is private, and git looks away from it", state.display())
+    } else {
+        format!("nothing is kept in `{}` yet", state.display())
+    };
+    found.otherwise_fine(Area::Place, text);
 }
 
 /// Only the owner looks into the store.

@@ -72,10 +72,10 @@ const PAGES: &[Page] = &[
         more: "Takes over runs that nobody drives, because their process was killed or stopped. What was being \
             done is asked again under the same id. A run that is held is asked again where it is held.",
         examples: &[
-            "ftl resume              everything that can go on by itself",
-            "ftl resume k3v9         one run",
+            "ftl resume              everything that can go on by itself and that nobody drives, side by side",
+            "ftl resume k3v9         one run, also where it is held",
         ],
-        last: "A run that another process drives is watched until it rests.",
+        last: "A run that is named and that another process drives is watched until it rests.",
     },
     Page {
         command: "stop",
@@ -110,7 +110,17 @@ const PAGES: &[Page] = &[
         ],
         last: "",
     },
-    Page { command: "watch", more: "", examples: &["ftl watch", "ftl watch k3v9"], last: "" },
+    Page {
+        command: "watch",
+        more: "On a terminal a live view of every run that goes on: where it stands, what it waits for, what it \
+            spent, its last entries. Elsewhere a line for each entry as it comes, with `--json` as JSON.",
+        examples: &[
+            "ftl watch                      every run, until Ctrl-C",
+            "ftl watch k3v9                 one run, until it has ended",
+            "ftl watch --json | jq -c 'select(.fact == \"held\")'",
+        ],
+        last: "It only reads; to pause a run, interrupt the process that drives it.",
+    },
     Page {
         command: "answer",
         more: "Answers the question that a run asks, or says one of the words that it waits for.",
@@ -149,8 +159,12 @@ const PAGES: &[Page] = &[
         command: "doctor",
         more: "Looks at the store, chains, locks, leases, leftover processes and worktrees, and puts right only what \
             is safe.",
-        examples: &["ftl doctor", "ftl doctor --deep"],
-        last: "Exit code 0 if all is well or was put right, 1 if something needs you.",
+        examples: &[
+            "ftl doctor",
+            "ftl doctor --deep              also read all content and all journals, and decide them again",
+            "ftl doctor --json | jq '.findings[] | select(.level != \"fine\")'",
+        ],
+        last: "Exit code 0 if nothing is broken (there may be things to look at), 1 if something is.",
     },
     Page {
         command: "check",

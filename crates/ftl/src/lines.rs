@@ -165,7 +165,8 @@ fn fields_of(fields: &Fields) -> String {
         .collect()
 }
 
-fn shown(value: &Value) -> String {
+/// A value on one line.
+pub(crate) fn shown(value: &Value) -> String {
     cut(&value.to_string())
 }
 

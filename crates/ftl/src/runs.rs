@@ -72,9 +72,11 @@ impl Known {
     /// What it waits for, a line each: at most so many, and those at work in one.
     pub(crate) fn waits(&self, most: usize, now: Time, width: Option<usize>) -> Vec<String> {
         let waits = &self.summary.waits;
-        let people = waits.iter().filter(|wait| wait.what != What::Work);
-        // A run that nobody drives waits for nothing but that.
-        let people: Vec<&Wait> = people.filter(|wait| !is_put_off(wait)).collect();
+        // A run that nobody drives asks no service again.
+        let interrupted = self.standing() == "interrupted";
+        let silent = |wait: &Wait| wait.what == What::Service && (interrupted || wait.text == STOPPED);
+        let people: Vec<&Wait> =
+            waits.iter().filter(|wait| wait.what != What::Work && !silent(wait)).collect();
         let mut lines: Vec<String> =
             people.iter().take(most).map(|wait| wait_line(&self.row.run, wait, now, width)).collect();
         if people.len() > most {
@@ -82,7 +84,8 @@ impl Known {
                 format!("and {} more; {}", people.len() - most, format!("ftl status {}", self.row.run));
             lines.push(paint(paint::QUIET, more));
         }
-        lines.extend(at_work(waits).map(|text| paint::fitted(&paint(paint::QUIET, text), width)));
+        let working = at_work(waits).filter(|_| !interrupted);
+        lines.extend(working.map(|text| paint::fitted(&paint(paint::QUIET, text), width)));
         lines
     }
 
@@ -180,11 +183,6 @@ fn wait_line(run: &RunId, wait: &Wait, now: Time, width: Option<usize>) -> Strin
     }
 }
 
-/// Whether it was being done when the engine was stopped.
-fn is_put_off(wait: &Wait) -> bool {
-    wait.what == What::Service && wait.text == STOPPED
-}
-
 /// Who is at work, in one line: `at work: Task(builder) × 3, sh`.
 fn at_work(waits: &[Wait]) -> Option<String> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
@@ -205,22 +203,26 @@ pub(crate) fn spent(meters: &BTreeMap<String, Spent>) -> String {
     words.join(paint::DOT)
 }
 
+/// The same, with what is set aside for agents at work.
+pub(crate) fn spent_and_aside(name: &str, spent: &Spent) -> String {
+    match spent.reserved {
+        0 => share(name, spent),
+        reserved => format!("{} (+{} set aside)", share(name, spent), Unit::of_meter(name).show(reserved)),
+    }
+}
+
 /// Whether anything of a meter was used that its unit can show.
 pub(crate) fn is_worth_telling(name: &str, spent: &Spent) -> bool {
     let unit = Unit::of_meter(name);
     spent.reserved > 0 || spent.unknown > 0 || unit.show(spent.used) != unit.show(0)
 }
 
-/// `1200/5M`, with a question mark where nobody knows and what is set aside behind it.
-pub(crate) fn share(name: &str, spent: &Spent) -> String {
+/// `1200/5M`, with a question mark where nobody knows.
+fn share(name: &str, spent: &Spent) -> String {
     let unit = Unit::of_meter(name);
     let limit = spent.limit.map_or(String::new(), |limit| format!("/{}", unit.show(limit)));
     let unknown = if spent.unknown > 0 { "?" } else { "" };
-    let aside = match spent.reserved {
-        0 => String::new(),
-        reserved => format!(" (+{} set aside)", unit.show(reserved)),
-    };
-    format!("{}{unknown}{limit}{aside}", unit.show(spent.used))
+    format!("{}{unknown}{limit}", unit.show(spent.used))
 }
 
 /// The word for how a run stands, in its colour.
@@ -284,7 +286,8 @@ mod tests {
     #[test]
     fn meters_tell_what_is_used_unknown_and_set_aside() {
         let spent = Spent { used: 1200, limit: Some(5_000_000), reserved: 100_000, unknown: 1 };
-        assert_eq!(share("tokens", &spent), "1200?/5M (+100k set aside)");
+        assert_eq!(spent_and_aside("tokens", &spent), "1200?/5M (+100k set aside)");
+        assert_eq!(share("tokens", &spent), "1200?/5M");
         let idle = Spent { used: 12, limit: Some(9), reserved: 0, unknown: 0 };
         assert!(!is_worth_telling("time", &idle) && is_worth_telling("rounds", &idle));
     }

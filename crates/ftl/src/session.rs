@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
+use ftl_core::library::Library;
 use ftl_engine::config::{Config, ConfigError};
 use ftl_engine::driver::DriveError;
 use ftl_engine::journal::JournalError;
@@ -43,15 +44,19 @@ pub(crate) fn store_of_runs(place: &Place) -> Result<Arc<dyn Store>, Failure> {
 
 /// A session that may change things.
 pub(crate) fn open(cli: &Cli) -> Result<Session, Failure> {
+    open_with(cli, Arc::new(Shelf::load(cli)?.library))
+}
+
+/// A session with protocols that were read already.
+pub(crate) fn open_with(cli: &Cli, library: Arc<Library>) -> Result<Session, Failure> {
     let place = place(cli)?;
+    let config = config(&place)?;
     let cannot = |error: std::io::Error| {
         let message = format!("the state in `{}` cannot be prepared: {error}", place.state().display());
         Failure::new(message, "see what stands there, and who may write it")
     };
     place.prepare().map_err(cannot)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| store_failure(&error))?;
-    let config = config(&place)?;
-    let library = Arc::new(Shelf::load(cli)?.library);
     Ok(Session::new(place, Arc::new(store), library, config, command_line(), Guard::own()))
 }
 
@@ -73,8 +78,8 @@ pub(crate) fn config_files(place: &Place) -> Vec<PathBuf> {
 
 /// What this process was called with, for people who look who drives a run.
 fn command_line() -> String {
-    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    words.join(" ")
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once(String::from("ftl")).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Who speaks. Never an agent: a person's word from inside an agent's process tree is refused.

@@ -121,7 +121,7 @@ impl Shelf {
 
     /// A user's document speaks for its name even when it cannot be read or defines nothing: the
     /// built-in one it was meant to replace is not what was asked for.
-    fn find_name(&self, name: &str) -> Result<Found, Failure> {
+    pub(crate) fn find_name(&self, name: &str) -> Result<Found, Failure> {
         if let Some(unreadable) = self.left_out.iter().find(|one| one.stem() == name) {
             return Ok(Found::Unreadable(unreadable.clone()));
         }

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ftl_core::run::{Entry, InstanceId};
+use ftl_core::library::Library;
+use ftl_core::program::InputCode;
+use ftl_core::run::{Entry, Event, Input, InstanceId, Run as Machine, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::{Rest, Stop, Watch};
 use ftl_engine::driver::{Driver, Opening, Todo};
@@ -27,6 +29,7 @@ use crate::out::Out;
 use crate::paint::{self, paint, safe};
 use crate::runs;
 use crate::session::{self, session_failure};
+use crate::shelf::{Found, Shelf};
 use crate::signals;
 
 /// How often the end of a run that somebody else drives is looked for.
@@ -39,7 +42,9 @@ const MAX_TOGETHER: usize = 16;
 pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
     let script = asked.script.as_deref().map(script).transpose()?;
     let inputs = inputs(&asked.inputs)?;
-    let session = session::open(cli)?;
+    let shelf = Shelf::load(cli)?;
+    let library = can_be_opened(shelf, &asked.protocol, &inputs)?;
+    let session = session::open_with(cli, library)?;
     let opening =
         Opening { protocol: Name::from(asked.protocol.as_str()), inputs, terms: session.config().terms() };
     let stop = signals::stop()?;
@@ -58,14 +63,50 @@ pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
     report(&[(id, rest)], out)
 }
 
+/// What is wrong with a name or an input is told before a store is made for it.
+fn can_be_opened(shelf: Shelf, name: &str, inputs: &Fields) -> Result<Arc<Library>, Failure> {
+    match shelf.find_name(name)? {
+        Found::Protocol(_) => {}
+        Found::Stray(_) => {
+            let message = format!("the document of `{name}` defines no protocol");
+            return Err(Failure::new(message, "`ftl check` tells what is wrong with it"));
+        }
+        Found::Unreadable(unreadable) => return Err(unreadable.failure),
+    }
+    let Some(program) = shelf.library.program(name) else {
+        let message = format!("`{name}` is not sound, and does not run");
+        return Err(Failure::new(message, format!("`ftl check {name}` tells what is wrong with it")));
+    };
+    let mut takes: Vec<String> = program.inputs.iter().map(input_hint).collect();
+    takes.insert(0, format!("ftl run {name}"));
+    let (protocol, inputs) = (Name::from(name), inputs.clone());
+    let event = Event::Open { protocol, inputs, terms: Terms::default(), adopt: None };
+    let library = Arc::new(shelf.library);
+    let refusal = Machine::new(library.clone()).decide(&Input { at: 0, event }).refusal;
+    match refusal {
+        Some(refusal) => Err(Failure::new(refusal.message, format!("type it as `{}`", takes.join(" ")))),
+        None => Ok(library),
+    }
+}
+
+/// `objective=…`, in brackets where it has a default.
+fn input_hint(input: &InputCode) -> String {
+    if input.default.is_some() { format!("[{}=…]", input.name) } else { format!("{}=…", input.name) }
+}
+
 /// Takes runs over that nobody drives, and drives them on.
 pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let by = asked.id.as_ref().map(|_| session::person(cli, &place)).transpose()?;
-    let store = session::store_of_runs(&place)?;
     let rows = match &asked.id {
-        Some(id) => vec![find(&*store, id).map_err(|error| session_failure(&error))?.row],
-        None => waiting_for_a_driver(&place, &*store)?,
+        Some(id) => {
+            let store = session::store_of_runs(&place)?;
+            vec![find(&*store, id).map_err(|error| session_failure(&error))?.row]
+        }
+        None => match session::store(&place)? {
+            Some(store) => waiting_for_a_driver(&place, &*store)?,
+            None => Vec::new(),
+        },
     };
     if rows.is_empty() {
         if out.is_json() {
@@ -75,7 +116,6 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
         }
         return Ok(Exit::Done);
     }
-    drop(store);
     let session = session::open(cli)?;
     let stop = signals::stop()?;
     match rows.as_slice() {

@@ -3,9 +3,13 @@
 //! It reads the summaries that stand beside the journals and nothing else, so that it is quick however
 //! long the runs are. It never makes a store.
 
+use std::collections::BTreeMap;
+
 use ftl_core::run::Time;
+use ftl_engine::amount::Unit;
 use ftl_engine::clock;
 use ftl_engine::session::find;
+use ftl_engine::summary::Spent;
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Cli, Status};
@@ -123,6 +127,9 @@ impl<'a> Table<'a> {
         if !spent.is_empty() {
             more.push(paint(paint::QUIET, format!("spent {spent}")));
         }
+        if most > MAX_WAITS {
+            more.extend(aside(&summary.meters));
+        }
         let (opened, ended) = summary.instances;
         if opened > 1 && !known.row.settled {
             more.push(paint(paint::QUIET, format!("{ended} of {opened} instances have ended")));
@@ -131,4 +138,14 @@ impl<'a> Table<'a> {
         lines.extend(more.into_iter().map(|line| format!("{indent}{}", paint::fitted(&line, room))));
         lines
     }
+}
+
+/// What is set aside for agents at work.
+fn aside(meters: &BTreeMap<String, Spent>) -> Option<String> {
+    let words: Vec<String> = meters
+        .iter()
+        .filter(|(_, spent)| spent.reserved > 0)
+        .map(|(name, spent)| format!("{name} {}", Unit::of_meter(name).show(spent.reserved)))
+        .collect();
+    (!words.is_empty()).then(|| paint(paint::QUIET, format!("set aside {}", words.join(paint::DOT))))
 }

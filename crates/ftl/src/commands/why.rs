@@ -16,6 +16,7 @@ use serde_json::{Value as Json, json};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::lines;
 use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
 use crate::runs::{Known, command, named, standing};
@@ -165,7 +166,7 @@ impl<'a> Explained<'a> {
         );
         if let Some((_, values)) = &one.end {
             for (name, value) in values.iter().filter(|(_, value)| !value.is_none()) {
-                text.push_str(&row(name, &safe(&value.to_string())));
+                text.push_str(&row(name, &lines::shown(value)));
             }
             text.push_str(&row("", &paint(paint::QUIET, "it has ended; nothing leads on from here")));
             return text;

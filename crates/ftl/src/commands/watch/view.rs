@@ -81,7 +81,8 @@ impl View<'_> {
             if seen != Some(now) || is_old {
                 let resized = seen.is_none_or(|(_, before)| before != size);
                 seen = Some(now);
-                let picture = self.picture(size.0, size.1)?;
+                // The last column stays free: clearing the rest of a full line would take its last letter.
+                let picture = self.picture(size.0.saturating_sub(1), size.1)?;
                 if resized || drawn.as_ref().is_none_or(|(_, before)| *before != picture) {
                     draw(&picture, out)?;
                 }
@@ -97,7 +98,7 @@ impl View<'_> {
     /// All runs as lines that fit the terminal.
     fn picture(&mut self, width: usize, height: usize) -> Result<Vec<String>, Failure> {
         let now = clock::wall();
-        let mut blocks = Vec::new();
+        let mut all = Vec::new();
         for row in self.watched.rows()? {
             if row.settled && self.first && self.watched.only.is_none() {
                 self.ended.insert(row.run.clone());
@@ -107,10 +108,11 @@ impl View<'_> {
             }
             let followed = self.followed.entry(row.run.clone()).or_default();
             followed.read(&*self.watched.store, &row.run, row.head)?;
-            let known = Known::of(&self.watched.place, row)?;
-            blocks.push(block(&known, followed, now, width));
+            all.push(Known::of(&self.watched.place, row)?);
         }
         self.first = false;
+        all.sort_by_key(order);
+        let blocks = self.blocks(&all, (now, width), height);
         let head = format!(
             "{} {}",
             paint(paint::STRONG, safe(&self.watched.place.root().display().to_string())),
@@ -120,6 +122,21 @@ impl View<'_> {
         let colour = out::has_colour();
         let plain = |line: String| if colour { line } else { strip_str(&line).to_string() };
         Ok(arranged(head, blocks, height).into_iter().map(plain).collect())
+    }
+}
+
+impl View<'_> {
+    /// The blocks in as much detail as the terminal has room for.
+    fn blocks(&self, all: &[Known], room: (Time, usize), height: usize) -> Vec<Vec<String>> {
+        let mut blocks = Vec::new();
+        for detail in [Detail::Entries, Detail::Bars, Detail::Waits] {
+            let one = |known: &Known| Some(block(known, self.followed.get(&known.row.run)?, detail, room));
+            blocks = all.iter().filter_map(one).collect();
+            if blocks.iter().map(|block| block.len() + 1).sum::<usize>() < height {
+                break;
+            }
+        }
+        blocks
     }
 }
 
@@ -151,25 +168,50 @@ fn draw(picture: &[String], out: &Out) -> Result<(), Failure> {
     out.bytes(&text)
 }
 
-fn block(known: &Known, followed: &Followed, now: Time, width: usize) -> Vec<String> {
+/// How much of a run is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Detail {
+    /// Where it stands and what it waits for.
+    Waits,
+    /// Also what is spent.
+    Bars,
+    /// Also its last entries.
+    Entries,
+}
+
+/// Who moves is drawn first, who has ended last.
+fn order(known: &Known) -> u8 {
+    match known.standing() {
+        "running" | "suspended" => 0,
+        "waiting" | "held" => 1,
+        "interrupted" => 2,
+        _ => 3,
+    }
+}
+
+fn block(known: &Known, followed: &Followed, detail: Detail, (now, width): (Time, usize)) -> Vec<String> {
     let summary = &known.summary;
-    let head = format!(
-        "{}  {}  {}  {}  {}",
+    let mut words = vec![
         paint(paint::STRONG, &known.row.run),
         runs::standing(known.standing()),
         known.at(),
-        safe(&summary.title),
         paint(paint::QUIET, when::ago(known.row.changed, now)),
-    );
-    let mut block = vec![head];
+        safe(&summary.title),
+    ];
+    words.retain(|word| !word.is_empty());
+    let mut block = vec![words.join("  ")];
     if known.row.settled {
         block.extend(summary.reason.as_deref().map(safe));
     } else {
         block.extend(known.driver());
         block.extend(known.waits(MAX_WAITS, now, Some(width.saturating_sub(2))));
-        block.extend(bars(known, followed, width));
+        if detail > Detail::Waits {
+            block.extend(bars(known, followed, width));
+        }
     }
-    block.extend(followed.last.iter().cloned());
+    if detail > Detail::Bars {
+        block.extend(followed.last.iter().cloned());
+    }
     let indented = |(index, line): (usize, String)| if index == 0 { line } else { format!("  {line}") };
     block.into_iter().enumerate().map(indented).map(|line| paint::fitted(&line, Some(width))).collect()
 }
@@ -181,7 +223,7 @@ fn bars(known: &Known, followed: &Followed, width: usize) -> Vec<String> {
     let mut rows: Vec<(String, (u64, u64, u64), String)> = Vec::new();
     for (name, spent) in &known.summary.meters {
         if let Some(limit) = spent.limit.filter(|_| runs::is_worth_telling(name, spent)) {
-            rows.push((safe(name), (spent.used, spent.reserved, limit), runs::share(name, spent)));
+            rows.push((safe(name), (spent.used, spent.reserved, limit), runs::spent_and_aside(name, spent)));
         }
     }
     if items > 1 {
