@@ -5,6 +5,7 @@
 pub mod campaign;
 pub mod contract;
 pub mod dice;
+pub mod faults;
 pub mod mortal;
 pub mod stagehand;
 pub mod world;

@@ -1,0 +1,195 @@
+//! Disks that are full, may not be written, or fail: nothing is acknowledged that is not kept, what
+//! can be read is read, and afterwards it goes on.
+
+use std::process::Command;
+
+use ftl_testkit::faults::{Call, Fault, Faults, Trouble, counted};
+
+use crate::oracle::{Haul, facts, is_whole, only_run};
+use crate::stage::{Ended, HAUL, Running, STORE, Stage, each, printed, scale};
+
+/// The database and its log, without what stands beside them.
+const DATABASE: &str = ".ftl/store/ftl.db";
+
+/// Points spread over all calls of one kind of a haul that is left alone.
+fn points(faults: &Faults, most: u64) -> Vec<u64> {
+    let stage = Stage::new();
+    let count = stage.beside("count");
+    stage.faulty(&faults.clone().counting(&count), &HAUL).code(0);
+    let calls = counted(&count).unwrap();
+    assert!(calls > 20, "{calls}");
+    (0..most).map(|point| 1 + point * calls / most).collect()
+}
+
+/// Whatever was told before a process ended is in the journal; the run, if there is one.
+fn acknowledged(stage: &Stage, ended: &Ended) -> Option<String> {
+    let told = printed(&ended.out);
+    let run = stage.runs().first().and_then(|run| run["run"].as_str().map(str::to_owned));
+    if told.is_some() {
+        assert_eq!(run, told, "a run that was printed is there");
+    }
+    let moves = ended.out.lines().filter(|line| line.contains(" → ")).count();
+    let written = run.as_ref().map_or(0, |run| facts(&stage.journal(run), "moved").count());
+    assert!(written >= moves, "{moves} moves were told, {written} are in the journal");
+    run
+}
+
+/// Brings a run to its end, or a new one if there is none, and judges it.
+fn go_on(haul: &Haul, stage: &Stage, run: Option<String>) {
+    let run = match run {
+        Some(run) => {
+            // What could not even be tried for want of a disk may have been held.
+            stage.ftl(&["resume", &run]).code(0);
+            run
+        }
+        None => printed(&stage.ftl(&HAUL).code(0).out).unwrap(),
+    };
+    haul.judge(stage, &run);
+}
+
+#[test]
+fn a_full_disk_stops_it_and_room_lets_it_go_on() {
+    let haul = Haul::unharmed();
+    let full = Faults::of(STORE).only(&Call::NEED_ROOM);
+    let points = points(&full, scale("FTL_KILLS", 40) / 3);
+    each(&points, |number| {
+        let stage = Stage::new();
+        let ended = stage.faulty(&full.clone().at(*number, Fault::FromNowOn(Trouble::Full)), &HAUL).civil();
+        if ended.code == Some(0) {
+            // Only the last calls, after everything was kept, may find no room unnoticed.
+            return haul.judge(&stage, &printed(&ended.out).unwrap());
+        }
+        let ended = ended.code(1).says(&["hint:"]);
+        let said = ended.err.contains("disk is full") || ended.err.contains("No space left");
+        assert!(said, "at {number}: {ended:#?}");
+        let still_full = full.clone().at(1, Fault::FromNowOn(Trouble::Full));
+        reads_work(&stage, &still_full);
+        let run = acknowledged(&stage, &ended);
+        go_on(&haul, &stage, run);
+    });
+}
+
+/// Whoever only looks is not disturbed.
+fn reads_work(stage: &Stage, faults: &Faults) {
+    let status = stage.faulty(faults, &["status", "--json"]).code(0).json();
+    for run in status["runs"].as_array().unwrap() {
+        let run = run["run"].as_str().unwrap();
+        stage.faulty(faults, &["log", run]).code(0);
+        stage.faulty(faults, &["why", run]).code(0);
+        stage.faulty(faults, &["audit", "verify", run]).code(0);
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_sync_is_not_believed() {
+    let haul = Haul::unharmed();
+    let sync = Faults::of(DATABASE).only(&[Call::Sync]);
+    let most = scale("FTL_KILLS", 40) / 4;
+    let points = points(&sync, most);
+    let cases: Vec<(u64, Fault)> = points
+        .iter()
+        .flat_map(|point| {
+            [(*point, Fault::Once(Trouble::Io)), (*point, Fault::FromNowOn(Trouble::Io))]
+        })
+        .collect();
+    let last = points[points.len() * 3 / 4];
+    each(&cases, |(number, fault)| {
+        let stage = Stage::new();
+        let ended = stage.faulty(&sync.clone().at(*number, *fault), &HAUL).civil();
+        if ended.code == Some(0) {
+            assert!(*number >= last, "{fault:?} at {number} went unnoticed: {ended:#?}");
+            return haul.judge(&stage, &printed(&ended.out).unwrap());
+        }
+        let ended = ended.code(1).says(&["the store failed", "hint:"]);
+        assert!(!ended.out.contains(" complete\n"), "no success is told: {ended:#?}");
+        let run = acknowledged(&stage, &ended);
+        go_on(&haul, &stage, run);
+    });
+}
+
+#[test]
+fn a_store_that_may_not_be_written_is_read() {
+    let stage = Stage::new();
+    stage.ftl(&HAUL).code(0);
+    let run = only_run(&stage);
+    let before = stage.journal(&run);
+    let fixed = Faults::of(STORE).at(1, Fault::FromNowOn(Trouble::ReadOnly));
+    reads_work(&stage, &fixed);
+    for words in [&HAUL[..], &["stop", &run]] {
+        let ended = stage.faulty(&fixed, words).civil();
+        let said = ended.err.contains("may not be written") || ended.err.contains("Read-only");
+        assert!(ended.code == Some(1) && said && ended.err.contains("hint:"), "{ended:#?}");
+    }
+    assert_eq!(stage.runs().len(), 1);
+    assert_eq!(stage.journal(&run), before);
+    is_whole(&stage);
+}
+
+/// A shell in namespaces of its own, in which anything may be mounted.
+fn in_namespace(stage: &Stage, script: &str) -> Option<Ended> {
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-Urm", "sh", "-euc", script, "sh", env!("CARGO_BIN_EXE_ftl")]);
+        command.current_dir(stage.root()).env("HOME", stage.beside("")).env("FTL_BY", "tester");
+        command.env("NO_COLOR", "1");
+        command
+    };
+    let tried = unshare("mkdir -p mnt && mount -t tmpfs none mnt").output();
+    match tried {
+        Ok(output) if output.status.success() => Some(Running::start(unshare(script)).end()),
+        Ok(output) => {
+            println!("no namespaces here: {}", String::from_utf8_lossy(&output.stderr));
+            None
+        }
+        Err(error) => {
+            println!("no namespaces here: unshare: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_small_disk_that_fills_up_loses_nothing() {
+    let haul = Haul::unharmed();
+    for size in [160, 320, 480] {
+        let stage = Stage::new();
+        let script = format!(
+            "mkdir -p .ftl/store && mount -t tmpfs -o size={size}k none .ftl/store
+            set +e
+            $1 run haul 'crates=[\"a\",\"b\",\"c\",\"d\"]' --script haul.toml >out 2>err; echo $? >code
+            $1 status --json --all >status; echo $? >>code
+            mount -o remount,size=64m .ftl/store || exit 90
+            cp -r .ftl/store kept
+            umount .ftl/store && cp -r kept/. .ftl/store/"
+        );
+        let Some(ended) = in_namespace(&stage, &script) else { return };
+        let ended = ended.code(0);
+        let told = |name: &str| stage.lines(name).join("\n");
+        assert_eq!(stage.lines("code"), ["1", "0"], "{ended:#?} {} {}", told("out"), told("err"));
+        let said = told("err").contains("disk is full") || told("err").contains("No space left");
+        assert!(said, "{size} KiB: {}", told("err"));
+        let full = Ended { code: Some(1), signal: None, out: told("out"), err: told("err") };
+        let run = acknowledged(&stage, &full);
+        go_on(&haul, &stage, run);
+    }
+}
+
+#[test]
+fn a_read_only_mount_is_refused_and_read() {
+    let stage = Stage::new();
+    stage.ftl(&HAUL).code(0);
+    let run = only_run(&stage);
+    let script = "mount --bind .ftl/store .ftl/store && mount -o remount,ro,bind .ftl/store
+        set +e
+        $1 run haul 'crates=[\"a\"]' --script haul.toml >out 2>err; echo $? >code
+        $1 status >>out 2>>err; echo $? >>code
+        $1 log \"$(ls .ftl/store/scripts | sed -n 's/.toml//p')\" >>out 2>>err; echo $? >>code
+        $1 audit verify >>out 2>>err; echo $? >>code";
+    let Some(ended) = in_namespace(&stage, script) else { return };
+    ended.code(0);
+    let err = stage.lines("err").join("\n");
+    assert_eq!(stage.lines("code"), ["1", "0", "0", "0"], "{err}");
+    let said = err.contains("may not be written") || err.contains("Read-only");
+    assert!(said && err.contains("hint:"), "{err}");
+    assert_eq!(only_run(&stage), run);
+}
