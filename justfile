@@ -50,6 +50,11 @@ fuzz *ARGS:
         FTL_WALKS="${FTL_WALKS:-20000}" FTL_FUZZ_CASES="${FTL_FUZZ_CASES:-2000}" \
         cargo test --workspace --release {{ARGS}}
 
+# Kill it anywhere, for minutes: the long form of the torture, with what the short one leaves out.
+torture *ARGS:
+    FTL_KILLS="${FTL_KILLS:-300}" FTL_RACES="${FTL_RACES:-50}" FTL_FLIPS="${FTL_FLIPS:-2000}" \
+        cargo test -p ftl --test torture {{ARGS}} -- --include-ignored --nocapture
+
 # Build the documentation; a broken link is an error.
 doc *ARGS:
     RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace {{ARGS}}

@@ -5,6 +5,7 @@
  * allocates, never locks and keeps no table of descriptors: the kernel knows which file one is of.
  *
  *   FTL_FAULT_PATH   the text that a path must contain
+ *   FTL_FAULT_EXCEPT a text that it must not contain
  *   FTL_FAULT_CALLS  which calls count: o open for writing, c open that creates, m mkdir, w write,
  *                    s sync, t truncate, r rename, u unlink
  *   FTL_FAULT_AT     the number of the call that goes wrong, from 1
@@ -31,7 +32,7 @@
 
 enum how { NEVER, BEFORE, AFTER, TORN, ONCE, ON };
 
-static char wanted_path[512], wanted_calls[16];
+static char wanted_path[512], unwanted_path[512], wanted_calls[16];
 static enum how how = NEVER;
 static unsigned long long at = 0, clock_at = 0;
 static long long clock_off = 0;
@@ -58,8 +59,10 @@ __attribute__((constructor)) static void begin(void) {
     static const char *const names[] = {"before", "after", "torn", "once", "on"};
     static const char *const all[] = {"LD_PRELOAD",      "FTL_FAULT_PATH",  "FTL_FAULT_CALLS",
                                       "FTL_FAULT_AT",    "FTL_FAULT_HOW",   "FTL_FAULT_ERRNO",
-                                      "FTL_FAULT_COUNT", "FTL_FAULT_CLOCK", "FTL_FAULT_CLOCK_AT"};
+                                      "FTL_FAULT_COUNT", "FTL_FAULT_CLOCK", "FTL_FAULT_CLOCK_AT",
+                                      "FTL_FAULT_EXCEPT"};
     snprintf(wanted_path, sizeof wanted_path, "%s", variable("FTL_FAULT_PATH"));
+    snprintf(unwanted_path, sizeof unwanted_path, "%s", variable("FTL_FAULT_EXCEPT"));
     snprintf(wanted_calls, sizeof wanted_calls, "%s", variable("FTL_FAULT_CALLS"));
     at = strtoull(variable("FTL_FAULT_AT"), NULL, 10);
     failure = atoi(variable("FTL_FAULT_ERRNO"));
@@ -75,7 +78,10 @@ static void die(void) {
     for (;;) syscall(SYS_kill, (long)getpid(), (long)SIGKILL);
 }
 
-static int is_ours(const char *path) { return *wanted_path && strstr(path, wanted_path) != NULL; }
+static int is_ours(const char *path) {
+    if (*unwanted_path && strstr(path, unwanted_path)) return 0;
+    return *wanted_path && strstr(path, wanted_path) != NULL;
+}
 
 static int is_ours_fd(int fd) {
     char link[64], path[4096];

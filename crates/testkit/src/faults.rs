@@ -105,6 +105,7 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 pub struct Faults {
     path: String,
+    except: Option<String>,
     calls: Vec<Call>,
     fault: Option<(u64, Fault)>,
     count: Option<PathBuf>,
@@ -114,7 +115,14 @@ pub struct Faults {
 impl Faults {
     /// No faults yet, for files whose path contains a text.
     pub fn of(path: &str) -> Faults {
-        Faults { path: path.to_owned(), calls: Call::ALL.to_vec(), fault: None, count: None, clock: None }
+        let calls = Call::ALL.to_vec();
+        Faults { path: path.to_owned(), except: None, calls, fault: None, count: None, clock: None }
+    }
+
+    /// The same without files whose path contains this as well.
+    #[must_use]
+    pub fn except(self, path: &str) -> Faults {
+        Faults { except: Some(path.to_owned()), ..self }
     }
 
     /// The same; only these calls count.
@@ -146,6 +154,9 @@ impl Faults {
     pub fn on(&self, command: &mut Command) -> io::Result<()> {
         command.env("LD_PRELOAD", shim()?).env("FTL_FAULT_PATH", &self.path);
         command.env("FTL_FAULT_CALLS", self.calls.iter().map(|call| call.letter()).collect::<String>());
+        if let Some(path) = &self.except {
+            command.env("FTL_FAULT_EXCEPT", path);
+        }
         if let Some((number, fault)) = self.fault {
             let (how, trouble) = match fault {
                 Fault::KilledBefore => ("before", None),
@@ -173,7 +184,8 @@ impl Faults {
 /// How many calls a process made whose faults count into that file.
 pub fn counted(file: &Path) -> io::Result<u64> {
     let bytes = fs::read(file)?;
-    let count = bytes.try_into().map_err(|_| io::Error::other("the file of the count has not eight bytes"))?;
+    let count =
+        bytes.try_into().map_err(|_| io::Error::other("the file of the count has not eight bytes"))?;
     Ok(u64::from_ne_bytes(count))
 }
 
@@ -222,7 +234,9 @@ mod tests {
     /// A shell that writes three lines to a file in a marked folder.
     fn writer(folder: &Path) -> Command {
         let mut command = Command::new("sh");
-        command.arg("-c").arg("for i in 1 2 3; do echo line $i || exit 7; done >marked/file; cat marked/file");
+        command
+            .arg("-c")
+            .arg("for i in 1 2 3; do echo line $i || exit 7; done >marked/file; cat marked/file");
         fs::create_dir_all(folder.join("marked")).unwrap();
         command.current_dir(folder);
         command

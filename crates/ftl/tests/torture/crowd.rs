@@ -70,7 +70,8 @@ fn fact_of(order: &str) -> &'static str {
 }
 
 /// What eight of the crowd run: three agents each.
-const QUICK: &str = "[[answer]]\nto = \"*\"\ndelay = \"1ms\"\nspend = { tokens = 5 }\nvalue = { text = \"x\" }\n";
+const QUICK: &str =
+    "[[answer]]\nto = \"*\"\ndelay = \"1ms\"\nspend = { tokens = 5 }\nvalue = { text = \"x\" }\n";
 
 const WORKERS: [&str; 5] = [
     "run",

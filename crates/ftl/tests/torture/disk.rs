@@ -8,8 +8,8 @@ use ftl_testkit::faults::{Call, Fault, Faults, Trouble, counted};
 use crate::oracle::{Haul, facts, is_whole, only_run};
 use crate::stage::{Ended, HAUL, Running, STORE, Stage, each, printed, scale};
 
-/// The database and its log, without what stands beside them.
-const DATABASE: &str = ".ftl/store/ftl.db";
+/// The log of the database: a commit is a sync of it.
+const LOG: &str = ".ftl/store/ftl.db-wal";
 
 /// Points spread over all calls of one kind of a haul that is left alone.
 fn points(faults: &Faults, most: u64) -> Vec<u64> {
@@ -50,23 +50,33 @@ fn go_on(haul: &Haul, stage: &Stage, run: Option<String>) {
 #[test]
 fn a_full_disk_stops_it_and_room_lets_it_go_on() {
     let haul = Haul::unharmed();
-    let full = Faults::of(STORE).only(&Call::NEED_ROOM);
-    let points = points(&full, scale("FTL_KILLS", 40) / 3);
-    each(&points, |number| {
+    let full = Faults::of(STORE).except("ftl.db.new").only(&Call::NEED_ROOM);
+    let log = Faults::of(LOG).only(&[Call::Write]);
+    let most = scale("FTL_KILLS", 40) / 4;
+    let from_now_on = Fault::FromNowOn(Trouble::Full);
+    let mut cases: Vec<Faults> =
+        points(&full, most).into_iter().map(|number| full.clone().at(number, from_now_on)).collect();
+    let once = points(&log, most / 2).into_iter();
+    cases.extend(once.map(|number| log.clone().at(number, Fault::Once(Trouble::Full))));
+    each(&cases, |faults| {
         let stage = Stage::new();
-        let ended = stage.faulty(&full.clone().at(*number, Fault::FromNowOn(Trouble::Full)), &HAUL).civil();
+        let ended = stage.faulty(faults, &HAUL).civil();
         if ended.code == Some(0) {
-            // Only the last calls, after everything was kept, may find no room unnoticed.
+            // What was refused alone was tried again, or everything was kept already.
             return haul.judge(&stage, &printed(&ended.out).unwrap());
         }
         let ended = ended.code(1).says(&["hint:"]);
-        let said = ended.err.contains("disk is full") || ended.err.contains("No space left");
-        assert!(said, "at {number}: {ended:#?}");
-        let still_full = full.clone().at(1, Fault::FromNowOn(Trouble::Full));
-        reads_work(&stage, &still_full);
+        assert!(is_told(&ended.err), "{faults:?}: {ended:#?}");
+        // The index of the log is made anew by whoever comes first; what the old one held is room.
+        reads_work(&stage, &full.clone().except("-shm").at(1, from_now_on));
         let run = acknowledged(&stage, &ended);
         go_on(&haul, &stage, run);
     });
+}
+
+/// Whether somebody was told that there is no room. SQLite does not tell why it could not make a file.
+fn is_told(err: &str) -> bool {
+    ["disk is full", "No space left", "unable to open database file"].iter().any(|word| err.contains(word))
 }
 
 /// Whoever only looks is not disturbed.
@@ -83,14 +93,12 @@ fn reads_work(stage: &Stage, faults: &Faults) {
 #[test]
 fn a_disk_that_cannot_sync_is_not_believed() {
     let haul = Haul::unharmed();
-    let sync = Faults::of(DATABASE).only(&[Call::Sync]);
+    let sync = Faults::of(LOG).only(&[Call::Sync]);
     let most = scale("FTL_KILLS", 40) / 4;
     let points = points(&sync, most);
     let cases: Vec<(u64, Fault)> = points
         .iter()
-        .flat_map(|point| {
-            [(*point, Fault::Once(Trouble::Io)), (*point, Fault::FromNowOn(Trouble::Io))]
-        })
+        .flat_map(|point| [(*point, Fault::Once(Trouble::Io)), (*point, Fault::FromNowOn(Trouble::Io))])
         .collect();
     let last = points[points.len() * 3 / 4];
     each(&cases, |(number, fault)| {
@@ -104,6 +112,30 @@ fn a_disk_that_cannot_sync_is_not_believed() {
         assert!(!ended.out.contains(" complete\n"), "no success is told: {ended:#?}");
         let run = acknowledged(&stage, &ended);
         go_on(&haul, &stage, run);
+    });
+}
+
+/// The store is made under another name and renamed when it is whole. What goes wrong while it is made
+/// must not be taken for a success: neither half a store comes of it, nor one without a log.
+#[test]
+#[ignore = "the maker of the store does not look whether its log is on, and in the database at the end"]
+fn a_store_that_is_made_on_a_failing_disk_is_whole_or_not_there() {
+    let haul = Haul::unharmed();
+    let maker = Faults::of(".ftl/store/ftl.db.new");
+    let syncs = (1..=12).map(|number| maker.clone().only(&[Call::Sync]).at(number, Fault::Once(Trouble::Io)));
+    let room = (1..=60)
+        .map(|number| maker.clone().only(&Call::NEED_ROOM).at(number, Fault::FromNowOn(Trouble::Full)));
+    let cases: Vec<Faults> = syncs.chain(room).collect();
+    each(&cases, |faults| {
+        let stage = Stage::new();
+        let ended = stage.faulty(faults, &HAUL).civil();
+        let run = acknowledged(&stage, &ended);
+        match run {
+            Some(run) if ended.code == Some(0) => haul.judge(&stage, &run),
+            run => go_on(&haul, &stage, run),
+        }
+        let head = std::fs::read(stage.path(".ftl/store/ftl.db")).unwrap();
+        assert_eq!(head[18..20], [2, 2], "it has a log, whatever went wrong: {faults:?}");
     });
 }
 
@@ -166,8 +198,7 @@ fn a_small_disk_that_fills_up_loses_nothing() {
         let ended = ended.code(0);
         let told = |name: &str| stage.lines(name).join("\n");
         assert_eq!(stage.lines("code"), ["1", "0"], "{ended:#?} {} {}", told("out"), told("err"));
-        let said = told("err").contains("disk is full") || told("err").contains("No space left");
-        assert!(said, "{size} KiB: {}", told("err"));
+        assert!(is_told(&told("err")), "{size} KiB: {}", told("err"));
         let full = Ended { code: Some(1), signal: None, out: told("out"), err: told("err") };
         let run = acknowledged(&stage, &full);
         go_on(&haul, &stage, run);

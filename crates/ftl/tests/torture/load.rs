@@ -22,13 +22,18 @@ STATE: FLY
 const CAP: u64 = 100_000;
 const RESERVE: u64 = 1_000;
 
+/// The agent that uses more than was set aside for it, and says so only at its end.
+const GREEDY: u64 = 90;
+
 #[test]
 fn a_swarm_oversteps_its_cap_by_at_most_one_reservation() {
     let bees = scale("FTL_BEES", 500);
     let mut dice = Dice::new(6);
     let mut script = String::new();
     for bee in 0..bees {
-        let (tokens, delay) = (dice.below(2 * RESERVE), dice.below(6));
+        let (random, delay) = (dice.below(RESERVE + 1), dice.below(6));
+        // One of them uses twice what was set aside for it.
+        let tokens = if bee == GREEDY { 2 * RESERVE } else { random };
         let _ = write!(
             script,
             "[[answer]]\nto = \"Task(coder)\"\nwhen = {{ story = \"bee {bee}\" }}\ndelay = \"{delay}ms\"\n\
@@ -38,7 +43,11 @@ fn a_swarm_oversteps_its_cap_by_at_most_one_reservation() {
     let stage = Stage::new();
     stage.write(".ftl/protocols/swarm.md", SWARM);
     stage.write("swarm.toml", &script);
-    stage.write(".ftl/config.toml", &format!("[limits]\ntokens = {CAP}\n[reserve]\ntokens = {RESERVE}\n"));
+    let settings = format!(
+        "[limits]\ntokens = {CAP}\nmoney = \"none\"\nturns = \"none\"\ntime = \"none\"\n\
+         [reserve]\ntokens = {RESERVE}\n"
+    );
+    stage.write(".ftl/config.toml", &settings);
     let names: Vec<Json> = (0..bees).map(|bee| Json::from(format!("bee {bee}"))).collect();
     let input = format!("bees={}", Json::from(names));
     let ended = stage.ftl(&["run", "swarm", &input, "--script", "swarm.toml"]).code(3);
@@ -82,7 +91,10 @@ fn a_long_chain_is_killed_twice_and_comes_to_its_end() {
     let stage = Stage::new();
     stage.write(".ftl/protocols/chain.md", CHAIN);
     stage.write("chain.toml", "[[answer]]\nto = \"*\"\nspend = { tokens = 10, money = 0, turns = 1 }\nvalue = { text = \"next\" }\n");
-    stage.write(".ftl/config.toml", "[limits]\ntokens = \"none\"\nmoney = \"none\"\nturns = \"none\"\ntime = \"none\"\n");
+    stage.write(
+        ".ftl/config.toml",
+        "[limits]\ntokens = \"none\"\nmoney = \"none\"\nturns = \"none\"\ntime = \"none\"\n",
+    );
     let began = Instant::now();
     let mut running = Running::start(stage.command(&["run", "chain", "--script", "chain.toml"]));
     stage.until("it is opened", |_| printed(&running.said()).is_some());

@@ -1,6 +1,7 @@
 //! What the torture stands on: a repository of its own, runs of the program with a deadline, and
 //! numbers that are drawn the same each time.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -196,12 +197,20 @@ fn text(file: &mut File) -> String {
 }
 
 /// How a process ended.
-#[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
+}
+
+/// Of what was printed only the end is shown.
+impl fmt::Debug for Ended {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tail = |text: &str| text[text.ceil_char_boundary(text.len().saturating_sub(1500))..].to_owned();
+        writeln!(out, "exit code {:?}, signal {:?}", self.code, self.signal)?;
+        writeln!(out, "--- out\n{}--- err\n{}---", tail(&self.out), tail(&self.err))
+    }
 }
 
 impl Ended {
