@@ -198,7 +198,9 @@ impl Session {
         let at = SystemClock::not_before(0).now();
         let owner = self.owner()?.name();
         let opened = Driver::open(self.store.clone(), self.library.clone(), (id.clone(), owner), opening, at);
-        if opened.is_err() && script.is_some() {
+        // Only a run that was refused is surely not there. After a failure of the disk it may be, and
+        // whoever resumes it must find its script.
+        if matches!(opened, Err(DriveError::Refused(_))) && script.is_some() {
             let _ = std::fs::remove_file(self.script_file(&id));
         }
         Ok(opened?)
