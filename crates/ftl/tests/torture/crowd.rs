@@ -110,8 +110,8 @@ fn thirty_two_at_once_lose_nothing() {
     in_order(&journal);
     for (words, by) in &orders {
         let fact = fact_of(&words[0]);
-        let instance = words[1].split('/').nth(1).unwrap();
-        let shows = |entry: &&Json| entry["instance"].to_string() == instance;
+        let instance: u64 = words[1].split('/').nth(1).unwrap().parse().unwrap();
+        let shows = |entry: &&Json| entry["instance"] == instance;
         let shown: Vec<&Json> = facts(&journal, fact).filter(shows).collect();
         assert_eq!(shown.len(), 1, "{words:?} by {by}: {shown:#?}");
         assert!(fact == "settled" || shown[0]["by"] == **by, "{words:?} by {by}: {shown:#?}");

@@ -1,6 +1,7 @@
 //! Disks that are full, may not be written, or fail: nothing is acknowledged that is not kept, what
 //! can be read is read, and afterwards it goes on.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use ftl_testkit::faults::{Call, Fault, Faults, Trouble, counted};
@@ -94,13 +95,14 @@ fn reads_work(stage: &Stage, faults: &Faults) {
 fn a_disk_that_cannot_sync_is_not_believed() {
     let haul = Haul::unharmed();
     let sync = Faults::of(LOG).only(&[Call::Sync]);
-    let most = scale("FTL_KILLS", 40) / 4;
-    let points = points(&sync, most);
+    let points = points(&sync, scale("FTL_KILLS", 40) / 5);
+    let last = points[points.len() * 3 / 4];
+    // The first ones are those with which a run is opened.
+    let points: BTreeSet<u64> = (1..=3).chain(points).collect();
     let cases: Vec<(u64, Fault)> = points
         .iter()
         .flat_map(|point| [(*point, Fault::Once(Trouble::Io)), (*point, Fault::FromNowOn(Trouble::Io))])
         .collect();
-    let last = points[points.len() * 3 / 4];
     each(&cases, |(number, fault)| {
         let stage = Stage::new();
         let ended = stage.faulty(&sync.clone().at(*number, *fault), &HAUL).civil();

@@ -5,7 +5,7 @@
 //! it: FTL_KILLS (kill points), FTL_RACES (rounds of owners racing), FTL_FLIPS (damaged places) and
 //! FTL_SEED (another draw of everything that is drawn).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 mod clock;
 mod crowd;

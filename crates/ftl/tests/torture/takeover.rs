@@ -78,6 +78,32 @@ fn a_raise_takes_a_killed_run_over() {
 }
 
 #[test]
+fn an_order_whose_sender_is_killed_is_carried_out_once() {
+    let asks = "clerks=[{\"name\":\"ann\",\"job\":\"ask\"}]";
+    let points = scale("FTL_KILLS", 40) / 4;
+    let cases: Vec<u64> = (0..points).map(|point| 1 + point * 40 / points).collect();
+    each(&cases, |number| {
+        let stage = Stage::new();
+        let run = printed(&stage.ftl(&["run", "desk", asks]).code(3).out).unwrap();
+        let asked = instance(&stage, &run, "question");
+        let answer = ["answer", &asked, "red", "--by", "ann"];
+        let ended = stage.faulty(&Faults::of(STORE).at(*number, Fault::KilledAfter), &answer);
+        assert!(ended.is_killed() || ended.code == Some(0), "{ended:#?}");
+        let resumed = stage.ftl(&["resume", &run]).civil();
+        if resumed.code == Some(3) {
+            // It was killed before the order was kept, and nobody was told that it was.
+            assert!(ended.is_killed(), "{ended:#?}");
+            stage.ftl(&answer).code(0);
+        }
+        let journal = stage.journal(&run);
+        in_order(&journal);
+        assert_eq!(facts(&journal, "heard").filter(|entry| entry["by"] == "ann").count(), 1);
+        assert_eq!(stage.status(&run)["standing"], "complete", "killed at {number}");
+        is_whole(&stage);
+    });
+}
+
+#[test]
 fn of_two_who_resume_one_drives() {
     let haul = Haul::unharmed();
     let mut dice = Dice::new(3);
