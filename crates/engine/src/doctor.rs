@@ -279,7 +279,7 @@ fn excluded(place: &Place, found: &mut Findings) {
 /// What every attempt stands on.
 fn machine(found: &mut Findings) {
     let hint = "ftl needs Linux with /proc and pidfds; a sandbox or container may hide them";
-    if table::entry(getpid().as_raw_nonzero().get()).is_none() || table::boot_id().is_err() {
+    if !matches!(table::entry(getpid().as_raw_nonzero().get()), Ok(Some(_))) || table::boot_id().is_err() {
         found.broken(Area::Machine, "/proc does not show this process", hint);
     }
     if let Err(error) = pidfd_open(getpid(), PidfdFlags::empty()) {

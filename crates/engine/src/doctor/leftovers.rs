@@ -124,7 +124,10 @@ fn end(key: &str, attempt: &AttemptFile, found: &mut Findings) -> bool {
 
 /// Processes that carry the mark of a run which nobody drives, and that no attempt holds.
 pub(super) fn processes(place: &Place, store: &dyn Store, found: &mut Findings) {
-    let marked = marked();
+    let marked = match marked() {
+        Ok(marked) => marked,
+        Err(error) => return found.cannot(Area::Processes, "the process table cannot be read", error),
+    };
     let held: BTreeSet<String> = process::attempts(&place.attempts())
         .unwrap_or_default()
         .into_iter()
@@ -147,8 +150,8 @@ pub(super) fn processes(place: &Place, store: &dyn Store, found: &mut Findings) 
 }
 
 /// Every process that carries a mark of ours, by its value. We and those above us are not meant.
-fn marked() -> BTreeMap<String, Vec<Identity>> {
-    let table = Table::read();
+fn marked() -> io::Result<BTreeMap<String, Vec<Identity>>> {
+    let table = Table::read()?;
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let above: BTreeSet<i32> = table.above(own).iter().map(|entry| entry.pid).collect();
     let mut marked: BTreeMap<String, Vec<Identity>> = BTreeMap::new();
@@ -159,7 +162,7 @@ fn marked() -> BTreeMap<String, Vec<Identity>> {
             marked.entry(value.to_owned()).or_default().push(entry.identity());
         }
     }
-    marked
+    Ok(marked)
 }
 
 /// Ends what carries a mark. The attempt's own lock is taken meanwhile, so that no new attempt of the

@@ -362,7 +362,7 @@ mod tests {
         let id = ActionId { entry, index: 0 };
         let wanted = Wanted::Action(Name::from("verify.run"));
         let action = Action { instance: ROOT, id, wanted, params: Fields::new() };
-        Job::new(RunId::of(7), action, Usage::new(), Cancel::new().unwrap(), channel().0)
+        Job::new(RunId::of(7), action, Usage::new(), crate::process::Cancel::new(), channel().0)
     }
 
     fn scripted(folder: &Path) -> Scripted {
