@@ -6,11 +6,24 @@
     reason = "a test that cannot prepare its folder fails by panicking"
 )]
 
+mod agents;
+mod audit;
 mod check;
 mod colour;
+mod config;
+mod doctor;
 mod draw;
 mod files;
+mod git;
 mod help;
+mod leftovers;
+mod limits;
 mod listing;
+mod live;
 mod roots;
+mod runs;
+mod shell;
+mod signals;
+mod steer;
 mod support;
+mod views;

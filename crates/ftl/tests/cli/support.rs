@@ -1,11 +1,17 @@
 //! What the tests stand on: folders that go away, runs of the binary, and snapshots.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use std::{env, fs};
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value as Json;
+
+/// How long anything may take on a machine that has much else to do.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A sound document with a diagram and a table.
 pub(crate) const MINE: &str = include_str!("documents/mine.md");
@@ -56,8 +62,145 @@ impl Dir {
         for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FTL_BY"] {
             command.env_remove(name);
         }
+        self.alone(&mut command);
         command
     }
+
+    /// Nothing of whoever runs the tests reaches a command: no settings, no name.
+    fn alone(&self, command: &mut Command) {
+        command.env("XDG_CONFIG_HOME", self.0.join("settings")).env("USER", "tester");
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    }
+
+    /// A folder with a real repository in it.
+    pub(crate) fn repository() -> Dir {
+        let dir = Dir::new();
+        fs::remove_dir(dir.path(".git")).unwrap();
+        dir.git(&["init", "-q", "."]);
+        dir.git(&["config", "user.name", "Ada"]);
+        dir.git(&["config", "user.email", "ada@example.org"]);
+        dir
+    }
+
+    /// What git says in this folder.
+    #[track_caller]
+    pub(crate) fn git(&self, args: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.args(args).current_dir(&self.0).stdin(Stdio::null());
+        self.alone(&mut command);
+        let ended = ended(command);
+        assert_eq!(ended.code, 0, "{ended:#?}");
+        ended.out
+    }
+
+    /// Adds a protocol of the user.
+    pub(crate) fn protocol(&self, name: &str, text: &str) -> &Dir {
+        self.write(
+            &format!(".ftl/protocols/{name}.md"),
+            format!("```protocol\nPROTOCOL: {name}\n{text}```\n"),
+        )
+    }
+
+    /// Runs a protocol to its rest; its name and how the command ended.
+    #[track_caller]
+    pub(crate) fn run(&self, args: &[&str]) -> (String, Json) {
+        let args: Vec<&str> = ["run"].iter().chain(args).chain(&["--json"]).copied().collect();
+        let ended = self.ftl(&args);
+        let json = ended.json();
+        (json["run"].as_str().unwrap_or_else(|| panic!("{ended:#?}")).to_owned(), json)
+    }
+
+    /// A run as `ftl status` shows it.
+    #[track_caller]
+    pub(crate) fn status(&self, run: &str) -> Json {
+        self.ftl(&["status", run, "--json"]).code(0).json()["runs"][0].clone()
+    }
+
+    /// The entries of a run.
+    #[track_caller]
+    pub(crate) fn entries(&self, run: &str) -> Vec<Json> {
+        let out = self.ftl(&["log", run, "--json"]).code(0).out;
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Starts `ftl` and does not wait for it.
+    #[track_caller]
+    pub(crate) fn start(&self, args: &[&str]) -> Started {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let (out, err) = (self.path(&format!(".out-{number}")), self.path(&format!(".err-{number}")));
+        let mut command = self.command(args);
+        command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+        Started { child: command.spawn().unwrap(), out, err }
+    }
+
+    /// The store, to do to it what no program of ours does.
+    pub(crate) fn database(&self) -> rusqlite::Connection {
+        let open = rusqlite::Connection::open(self.path(".ftl/store/ftl.db")).unwrap();
+        open.execute_batch(
+            "DROP TRIGGER IF EXISTS entries_are_never_changed; DROP TRIGGER IF EXISTS entries_are_never_removed;",
+        )
+        .unwrap();
+        open
+    }
+}
+
+/// A command that was started and not waited for. It is ended with the test.
+pub(crate) struct Started {
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Started {
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_raw(self.pid()).unwrap(), signal).unwrap();
+    }
+
+    /// Waits until it has ended.
+    #[track_caller]
+    pub(crate) fn ended(mut self) -> Ended {
+        let mut code = None;
+        until("the command has ended", || {
+            code = self.child.try_wait().unwrap();
+            code.is_some()
+        });
+        use std::os::unix::process::ExitStatusExt as _;
+        let code = code.unwrap();
+        Ended {
+            code: code.code().unwrap_or_else(|| -code.signal().unwrap()),
+            out: fs::read_to_string(&self.out).unwrap(),
+            err: fs::read_to_string(&self.err).unwrap(),
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Looks until something holds. It fails by itself when that takes too long.
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited too long: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a process lives; one that nobody has waited for yet does not.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
 impl Drop for Dir {
