@@ -62,7 +62,7 @@ const PAGES: &[Page] = &[
             step is in the journal before it is done: kill it whenever you like, `ftl resume` goes on.",
         examples: &[
             "ftl run mine objective=\"fix the bug\"       a protocol of .ftl/protocols/, with an input",
-            "ftl run mine --script rehearsal.toml         agents and actions answer from a file",
+            "ftl run mine --script rehearsal.toml       agents and actions answer from a file",
             "ftl run mine --json | jq -r .standing",
         ],
         last: "Exit code 0 complete; 3 blocked, escalated, held or waiting for a person; 1 error; 130 interrupted.",

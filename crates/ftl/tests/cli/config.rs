@@ -37,7 +37,8 @@ fn settings_that_make_no_sense_are_refused_before_anything_runs() {
         for args in [&["config"][..], &["run", "ask", "objective=x"]] {
             dir.ftl(args).code(1).says(&["error: ", "config.toml", "hint: "]).says(words);
         }
-        dir.ftl(&["doctor"]).code(1).says(&["✗ settings", "broken:"]).says(words);
+        let found = dir.ftl(&["doctor", "--json"]).code(1).json()["findings"][0].clone();
+        assert_eq!((&found["area"], &found["level"]), (&"settings".into(), &"broken".into()));
         assert!(!dir.path(".ftl/store").exists(), "{text}");
     };
     refused(

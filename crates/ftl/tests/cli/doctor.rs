@@ -134,9 +134,16 @@ fn damaged_content_is_found_by_looking_deep() {
     let dir = Dir::new();
     dir.protocol("big", "STATE: START\n  DO: out = sh \"head -c 30000 /dev/zero | tr '\\\\0' x\"\n  RETURN: complete n={out.stdout}\n");
     dir.ftl(&["run", "big"]).code(0);
-    dir.database().execute("UPDATE content SET bytes = replace(bytes, 'xx', 'yy')", []).unwrap();
+    dir.database()
+        .execute("UPDATE content SET bytes = CAST(replace(bytes, 'xx', 'yy') AS BLOB)", [])
+        .unwrap();
     dir.ftl(&["doctor"]).code(0);
-    dir.ftl(&["doctor", "--deep"]).code(1).says(&["✗ store", "is not what was written"]);
+    dir.ftl(&["doctor", "--deep"]).code(1).says(&["✗ store", "broken: content "]);
+    let found = about(&dir, "store", &["--deep"]);
+    assert!(
+        found.iter().all(|(level, text)| level == "broken" && text.ends_with("is not what was written")),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -6,7 +6,27 @@ use crate::support::{Dir, snapshot};
 fn help_is_as_recorded() {
     let dir = Dir::new();
     snapshot("help", &dir.ftl(&["--help"]).code(0).out);
-    for command in ["check", "draw", "protocols", "schema", "completions", "man"] {
+    for command in [
+        "run",
+        "resume",
+        "stop",
+        "status",
+        "why",
+        "log",
+        "watch",
+        "answer",
+        "override",
+        "raise",
+        "audit",
+        "config",
+        "doctor",
+        "check",
+        "draw",
+        "protocols",
+        "schema",
+        "completions",
+        "man",
+    ] {
         snapshot(&format!("help-{command}"), &dir.ftl(&[command, "--help"]).code(0).out);
     }
     assert_eq!(dir.ftl(&["help", "check"]).code(0).out, dir.ftl(&["check", "--help"]).out);

@@ -118,10 +118,12 @@ impl View<'_> {
             paint(paint::STRONG, safe(&self.watched.place.root().display().to_string())),
             paint(paint::QUIET, format!("{} · {}", paint::count(blocks.len(), "run"), when::clock(now))),
         );
-        let head = paint::fitted(&head, Some(width));
         let colour = out::has_colour();
-        let plain = |line: String| if colour { line } else { strip_str(&line).to_string() };
-        Ok(arranged(head, blocks, height).into_iter().map(plain).collect())
+        let finished = |line: String| {
+            let line = paint::fitted(&line, Some(width));
+            if colour { line } else { strip_str(&line).to_string() }
+        };
+        Ok(arranged(head, blocks, height).into_iter().map(finished).collect())
     }
 }
 
@@ -213,7 +215,7 @@ fn block(known: &Known, followed: &Followed, detail: Detail, (now, width): (Time
         block.extend(followed.last.iter().cloned());
     }
     let indented = |(index, line): (usize, String)| if index == 0 { line } else { format!("  {line}") };
-    block.into_iter().enumerate().map(indented).map(|line| paint::fitted(&line, Some(width))).collect()
+    block.into_iter().enumerate().map(indented).collect()
 }
 
 /// Bars: what is spent of what, what has ended of what was opened.
