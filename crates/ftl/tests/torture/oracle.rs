@@ -18,6 +18,7 @@ const SPENT: [&str; 3] = ["tokens", "money", "turns"];
 /// What a haul comes to when nothing happens to it.
 pub(crate) struct Haul {
     told: Told,
+    tools: usize,
     edges: BTreeMap<String, BTreeSet<(String, String)>>,
 }
 
@@ -38,9 +39,10 @@ impl Haul {
         let edges = ["haul", "lift"].map(|name| (name.to_owned(), edges(&stage, name)));
         stage.ftl(&HAUL).code(0);
         let run = only_run(&stage);
-        let told = Told::of(&stage.journal(&run));
+        let journal = stage.journal(&run);
+        let (told, tools) = (Told::of(&journal), tool_calls(&journal));
         assert_eq!((told.verdict.as_str(), told.children.len()), ("complete", 4), "{told:#?}");
-        let haul = Haul { told, edges: edges.into() };
+        let haul = Haul { told, tools, edges: edges.into() };
         haul.judge(&stage, &run);
         haul
     }
@@ -51,6 +53,7 @@ impl Haul {
         let journal = stage.journal(run);
         let told = Told::of(&journal);
         assert_eq!(told, self.told, "killed or not, a run comes to the same");
+        assert!(tool_calls(&journal) >= self.tools, "a tool call was not paid");
         self.only_drawn_moves(&journal);
         in_order(&journal);
         landed_once(stage);
@@ -102,6 +105,11 @@ fn paid(journal: &[Json]) -> BTreeMap<String, u64> {
         }
     }
     paid
+}
+
+/// How many tool calls were paid.
+fn tool_calls(journal: &[Json]) -> usize {
+    facts(journal, "paid").filter(|entry| entry["from"] == "meter" && entry.get("action").is_some()).count()
 }
 
 /// The entries of one kind of fact.
@@ -157,8 +165,9 @@ fn landed_once(stage: &Stage) {
 /// What the run says it used is at least what the ledger says was spent.
 #[track_caller]
 pub(crate) fn nothing_undercounted(stage: &Stage, run: &str) {
-    let status = stage.status(run);
-    for (meter, spent) in ledger(stage, run) {
+    let (status, ledger) = (stage.status(run), ledger(stage, run));
+    assert!(ledger.get("tokens") > Some(&0), "{ledger:?}");
+    for (meter, spent) in ledger {
         let used = status["meters"][meter]["used"].as_u64().unwrap();
         assert!(used >= spent, "{meter}: {spent} was spent, {used} is counted");
     }

@@ -47,6 +47,7 @@ impl Stage {
         stage.write(".ftl/config.toml", "[policies]\nhaul = \"yes\"\n");
         stage.write("haul.toml", include_str!("documents/haul.toml"));
         stage.write("land.sh", include_str!("documents/land.sh"));
+        stage.write("agent.sh", include_str!("documents/agent.sh"));
         stage
     }
 
