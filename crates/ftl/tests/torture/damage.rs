@@ -11,7 +11,7 @@ use std::path::Path;
 use ftl_testkit::faults::{Fault, Faults};
 use serde_json::Value as Json;
 
-use crate::oracle::{in_order, only_run};
+use crate::oracle::{Haul, in_order, only_run};
 use crate::stage::{Dice, HAUL, STORE, Stage, each, scale};
 
 /// How a file is damaged.
@@ -45,8 +45,9 @@ fn copy(from: &Stage, to: &Stage) {
 
 #[test]
 fn a_damaged_log_is_cut_and_never_believed() {
+    let haul = Haul::unharmed();
     let stage = Stage::new();
-    let ended = stage.faulty(&Faults::of(STORE).at(330, Fault::KilledAfter), &HAUL);
+    let ended = stage.faulty(&Faults::of(STORE).at(haul.call_at(75), Fault::KilledAfter), &HAUL);
     assert!(ended.is_killed(), "{ended:#?}");
     // A reader would tidy up after the dead: the original is only copied.
     let told = Stage::new();

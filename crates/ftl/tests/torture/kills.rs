@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftl_testkit::faults::{Fault, Faults, counted};
+use ftl_testkit::faults::{Fault, Faults};
 
 use crate::oracle::{Haul, facts, is_whole};
 use crate::stage::{Dice, Ended, HAUL, Running, STORE, Stage, each, printed, scale};
@@ -29,7 +29,7 @@ struct Case {
 #[test]
 fn killed_at_any_call_it_comes_to_the_same() {
     let haul = Haul::unharmed();
-    let calls = calls_of_a_haul();
+    let calls = haul.calls();
     let points = scale("FTL_KILLS", 40);
     let mut dice = Dice::new(1);
     let cases: Vec<Case> = (0..points)
@@ -54,14 +54,6 @@ fn killed_at_any_instant_it_comes_to_the_same() {
         })
         .collect();
     each(&cases, |case| survive(&haul, case));
-}
-
-/// How many calls change the store in a run that is left alone.
-fn calls_of_a_haul() -> u64 {
-    let stage = Stage::new();
-    let count = stage.beside("count");
-    stage.faulty(&Faults::of(STORE).counting(&count), &HAUL).code(0);
-    counted(&count).unwrap()
 }
 
 fn start(stage: &Stage, args: &[&str], kill: Option<Kill>) -> Ended {

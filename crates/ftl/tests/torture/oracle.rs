@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use ftl_testkit::faults::{Faults, counted};
 use serde_json::{Value as Json, json};
 
-use crate::stage::{HAUL, Stage};
+use crate::stage::{HAUL, STORE, Stage};
 
 /// Nothing that a run has started may be alive so long after its end.
 const MAX_AFTERLIFE: Duration = Duration::from_secs(2);
@@ -19,6 +20,7 @@ const SPENT: [&str; 3] = ["tokens", "money", "turns"];
 pub(crate) struct Haul {
     told: Told,
     tools: usize,
+    calls: u64,
     edges: BTreeMap<String, BTreeSet<(String, String)>>,
 }
 
@@ -37,14 +39,27 @@ impl Haul {
     pub(crate) fn unharmed() -> Haul {
         let stage = Stage::new();
         let edges = ["haul", "lift"].map(|name| (name.to_owned(), edges(&stage, name)));
-        stage.ftl(&HAUL).code(0);
+        let count = stage.beside("count");
+        stage.faulty(&Faults::of(STORE).counting(&count), &HAUL).code(0);
         let run = only_run(&stage);
         let journal = stage.journal(&run);
         let (told, tools) = (Told::of(&journal), tool_calls(&journal));
         assert_eq!((told.verdict.as_str(), told.children.len()), ("complete", 4), "{told:#?}");
-        let haul = Haul { told, tools, edges: edges.into() };
+        let calls = counted(&count).unwrap();
+        let haul = Haul { told, tools, calls, edges: edges.into() };
         haul.judge(&stage, &run);
         haul
+    }
+
+    /// How many of its calls change the store.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// The call that changes the store after so many per cent of the way. From 45 to 80 its children
+    /// are at work.
+    pub(crate) fn call_at(&self, percent: u64) -> u64 {
+        self.calls * percent / 100
     }
 
     /// Everything that must be true of a haul that has come to its end.

@@ -107,7 +107,7 @@ fn an_order_whose_sender_is_killed_is_carried_out_once() {
 fn of_two_who_resume_one_drives() {
     let haul = Haul::unharmed();
     let mut dice = Dice::new(3);
-    let rounds: Vec<u64> = (0..scale("FTL_RACES", 10)).map(|_| 130 + dice.below(220)).collect();
+    let rounds: Vec<u64> = (0..scale("FTL_RACES", 10)).map(|_| haul.call_at(45 + dice.below(35))).collect();
     each(&rounds, |number| {
         let stage = Stage::new();
         let ended = stage.faulty(&Faults::of(STORE).at(*number, Fault::KilledAfter), &HAUL);
