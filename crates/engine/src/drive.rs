@@ -137,10 +137,10 @@ fn let_go(wheel: &mut Wheel<'_>, told: &Receiver<Told>) {
             Told::Report(instance, action, _) => {
                 wheel.jobs.remove(&(instance, action));
             }
-            Told::Tool(_, _, _, reply) => {
+            Told::Tool(_, _, _, reply) | Told::Spent(_, _, _, reply) => {
                 let _ = reply.send(Err(String::from("ftl is being stopped")));
             }
-            Told::Spent(..) | Told::Probed(..) => {}
+            Told::Probed(..) => {}
         }
     }
 }
@@ -325,8 +325,12 @@ impl<'a> Wheel<'a> {
                 let (outcome, usage) = self.outcome((instance, action), report);
                 self.take_and_do(Event::Outcome { instance, action, outcome, usage: Some(usage) })
             }
-            Told::Spent(instance, action, usage) => {
-                self.take_and_do(Event::Spent { instance, action, usage })
+            Told::Spent(instance, action, usage, reply) => {
+                let todo = self.take(Event::Spent { instance, action, usage })?;
+                let goes_on = self.is_open((instance, action));
+                let _ =
+                    reply.send(if goes_on { Ok(()) } else { Err(String::from("it is no longer wanted")) });
+                self.carry_out(todo)
             }
             Told::Tool(instance, action, tool, reply) => {
                 let todo = self.take(Event::Tool { instance, action, tool })?;
@@ -414,8 +418,9 @@ impl<'a> Wheel<'a> {
                 let todo = self.take(Event::Outcome { instance, action, outcome, usage })?;
                 self.put_off(todo)
             }
-            Told::Spent(instance, action, usage) => {
+            Told::Spent(instance, action, usage, reply) => {
                 let todo = self.take(Event::Spent { instance, action, usage })?;
+                let _ = reply.send(Err(String::from("ftl is being stopped")));
                 self.put_off(todo)
             }
             Told::Tool(_, _, _, reply) => {

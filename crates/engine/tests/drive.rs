@@ -247,9 +247,11 @@ STATE: A
     let hand = With(move |job: &Job| {
         let seed = job.action.id.entry * 31 + u64::from(job.action.id.index) * 17;
         for _ in 0..seed % 3 {
-            job.spent(usage(seed % 20));
+            if job.spent(usage(seed % 100)).is_err() {
+                return Report { ended: Ended::Cancelled, usage: usage(0) };
+            }
         }
-        Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(seed % 60) }
+        Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(seed % 101) }
     });
     let hands = Workshop::new(Width { agents: 16, actions: 4 }).with("Task(observer)", Arc::new(hand));
     let rest =
@@ -278,7 +280,7 @@ fn a_stale_owner_is_refused_and_lets_go() {
     let hand = With(move |job: &Job| {
         let row = store.run(&id).unwrap().unwrap();
         store.take(&id, row.epoch, "thief").unwrap();
-        job.spent(usage(1));
+        assert!(job.spent(usage(1)).is_err(), "its report is not taken");
         until("it is let go", || job.cancel.is_now());
         Report::free(Ended::failed(FailureKind::Failed, "too late"))
     });

@@ -68,8 +68,8 @@ impl Report {
 pub enum Told {
     /// A job ended.
     Report(InstanceId, ActionId, Report),
-    /// A job used something and goes on.
-    Spent(InstanceId, ActionId, Usage),
+    /// A job used something; whether it may go on goes back on the channel, with why not.
+    Spent(InstanceId, ActionId, Usage, Sender<Result<(), String>>),
     /// An agent wants to call a tool; whether it may goes back on the channel, with why not.
     Tool(InstanceId, ActionId, Name, Sender<Result<(), String>>),
     /// A service was probed: whether it answers.
@@ -103,16 +103,24 @@ impl Job {
 
     /// Asks whether a tool may be called; the meter is paid when it may.
     pub fn tool(&self, tool: &str) -> Result<(), String> {
-        let (reply, answer) = channel();
-        let (instance, action) = (self.action.instance, self.action.id);
-        let gone = |_| String::from("nobody listens any more");
-        self.desk.send(Told::Tool(instance, action, Name::from(tool), reply)).map_err(|_| gone(()))?;
-        answer.recv().map_err(|_| gone(()))?
+        self.ask(|instance, action, reply| Told::Tool(instance, action, Name::from(tool), reply))
     }
 
-    /// Says what was used since the last report.
-    pub fn spent(&self, usage: Usage) {
-        let _ = self.desk.send(Told::Spent(self.action.instance, self.action.id, usage));
+    fn ask(
+        &self,
+        told: impl FnOnce(InstanceId, ActionId, Sender<Result<(), String>>) -> Told,
+    ) -> Result<(), String> {
+        let (reply, answer) = channel();
+        let gone = || String::from("nobody listens any more");
+        self.desk.send(told(self.action.instance, self.action.id, reply)).map_err(|_| gone())?;
+        answer.recv().map_err(|_| gone())?
+    }
+
+    /// Says what was used since the last report, and waits until that is charged and as much is set
+    /// aside for the next turn. An agent that is told no ends: so a cap is overstepped by no more than
+    /// what one turn uses beyond its reservation.
+    pub fn spent(&self, usage: Usage) -> Result<(), String> {
+        self.ask(|instance, action, reply| Told::Spent(instance, action, usage, reply))
     }
 
     fn report(&self, report: Report) {

@@ -125,7 +125,6 @@ fn a_disk_that_fails_is_not_believed() {
 /// The store is made under another name and renamed when it is whole. What goes wrong while it is made
 /// must not be taken for a success: neither half a store comes of it, nor one without a log.
 #[test]
-#[ignore = "the maker of the store does not look whether its log is on, and in the database at the end"]
 fn a_store_that_is_made_on_a_failing_disk_is_whole_or_not_there() {
     let haul = Haul::unharmed();
     let maker = Faults::of(".ftl/store/ftl.db.new");

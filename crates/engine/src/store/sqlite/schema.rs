@@ -191,14 +191,17 @@ fn make_unfinished(folder: &Path) -> Result<PathBuf, StoreError> {
     let open = open_to_write(&file)?;
     fill(&open).map_err(on_error)?;
     name_store(&open).map_err(on_disk)?.map_err(on_error)?;
-    // Closing the last connection brings everything from the log into the database.
+    // Closing the last connection would do this too, and say nothing of what went wrong.
+    open.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(on_error)?;
     open.close().map_err(|(_, error)| on_error(error))?;
     File::open(&file).and_then(|made| made.sync_all()).map_err(on_disk)?;
     Ok(file)
 }
 
 fn fill(open: &Connection) -> rusqlite::Result<()> {
-    open.pragma_update(None, "journal_mode", "WAL")?;
+    // To its end: SQLite tells the new mode before it has kept it, and only then that it could not.
+    let mut switch = open.prepare("PRAGMA journal_mode = WAL")?;
+    switch.query_map([], |_| Ok(()))?.collect::<rusqlite::Result<()>>()?;
     open.pragma_update(None, "application_id", APPLICATION)?;
     migrate(open, 0, &MIGRATIONS)
 }
