@@ -19,6 +19,7 @@ use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::driver::{Driver, Opening, Todo};
 use ftl_engine::id::RunId;
 use ftl_engine::store::{SqliteStore, Store};
+use ftl_engine::summary::Summary;
 use ftl_testkit::campaign::Campaign;
 use ftl_testkit::mortal::Death;
 use ftl_testkit::world::Plot;
@@ -267,9 +268,14 @@ fn chain() {
     for third in 1..=3 {
         let mut child =
             Command::new(std::env::current_exe().unwrap()).env("FTL_STAGE", folder.path()).spawn().unwrap();
-        let done =
-            || campaign.world().verdicts().iter().filter(|(_, status)| status.as_str() == "complete").count();
-        while third < 3 && done() < CHAIN * third / 3 && child.try_wait().unwrap().is_none() {
+        // Every task opens a builder: the store tells how many have ended without a journal being read.
+        let done = || {
+            let store = SqliteStore::open_existing(&folder.path().join("store")).unwrap();
+            let row = store.and_then(|store| store.runs("").unwrap().pop());
+            let summary: Option<Summary> = row.and_then(|row| serde_json::from_str(&row.summary).ok());
+            summary.map_or(0, |summary| summary.instances.1)
+        };
+        while third < 3 && done() < (CHAIN * third / 3) as u64 && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(100));
         }
         if third < 3 {
