@@ -188,7 +188,7 @@ impl Driver {
         let (run, open) = (&self.run, &mut self.questions);
         open.retain(|(instance, action), _| is_open(run, *instance, action));
         self.summary = Summary::of(&self.run, &self.questions);
-        let refused = decision.refusal.as_ref().map(Refused::from);
+        let refused = decision.refusal.as_ref().map(Refused::from).or_else(|| self.in_vain(decision));
         let reply = Reply { refused, entry: decision.entries.first().map(|entry| entry.seq) };
         Ok(Append {
             lines: encoded.lines,
@@ -198,6 +198,17 @@ impl Driver {
             settled: Some(self.run.end().is_some()),
             answered: order.map(|number| (number, json(&reply))),
         })
+    }
+
+    /// A decision from which nothing follows, as whoever gave the order must hear of it.
+    fn in_vain(&self, decision: &Decision) -> Option<Refused> {
+        if !decision.entries.is_empty() {
+            return None;
+        }
+        let stuck = self.run.live().flat_map(|one| one.held.values()).find(|held| held.stuck);
+        let why = stuck.map_or("it changes nothing", |held| held.failure.message.as_str());
+        let message = format!("nothing comes of this: {why}");
+        Some(Refused { kind: crate::order::RefusedKind::NotHere, message, hint: None })
     }
 
     fn remember(&mut self, started: &[Action]) {

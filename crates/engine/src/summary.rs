@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use ftl_core::run::{Action, Instance, Open, OpenKind, Purse, ROOT, Run, Standing, Time, Wanted};
+use ftl_core::run::{Action, Instance, Open, OpenKind, Purse, ROOT, Run, Standing, ThreadId, Time, Wanted};
 use ftl_core::value::Value;
 use serde::{Deserialize, Serialize};
 
@@ -188,8 +188,13 @@ fn waits_of(instance: &Instance, questions: &Questions, waits: &mut Vec<Wait>) {
             until: None,
         });
     }
+    // Where only a waiver or a stop leads on, no answer does.
+    let stuck = instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck);
     for (action, open) in instance.open.iter() {
         let Some((what, text, until)) = wait_of(open) else { continue };
+        if stuck && matches!(what, What::Word | What::Question) {
+            continue;
+        }
         let action = action.to_string();
         let asked = questions.get(&(id, action.clone())).cloned().unwrap_or(text);
         let (state, action) = (state.clone(), Some(action));
