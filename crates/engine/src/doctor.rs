@@ -376,5 +376,14 @@ fn runs(store: &SqliteStore, found: &mut Findings) -> Option<Vec<RunRow>> {
     }
 }
 
+/// `1 run`, `2 runs`.
+fn counted(number: impl TryInto<u64>, one: &str) -> String {
+    match number.try_into() {
+        Ok(1) => format!("1 {one}"),
+        Ok(number) => format!("{number} {one}s"),
+        Err(_) => format!("many {one}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -80,9 +80,8 @@ impl Known {
         let mut lines: Vec<String> =
             people.iter().take(most).map(|wait| wait_line(&self.row.run, wait, now, width)).collect();
         if people.len() > most {
-            let more =
-                format!("and {} more; {}", people.len() - most, format!("ftl status {}", self.row.run));
-            lines.push(paint(paint::QUIET, more));
+            let more = paint(paint::QUIET, format!("and {} more;", people.len() - most));
+            lines.push(format!("{more} {}", command(&format!("ftl status {}", self.row.run))));
         }
         let working = at_work(waits).filter(|_| !interrupted);
         lines.extend(working.map(|text| paint::fitted(&paint(paint::QUIET, text), width)));

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use ftl_core::library::Library;
 use ftl_core::run::{Entry, Run};
 
-use super::{Area, Findings, MAX_TOLD, trouble};
+use super::{Area, Findings, MAX_TOLD, counted, trouble};
 use crate::journal::{self, JournalError};
 use crate::store::{RunRow, Store, verify_chain};
 use crate::summary::{Questions, Summary};
 
 /// Computes chains again: of every run when it is to be deep, else of those that have not ended.
 pub(super) fn chains(store: &dyn Store, rows: &[RunRow], deep: bool, found: &mut Findings) {
-    let (mut entries, mut looked) = (0, 0);
+    let (mut entries, mut looked) = (0_u64, 0_u64);
     for row in rows.iter().filter(|row| deep || !row.settled) {
         match verify_chain(store, &row.run) {
             Ok(report) => {
@@ -27,8 +27,9 @@ pub(super) fn chains(store: &dyn Store, rows: &[RunRow], deep: bool, found: &mut
             Err(error) => trouble(Area::Chains, &error, found),
         }
     }
-    let which = if deep { "" } else { " that go on" };
-    found.otherwise_fine(Area::Chains, format!("{looked} runs{which}, {entries} entries: whole"));
+    let which = if deep { "" } else { " not ended" };
+    let looked = counted(looked, "run");
+    found.otherwise_fine(Area::Chains, format!("{looked}{which}, {entries} entries: whole"));
 }
 
 /// Reads every journal, makes its run again, and compares it with what is shown of it.
@@ -42,7 +43,7 @@ pub(super) fn replays(
         let text = "journals were not decided again: the protocols cannot be read";
         return found.look(Area::Journals, text, "`ftl check` tells what is wrong with them");
     };
-    let mut looked = 0;
+    let mut looked = 0_u64;
     let mut otherwise = Vec::new();
     for row in rows {
         match journal::load(store, &row.run) {
@@ -67,10 +68,10 @@ pub(super) fn replays(
         found.look(Area::Journals, text, "nothing is lost; the protocol was changed since, or ftl was");
     }
     if otherwise.len() > MAX_TOLD {
-        let text = format!("and {} more runs", otherwise.len() - MAX_TOLD);
+        let text = format!("and {} more", counted(otherwise.len() - MAX_TOLD, "run"));
         found.look(Area::Journals, text, "nothing is lost");
     }
-    found.otherwise_fine(Area::Journals, format!("{looked} runs, decided again: the same"));
+    found.otherwise_fine(Area::Journals, format!("{}, decided again: the same", counted(looked, "run")));
 }
 
 /// Whether the summary that stands beside a journal is the one that the journal makes.

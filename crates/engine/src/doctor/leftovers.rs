@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{Area, Findings, MAX_TOLD};
+use super::{Area, Findings, MAX_TOLD, counted};
 use crate::id::{RUN_ID_LETTERS, RunId};
 use crate::owner;
 use crate::place::Place;
@@ -26,7 +26,7 @@ const MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Runs that should move and that nobody drives; and the files of owners that are dead.
 pub(super) fn leases(place: &Place, rows: &[RunRow], found: &mut Findings) {
-    let (mut ours, mut left) = (0, 0);
+    let (mut ours, mut left) = (0_usize, 0_usize);
     for row in rows.iter().filter(|row| !row.settled && row.head > 0) {
         match driven(place, row) {
             Ok(Driven::By(_)) => ours += 1,
@@ -49,10 +49,10 @@ pub(super) fn leases(place: &Place, rows: &[RunRow], found: &mut Findings) {
     }
     match remove_dead_owners(&place.owners()) {
         Ok(0) => {}
-        Ok(files) => found.mended(Area::Leases, format!("{files} locks of dead owners removed")),
+        Ok(files) => found.mended(Area::Leases, format!("{} of dead owners removed", counted(files, "lock"))),
         Err(error) => found.cannot(Area::Leases, "locks of dead owners cannot be removed", error),
     }
-    found.otherwise_fine(Area::Leases, format!("{ours} runs are driven, none was interrupted"));
+    found.otherwise_fine(Area::Leases, format!("{} at work, none interrupted", counted(ours, "run")));
 }
 
 fn remove_dead_owners(folder: &Path) -> io::Result<usize> {
@@ -81,7 +81,7 @@ pub(super) fn attempts(place: &Place, store: &dyn Store, found: &mut Findings) {
         Ok(all) => all,
         Err(error) => return found.cannot(Area::Attempts, "the attempts cannot be listed", error),
     };
-    let (mut working, mut removed) = (0, 0);
+    let (mut working, mut removed) = (0_usize, 0_usize);
     for attempt in all {
         let key = attempt.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let owned = match run_of(&key).map(|run| is_driven(place, store, &run)) {
@@ -100,7 +100,7 @@ pub(super) fn attempts(place: &Place, store: &dyn Store, found: &mut Findings) {
         }
     }
     if removed > 0 {
-        found.mended(Area::Attempts, format!("{removed} files of dead attempts removed"));
+        found.mended(Area::Attempts, format!("{} of dead attempts removed", counted(removed, "file")));
     }
     found.otherwise_fine(Area::Attempts, format!("{working} at work, none without an owner"));
 }
@@ -109,7 +109,7 @@ pub(super) fn attempts(place: &Place, store: &dyn Store, found: &mut Findings) {
 fn end(key: &str, attempt: &AttemptFile, found: &mut Findings) -> bool {
     match process::end_leftover(attempt) {
         Ok(ended) if ended.left > 0 => {
-            let text = format!("{} processes of attempt {key} cannot be ended", ended.left);
+            let text = format!("attempt {key} cannot be ended: number of processes left {}", ended.left);
             found.broken(Area::Attempts, text, "they belong to another user, or the kernel holds them");
         }
         Ok(ended) if attempt.alive || ended.ended > 0 => {
@@ -221,7 +221,7 @@ pub(super) fn worktrees(place: &Place, rows: &[RunRow], found: &mut Findings) {
 
 /// Scripts of runs that are not in the store, and output that a killed process has left.
 pub(super) fn scripts(place: &Place, rows: &[RunRow], found: &mut Findings) {
-    let mut removed = 0;
+    let mut removed = 0_usize;
     let scripts = place.store().join("scripts");
     for path in
         listed(&scripts, Area::Files, found).into_iter().chain(listed(&place.spool(), Area::Files, found))
@@ -236,7 +236,7 @@ pub(super) fn scripts(place: &Place, rows: &[RunRow], found: &mut Findings) {
         }
     }
     if removed > 0 {
-        found.mended(Area::Files, format!("{removed} files of unknown runs removed"));
+        found.mended(Area::Files, format!("{} of unknown runs removed", counted(removed, "file")));
     }
     found.otherwise_fine(Area::Files, "every script belongs to a run");
 }

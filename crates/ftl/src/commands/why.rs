@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ftl_core::run::{
-    Condition, HeldAt, Instance, InstanceId, OpenKind, Run, STOPPED, Standing, ThreadId, WayOut,
+    Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, Run, STOPPED, Standing, ThreadId, WayOut,
 };
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
@@ -103,6 +103,11 @@ impl<'a> Explained<'a> {
         named(self.run, self.instance.id.0)
     }
 
+    /// Whether only an override, a redo or a stop leads on, whatever it waits for.
+    fn is_stuck(&self) -> bool {
+        self.instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck)
+    }
+
     /// What a person can type to let it go on.
     fn commands(&self) -> Vec<String> {
         let (at, one) = (self.at(), self.instance);
@@ -111,7 +116,7 @@ impl<'a> Explained<'a> {
         }
         let mut commands: Vec<String> =
             self.questions.iter().map(|_| format!("ftl answer {at} VALUE")).collect();
-        for open in one.open.values() {
+        for open in one.open.values().filter(|_| !self.is_stuck()) {
             if let OpenKind::Words(words) = &open.kind {
                 commands.extend(words.iter().map(|word| format!("ftl answer {at} {word}")));
             }
@@ -178,11 +183,15 @@ impl<'a> Explained<'a> {
             };
             let label = paint(paint::ERROR, "held");
             text.push_str(&row(&label, &format!("{whose}{}", safe(&held.failure.message))));
+            if held.stuck && held.failure.kind == FailureKind::Stale {
+                let words = command(&format!("ftl resume {}", self.run));
+                text.push_str(&row("", &format!("put back what it was, and {words} goes on")));
+            }
         }
         for question in &self.questions {
             text.push_str(&row(&paint(paint::WARNING, "asks"), &safe(question)));
         }
-        for (_, what) in waits(one) {
+        for (_, what) in waits(one).into_iter().filter(|_| !self.is_stuck()) {
             text.push_str(&row("waits for", &what));
         }
         text.push_str(&self.ways_text());

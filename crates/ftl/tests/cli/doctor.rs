@@ -80,7 +80,7 @@ fn the_store_is_made_private_again() {
 fn locks_of_dead_owners_are_removed() {
     let (dir, _) = asked();
     dir.write(".ftl/store/owners/00000000deadbeef", "{}");
-    assert_eq!(about(&dir, "leases", &[]), [("mended".into(), "1 locks of dead owners removed".into())]);
+    assert_eq!(about(&dir, "leases", &[]), [("mended".into(), "1 lock of dead owners removed".into())]);
     assert!(!dir.path(".ftl/store/owners/00000000deadbeef").exists());
     assert_eq!(about(&dir, "leases", &[])[0].0, "fine");
 }

@@ -62,7 +62,7 @@ fn goes_on(dir: &Dir, run: &str) {
 #[test]
 fn a_run_at_work_is_left_alone() {
     let Left { dir, driving, guard, away, run } = started();
-    dir.ftl(&["doctor", "--deep"]).code(0).says(&["all is well", "1 runs are driven", "1 at work"]);
+    dir.ftl(&["doctor", "--deep"]).code(0).says(&["all is well", "1 run at work", "1 at work"]);
     assert!(is_alive(guard) && is_alive(away));
     assert_eq!(dir.status(&run)["standing"], "running");
     driving.signal(Signal::INT);

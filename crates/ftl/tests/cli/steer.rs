@@ -234,3 +234,25 @@ fn whoever_speaks_has_a_name() {
     crate::support::ended(command).code(2).says(&["nobody is named", "hint: say who you are with --by NAME"]);
     assert_eq!(dir.status(&run)["standing"], "waiting");
 }
+
+#[test]
+fn a_state_whose_text_has_changed_takes_no_answer_until_it_is_back() {
+    let (dir, run) = asking();
+    let before = dir.status(&run)["entry"].clone();
+    dir.protocol("ask", &ASK.replace("Good?", "Better?"));
+    for _ in 0..2 {
+        dir.ftl(&["answer", &run, "yes"]).code(5).says(&[
+            "error: nothing comes of this: the text of `START` has changed",
+            &format!("hint: `ftl why {run}`"),
+        ]);
+    }
+    let shown = dir.status(&run);
+    assert_eq!((&shown["standing"], shown["waits"].as_array().unwrap().len()), (&"held".into(), 1));
+    let out = dir.ftl(&["why", &run]).code(0).says(&["put back what it was, and ftl resume"]).out;
+    assert!(out.contains(&format!("ftl override {run} START")) && !out.contains("ftl answer"), "{out}");
+    dir.protocol("ask", ASK);
+    dir.ftl(&["resume", &run]).code(3).says(&["waiting in START"]);
+    dir.ftl(&["answer", &run, "yes"]).code(0).says(&["complete in START"]);
+    assert!(dir.status(&run)["entry"].as_u64() > before.as_u64());
+    dir.ftl(&["doctor", "--deep"]).code(0).says(&["all is well"]);
+}
