@@ -161,6 +161,16 @@ impl Started {
         rustix::process::kill_process(Pid::from_raw(self.pid()).unwrap(), signal).unwrap();
     }
 
+    /// What it has printed so far.
+    pub(crate) fn out(&self) -> String {
+        fs::read_to_string(&self.out).unwrap()
+    }
+
+    /// What it has complained so far.
+    pub(crate) fn err(&self) -> String {
+        fs::read_to_string(&self.err).unwrap()
+    }
+
     /// Waits until it has ended.
     #[track_caller]
     pub(crate) fn ended(mut self) -> Ended {
