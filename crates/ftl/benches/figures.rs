@@ -138,7 +138,7 @@ fn transitions(runs: u64, each: u64) {
         let ours = rate(runs * each, began.elapsed());
         let commits = (store.commits() - commits).max(1);
         let batch = (runs * each).div_ceil(commits);
-        let bytes = size(&*store);
+        let bytes = size(&store);
         let bare = bare(runs * each, batch, bytes);
         shares.push(ours / bare);
         last = (ours, bare, batch as f64);
@@ -196,7 +196,7 @@ fn recovery() {
     let id = RunId::of(0);
     {
         let store = Arc::new(SqliteStore::open(folder.path()).unwrap());
-        let mut spinner = Spinner::new(store.clone(), library.clone(), 0);
+        let mut spinner = Spinner::new(store, library.clone(), 0);
         while spinner.driver.run().next_seq() < JOURNAL {
             spinner.turn();
         }
