@@ -38,7 +38,13 @@ impl Out {
 
     /// Prints a text for people, or what a person asked to have as text.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
-        deliver(anstream::stdout().lock(), text)
+        let stream = anstream::stdout();
+        if stream.current_choice() == ColorChoice::Never {
+            // In one piece: a stream that takes colours out writes every line by itself.
+            let plain = anstream::adapter::strip_str(text).to_string();
+            return deliver(std::io::stdout().lock(), &plain);
+        }
+        deliver(stream.lock(), text)
     }
 
     /// Prints bytes as they are, without looking for colours in them.

@@ -109,9 +109,10 @@ pub(crate) fn summary(row: &RunRow) -> Summary {
 }
 
 /// Every run, the newest first. One that was never opened for good has no entry and is none.
-pub(crate) fn all(place: &Place, store: &dyn Store) -> Result<Vec<Known>, Failure> {
-    let rows = store.runs("").map_err(|error| store_failure(&error))?;
-    rows.into_iter().filter(|row| row.head > 0).map(|row| Known::of(place, row)).collect()
+pub(crate) fn rows(store: &dyn Store) -> Result<Vec<RunRow>, Failure> {
+    let mut rows = store.runs("").map_err(|error| store_failure(&error))?;
+    rows.retain(|row| row.head > 0);
+    Ok(rows)
 }
 
 /// A summary as JSON: every field is there, also those that say nothing.

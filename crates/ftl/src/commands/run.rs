@@ -130,7 +130,8 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
 /// The runs that go on by themselves once somebody drives them, and that nobody drives.
 fn waiting_for_a_driver(place: &Place, store: &dyn Store) -> Result<Vec<RunRow>, Failure> {
     let mut rows = Vec::new();
-    for known in runs::all(place, store)? {
+    for row in runs::rows(store)?.into_iter().filter(|row| !row.settled) {
+        let known = runs::Known::of(place, row)?;
         if known.row.settled || known.driven != Driven::ByNobody {
             continue;
         }

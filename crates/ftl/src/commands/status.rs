@@ -9,6 +9,7 @@ use ftl_core::run::Time;
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
 use ftl_engine::session::find;
+use ftl_engine::store::RunRow;
 use ftl_engine::summary::Spent;
 use serde_json::{Value as Json, json};
 
@@ -24,6 +25,9 @@ use crate::when;
 /// How many runs that have ended are shown unless all are asked for.
 const MAX_ENDED: usize = 10;
 
+/// How many runs that have not ended are shown unless all are asked for.
+const MAX_OPEN: usize = 100;
+
 /// How many things that a run waits for are shown when it is one of several.
 const MAX_WAITS: usize = 3;
 
@@ -36,17 +40,20 @@ const INDENT: usize = 10;
 /// Shows the runs.
 pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
-    let known = match &asked.id {
+    let mut rows = match &asked.id {
         Some(id) => {
             let store = session::store_of_runs(&place)?;
-            let row = find(&*store, id).map_err(|error| session_failure(&error))?.row;
-            vec![Known::of(&place, row)?]
+            vec![find(&*store, id).map_err(|error| session_failure(&error))?.row]
         }
         None => match session::store(&place)? {
-            Some(store) => runs::all(&place, &*store)?,
+            Some(store) => runs::rows(&*store)?,
             None => Vec::new(),
         },
     };
+    // What is not shown is not even read.
+    let left_out = if out.is_json() || asked.all { LeftOut::default() } else { LeftOut::from(&mut rows) };
+    let known =
+        rows.into_iter().map(|row| Known::of(&place, row)).collect::<Result<Vec<Known>, Failure>>()?;
     if out.is_json() {
         let runs: Vec<Json> = known.iter().map(Known::json).collect();
         out.json(&json!({ "runs": runs, "campaign": Json::Null }))?;
@@ -55,32 +62,54 @@ pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure>
     } else {
         let width = out::terminal().map(|(width, _)| width);
         let whole = asked.id.is_some();
-        out.text(&Table::of(&known, whole || asked.all, width).text(whole))?;
+        out.text(&Table::of(&known, left_out, width).text(whole))?;
     }
     Ok(Exit::Done)
 }
 
+/// How many runs are not shown.
+#[derive(Clone, Copy, Default)]
+struct LeftOut {
+    open: usize,
+    ended: usize,
+}
+
+impl LeftOut {
+    /// Takes out what is too much: the newest stay.
+    fn from(rows: &mut Vec<RunRow>) -> LeftOut {
+        let mut seen = LeftOut::default();
+        rows.retain(|row| {
+            let (count, most) =
+                if row.settled { (&mut seen.ended, MAX_ENDED) } else { (&mut seen.open, MAX_OPEN) };
+            *count += 1;
+            *count <= most
+        });
+        LeftOut { open: seen.open.saturating_sub(MAX_OPEN), ended: seen.ended.saturating_sub(MAX_ENDED) }
+    }
+
+    fn words(self) -> Option<String> {
+        match (self.open, self.ended) {
+            (0, 0) => None,
+            (0, ended) => Some(format!("{ended} more have ended")),
+            (open, 0) => Some(format!("{open} more have not ended")),
+            (open, ended) => Some(format!("{open} more have not ended, {ended} have")),
+        }
+    }
+}
+
 /// Runs in columns.
 struct Table<'a> {
-    shown: Vec<&'a Known>,
-    left_out: usize,
+    shown: &'a [Known],
+    left_out: LeftOut,
     at: usize,
     width: Option<usize>,
     now: Time,
 }
 
 impl<'a> Table<'a> {
-    fn of(known: &'a [Known], everything: bool, width: Option<usize>) -> Table<'a> {
-        let mut ended = 0;
-        let mut shown = Vec::new();
-        for one in known {
-            ended += usize::from(one.row.settled);
-            if !one.row.settled || ended <= MAX_ENDED || everything {
-                shown.push(one);
-            }
-        }
+    fn of(shown: &'a [Known], left_out: LeftOut, width: Option<usize>) -> Table<'a> {
         let at = shown.iter().map(|one| paint::columns(&one.at())).max().unwrap_or(0).min(MAX_AT);
-        Table { left_out: known.len() - shown.len(), shown, at, width, now: clock::wall() }
+        Table { left_out, shown, at, width, now: clock::wall() }
     }
 
     fn text(&self, whole: bool) -> String {
@@ -90,15 +119,14 @@ impl<'a> Table<'a> {
             let head = format!("run       standing     {at}  changed   for");
             text.push_str(&format!("{}\n", paint(paint::QUIET, paint::fitted(&head, self.width))));
         }
-        for one in &self.shown {
+        for one in self.shown {
             for line in self.lines(one, if whole { usize::MAX } else { MAX_WAITS }) {
                 text.push_str(&line);
                 text.push('\n');
             }
         }
-        if self.left_out > 0 {
-            let more = format!("{} more have ended; `ftl status --all` shows them\n", self.left_out);
-            text.push_str(&paint(paint::QUIET, more));
+        if let Some(words) = self.left_out.words() {
+            text.push_str(&paint(paint::QUIET, format!("{words}; `ftl status --all` shows them\n")));
         }
         text
     }
