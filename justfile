@@ -55,6 +55,10 @@ torture *ARGS:
     FTL_KILLS="${FTL_KILLS:-300}" FTL_RACES="${FTL_RACES:-50}" FTL_FLIPS="${FTL_FLIPS:-2000}" \
         cargo test -p ftl --test torture {{ARGS}} -- --include-ignored --nocapture
 
+# Simulate the engine over many seeds; FTL_SEED=N replays one and prints what happened.
+simulate *ARGS:
+    FTL_SEEDS="${FTL_SEEDS:-20000}" cargo test --release -p ftl-testkit --test simulation {{ARGS}} -- --nocapture
+
 # Build the documentation; a broken link is an error.
 doc *ARGS:
     RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace {{ARGS}}

@@ -162,12 +162,14 @@ impl Driver {
         // Times in a journal never go backwards, whatever the wall says after a restart.
         self.last = self.last.max(at);
         let decision = self.run.decide(&Input { at: self.last, event });
-        if decision.entries.is_empty() && order.is_none() {
-            let (start, cancel, refusal) = (decision.start, decision.cancel, decision.refusal);
-            self.remember(&start);
+        if decision.entries.is_empty() && decision.start.is_empty() && order.is_none() {
+            let (cancel, refusal) = (decision.cancel, decision.refusal);
             self.summary = Summary::of(&self.run, &self.questions);
-            return Ok(Todo { start, cancel, refusal, entries: Vec::new() });
+            return Ok(Todo { cancel, refusal, ..Todo::default() });
         }
+        // What is asked again after a recovery may leave no entry. It is written all the same, with
+        // nothing in it: an owner that lost the run since it took it must not act.
+        //
         // The summary must say what the run will be, so the facts are applied to the run in memory
         // before they are kept. Nobody acts on it before they are: if they cannot be kept, this
         // driver is worth nothing any more.

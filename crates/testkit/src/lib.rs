@@ -7,5 +7,6 @@ pub mod contract;
 pub mod dice;
 pub mod faults;
 pub mod mortal;
+pub mod sim;
 pub mod stagehand;
 pub mod world;

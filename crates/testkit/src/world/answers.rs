@@ -54,6 +54,13 @@ pub fn plain(ty: &Type) -> Value {
     }
 }
 
+/// The plainest value of a type, with a digest wherever one may be: of what was seen or written.
+fn looked_at(ty: &Type) -> Value {
+    let Type::Record(record) = ty else { return plain(ty) };
+    let digests = record.fields.iter().filter(|(_, field)| field.ty == Type::Digest);
+    with(&plain(ty), digests.map(|(name, _)| (name.clone(), Value::text("d1"))).collect())
+}
+
 /// A record with some fields changed.
 pub fn with(base: &Value, changes: Fields) -> Value {
     let Value::Record(fields) = base else { return base.clone() };
@@ -82,7 +89,7 @@ impl State {
     /// What follows from an action that is done now.
     pub(super) fn work(&self, key: &str, action: &Action) -> Done {
         let (changes, effect) = self.answer(key, action);
-        let answer = with(&plain(&answer_type(action)), changes);
+        let answer = with(&looked_at(&answer_type(action)), changes);
         Done { key: key.to_owned(), instance: action.instance.0, whom: whom(action), effect, answer }
     }
 
