@@ -53,7 +53,7 @@ fuzz *ARGS:
 # Kill it anywhere, for minutes: the long form of the torture, with what the short one leaves out.
 torture *ARGS:
     FTL_KILLS="${FTL_KILLS:-300}" FTL_RACES="${FTL_RACES:-50}" FTL_FLIPS="${FTL_FLIPS:-2000}" \
-        cargo test -p ftl --test torture {{ARGS}} -- --include-ignored --nocapture
+        cargo test -p ftl -p ftl-testkit --test torture --test campaign_kills {{ARGS}} -- --include-ignored --nocapture
 
 # Simulate the engine over many seeds; FTL_SEED=N replays one and prints what happened.
 simulate *ARGS:

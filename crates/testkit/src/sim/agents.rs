@@ -195,7 +195,7 @@ pub(super) fn mischievous(case: &Case, action: &Action, dice: &mut Dice) -> VecD
         // It stalls until it is cancelled or its time is over.
         3 => script = [(HARD_LIMIT, Saying::End(Ending::Fail(FailureKind::Timeout)))].into(),
         4 => {
-            script.extend(last.clone());
+            script.extend(last);
             end(&mut script, Ending::Right, dice);
         }
         5 if !case.exact => {

@@ -657,7 +657,7 @@ impl<'a> Stage<'a> {
         let Some(mut wheel) = self.engines[at].wheel.take() else { return Ok(()) };
         let ended = wheel.interrupt_all();
         self.vanish(at);
-        for wrong in self.cast[process].wrong() {
+        if let Some(wrong) = self.cast[process].wrong().into_iter().next() {
             return Err(format!("durable: {wrong}"));
         }
         if let Err(error) = ended {
@@ -726,7 +726,7 @@ impl<'a> Stage<'a> {
     /// Jobs that were started get their scripts, probes their answers.
     fn take_jobs(&mut self, at: usize) -> Step {
         let process = self.engines[at].process;
-        for wrong in self.cast[process].wrong() {
+        if let Some(wrong) = self.cast[process].wrong().into_iter().next() {
             return Err(format!("durable: {wrong}"));
         }
         for job in self.cast[process].started() {
