@@ -259,7 +259,7 @@ impl Stage {
         for entry in &copy.journal[self.journal.len()..] {
             let paid = match &entry.fact {
                 Fact::Paid(Payment::Purse { guessed, .. }) => !guessed.is_empty(),
-                Fact::Reserved { .. } => true,
+                Fact::Reserved { .. } | Fact::Paid(Payment::Back { .. }) => true,
                 _ => false,
             };
             assert!(paid, "recovery left {:?}: {}", entry.fact, self.describe());
