@@ -7,13 +7,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::id;
@@ -143,7 +143,7 @@ pub fn life(folder: &Path, name: &str) -> io::Result<Life> {
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(Life::Dead);
     }
-    let file = match File::open(folder.join(name)) {
+    let file = match open(&folder.join(name)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead),
         Err(error) => return Err(error),
@@ -161,6 +161,13 @@ pub fn life(folder: &Path, name: &str) -> io::Result<Life> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Opens a file of the folder for reading. A pipe that somebody has put there must not keep us, and a
+/// link must not lead us away.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 /// Watches an owner until it is dead, or has not moved for `MAX_SILENCE` by our own clock, or somebody
@@ -208,13 +215,18 @@ pub fn dead_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// Removes the file of an owner if that is dead; whether it was. The lock is held meanwhile, so that
 /// nobody becomes the owner that is removed.
 pub fn remove_dead(path: &Path) -> io::Result<bool> {
-    let file = match File::open(path) {
+    let file = match open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => fs::remove_file(path).map(|()| true),
+        Ok(()) => match fs::remove_file(path) {
+            Ok(()) => Ok(true),
+            // Its owner was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        },
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(error.into()),
     }
@@ -242,6 +254,21 @@ mod tests {
         drop(owner);
         assert_eq!(life(folder.path(), &name).unwrap(), Life::Dead);
         assert_eq!(life(folder.path(), "../../etc/passwd").unwrap(), Life::Dead);
+    }
+
+    #[test]
+    fn a_pipe_among_the_owners_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("00000000deadbeef");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        assert_eq!(life(folder.path(), "00000000deadbeef").unwrap(), Life::Dead);
     }
 
     #[test]

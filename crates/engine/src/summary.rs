@@ -139,7 +139,7 @@ impl Summary {
         waits.sort_by_key(|wait| wait.what);
         let standing = match root.standing() {
             Standing::Settled(end) => end.word(),
-            Standing::Running | Standing::Waiting | Standing::Suspended | Standing::Held => standing(&waits),
+            Standing::Running | Standing::Waiting | Standing::Suspended | Standing::Held => standing(run),
         };
         waits.truncate(MAX_WAITS);
         Summary {
@@ -161,16 +161,38 @@ impl Summary {
     }
 }
 
-fn standing(waits: &[Wait]) -> &'static str {
-    let any = |what: What| waits.iter().any(|wait| wait.what == what);
-    if any(What::Work) {
-        "running"
-    } else if any(What::Service) {
-        "suspended"
-    } else if any(What::Question) || any(What::Word) {
-        "waiting"
-    } else {
-        "held"
+/// How a run stands that has not ended: over everything that is open, however little of it is shown.
+fn standing(run: &Run) -> &'static str {
+    let mut best = What::Held;
+    for instance in run.live() {
+        let stuck = is_stuck(instance);
+        for what in instance.open.values().filter_map(|open| kind_of(open)) {
+            match what {
+                What::Work => return "running",
+                What::Service => best = What::Service,
+                What::Question | What::Word if best == What::Held && !stuck => best = what,
+                What::Question | What::Word | What::Held => {}
+            }
+        }
+    }
+    match best {
+        What::Held => "held",
+        What::Question | What::Word => "waiting",
+        What::Service => "suspended",
+        What::Work => "running",
+    }
+}
+
+/// What is waited for with something open; children and items wait with what they have open themselves.
+fn kind_of(open: &Open) -> Option<What> {
+    if open.suspended.is_some() {
+        return Some(What::Service);
+    }
+    match &open.kind {
+        OpenKind::Call | OpenKind::Record => Some(What::Work),
+        OpenKind::Words(_) => Some(What::Word),
+        OpenKind::Question => Some(What::Question),
+        OpenKind::Child(_) | OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. } => None,
     }
 }
 
@@ -188,8 +210,7 @@ fn waits_of(instance: &Instance, questions: &Questions, waits: &mut Vec<Wait>) {
             until: None,
         });
     }
-    // Where only a waiver or a stop leads on, no answer does.
-    let stuck = instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck);
+    let stuck = is_stuck(instance);
     for (action, open) in instance.open.iter() {
         let Some((what, text, until)) = wait_of(open) else { continue };
         if stuck && matches!(what, What::Word | What::Question) {
@@ -200,6 +221,11 @@ fn waits_of(instance: &Instance, questions: &Questions, waits: &mut Vec<Wait>) {
         let (state, action) = (state.clone(), Some(action));
         waits.push(Wait { instance: id, state, what, text: asked, action, until });
     }
+}
+
+/// Where only a waiver or a stop leads on, no answer does.
+fn is_stuck(instance: &Instance) -> bool {
+    instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck)
 }
 
 fn wait_of(open: &Open) -> Option<(What, String, Option<Time>)> {

@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::ColorChoice;
 use serde::Serialize;
@@ -24,16 +25,22 @@ const MIN_WIDTH: usize = 40;
 /// Standard output and standard error, with what `--json` says about them.
 pub(crate) struct Out {
     json: bool,
+    gone: AtomicBool,
 }
 
 impl Out {
     pub(crate) fn new(json: bool) -> Out {
-        Out { json }
+        Out { json, gone: AtomicBool::new(false) }
     }
 
     /// Whether the answer is to be one JSON document.
     pub(crate) fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Whether whoever read the answer has gone away: a stream ends then.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
     }
 
     /// Prints a text for people, or what a person asked to have as text.
@@ -42,14 +49,14 @@ impl Out {
         if stream.current_choice() == ColorChoice::Never {
             // In one piece: a stream that takes colours out writes every line by itself.
             let plain = anstream::adapter::strip_str(text).to_string();
-            return deliver(std::io::stdout().lock(), &plain);
+            return self.deliver(std::io::stdout().lock(), &plain);
         }
-        deliver(stream.lock(), text)
+        self.deliver(stream.lock(), text)
     }
 
     /// Prints bytes as they are, without looking for colours in them.
     pub(crate) fn bytes(&self, text: &str) -> Result<(), Failure> {
-        deliver(std::io::stdout().lock(), text)
+        self.deliver(std::io::stdout().lock(), text)
     }
 
     /// Prints the one JSON document of a command.
@@ -58,6 +65,20 @@ impl Out {
             Failure::new(format!("the answer cannot be written as JSON: {error}"), "please report this")
         })?;
         self.bytes(&format!("{text}\n"))
+    }
+
+    fn deliver(&self, mut stream: impl Write, text: &str) -> Result<(), Failure> {
+        match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.gone.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => Err(Failure::new(
+                format!("the answer cannot be written: {error}"),
+                "see where standard output goes, and whether there is room",
+            )),
+        }
     }
 
     /// Prints text that belongs beside the answer: on standard error.
@@ -127,15 +148,4 @@ pub(crate) fn terminal() -> Option<(usize, usize)> {
 /// Whether colours are wanted on standard output.
 pub(crate) fn has_colour() -> bool {
     anstream::AutoStream::choice(&std::io::stdout()) != ColorChoice::Never
-}
-
-fn deliver(mut stream: impl Write, text: &str) -> Result<(), Failure> {
-    match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::new(
-            format!("the answer cannot be written: {error}"),
-            "see where standard output goes, and whether there is room",
-        )),
-    }
 }

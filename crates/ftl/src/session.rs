@@ -84,15 +84,20 @@ fn command_line() -> String {
 
 /// Who speaks. Never an agent: a person's word from inside an agent's process tree is refused.
 pub(crate) fn person(cli: &Cli, place: &Place) -> Result<String, Failure> {
-    if let Some(inside) = process::inside_agent(Some(&place.attempts())) {
-        let message = format!("this comes from inside an agent's process tree (process {})", inside.pid);
-        let hint = "only a person may do this, from a terminal of their own";
-        return Err(Failure { exit: Exit::Refused, ..Failure::new(message, hint) });
-    }
+    not_an_agent(place)?;
     let named = cli.by.clone().or_else(|| git_name(place)).or_else(|| std::env::var("USER").ok());
     named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).ok_or_else(|| {
         Failure::usage("nobody is named", "say who you are with --by NAME, or set git's user.name")
     })
+}
+
+/// Refuses what comes from inside an agent's process tree: a run that an agent started would have limits
+/// of its own, and could start the next one.
+pub(crate) fn not_an_agent(place: &Place) -> Result<(), Failure> {
+    let Some(inside) = process::inside_agent(Some(&place.attempts())) else { return Ok(()) };
+    let message = format!("this comes from inside an agent's process tree (process {})", inside.pid);
+    let hint = "only a person may do this, from a terminal of their own";
+    Err(Failure { exit: Exit::Refused, ..Failure::new(message, hint) })
 }
 
 fn git_name(place: &Place) -> Option<String> {

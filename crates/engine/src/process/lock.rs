@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::{PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
@@ -191,7 +191,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 fn read(path: &Path) -> Option<Record> {
-    read_from(&File::open(path).ok()?)
+    read_from(&open(path).ok()?)
 }
 
 fn read_from(mut file: &File) -> Option<Record> {
@@ -306,6 +306,13 @@ pub struct Leftover {
     pub left: usize,
 }
 
+/// Opens a file for reading. A pipe that somebody has put there must not keep us, and a link must not
+/// lead us away.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
 /// Every attempt that has a file in a folder, by name. A folder that is not there has none.
 pub fn attempts(folder: &Path) -> io::Result<Vec<AttemptFile>> {
     let entries = match fs::read_dir(folder) {
@@ -316,7 +323,7 @@ pub fn attempts(folder: &Path) -> io::Result<Vec<AttemptFile>> {
     for entry in entries {
         let path = entry?.path();
         // What vanishes while we look has ended.
-        let Ok(file) = File::open(&path) else { continue };
+        let Ok(file) = open(&path) else { continue };
         if file.metadata()?.is_file() {
             let alive = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
             found.push(AttemptFile { path, record: read_from(&file), alive });

@@ -40,7 +40,7 @@ pub(crate) fn run(cli: &Cli, asked: &Log, out: &Out) -> Result<Exit, Failure> {
         let row = store.run(&target.row.run).map_err(|error| store_failure(&error))?;
         let ended = row.is_none_or(|row| row.settled);
         after = lines.show(after, out)?;
-        if ended || !asked.follow {
+        if ended || !asked.follow || out.is_unread() {
             return Ok(Exit::Done);
         }
         std::thread::sleep(LOOK);

@@ -40,6 +40,7 @@ const MAX_TOGETHER: usize = 16;
 
 /// Opens a run of a protocol and drives it.
 pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
+    session::not_an_agent(&session::place(cli)?)?;
     let script = asked.script.as_deref().map(script).transpose()?;
     let inputs = inputs(&asked.inputs)?;
     let shelf = Shelf::load(cli)?;
@@ -97,6 +98,7 @@ fn input_hint(input: &InputCode) -> String {
 /// Takes runs over that nobody drives, and drives them on.
 pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
+    session::not_an_agent(&place)?;
     let by = asked.id.as_ref().map(|_| session::person(cli, &place)).transpose()?;
     let rows = match &asked.id {
         Some(id) => {

@@ -37,6 +37,9 @@ pub(super) fn run(watched: &Watched, stop: &Stop, out: &Out) -> Result<Exit, Fai
                 return Ok(Exit::Done);
             }
         }
+        if out.is_unread() {
+            return Ok(Exit::Done);
+        }
         std::thread::sleep(LOOK);
     }
 }
