@@ -131,6 +131,18 @@ pub enum Value {
 }
 
 impl Value {
+    /// About how many bytes it takes to write it down: its texts, and a little for everything else.
+    pub fn weight(&self) -> usize {
+        match self {
+            Value::None | Value::Bool(_) | Value::Number(_) => 8,
+            Value::Text(text) => text.len() + 2,
+            Value::List(items) => items.iter().map(|item| item.weight() + 1).sum::<usize>() + 2,
+            Value::Record(fields) => {
+                fields.iter().map(|(name, value)| name.len() + value.weight() + 4).sum::<usize>() + 2
+            }
+        }
+    }
+
     /// A text value.
     pub fn text(text: impl AsRef<str>) -> Value {
         Value::Text(Arc::from(text.as_ref()))

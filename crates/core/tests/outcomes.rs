@@ -236,8 +236,23 @@ fn a_state_that_changed_under_an_instance_is_held() {
     assert_eq!(kind(&stage.send(resume)), Some(RefusalKind::NotHere));
 }
 
-/// BUG in src: what was asked for by the old text is still open, so the held instance stands as
-/// running and an outcome walks on through the new text.
+#[test]
+fn a_person_hears_that_a_state_has_changed() {
+    let asks = |text: &str| {
+        format!("PROTOCOL: asks\nSTATE: A\n  ASK: reply = \"{text}\" choices=yes|no\n  RETURN: complete\n")
+    };
+    let old = library_with(&[("asks", &asks("Go on?"))]);
+    let old = Stage::open_with(old, "asks", "{}", Terms::default());
+    let mut stage = moved_to(&old, library_with(&[("asks", &asks("Really?"))]));
+    let reply =
+        || Event::Reply { instance: ROOT, action: None, value: Value::text("yes"), by: "ann".to_owned() };
+    let decision = stage.send(reply());
+    assert_eq!(kind(&decision), Some(RefusalKind::NotHere));
+    assert!(decision.refusal.unwrap().message.contains("has changed"));
+    assert_eq!(stage.standing(), Standing::Held);
+    assert_eq!(kind(&stage.send(reply())), Some(RefusalKind::NotHere), "each time");
+}
+
 #[test]
 fn a_state_that_changed_hears_nothing() {
     let old = builder();

@@ -294,7 +294,7 @@ fn a_probe_that_fails_again_waits_longer() {
         let agent = agents(&stage)[0].clone();
         let others = stage.waiting.len() - 1;
         let first = stage.clock + 1000;
-        ends(&mut stage, &agent, outage(first), None);
+        ends(&mut stage, &agent, outage(first), Some(tokens(0)));
         ends(&mut stage, &agent, outage(first + 1000), Some(tokens(3)));
         let open = stage.run.instance(ROOT).unwrap().open[&agent.id].clone();
         assert_eq!(open.suspended, Some(("model".to_owned(), first + 1000)));
@@ -307,6 +307,33 @@ fn a_probe_that_fails_again_waits_longer() {
         assert_eq!(purse(&stage).used, 3 + 100 * (agents(&stage).len() as u64 - 1));
         confirmed(&stage);
     }
+}
+
+/// What the last words of something that was cut off leave out is unknown, whatever it said before.
+#[test]
+fn silence_of_what_was_cut_off_costs_the_worst_case() {
+    let cut = |stage: &Stage| {
+        let until = stage.clock + 1000;
+        [Outcome::Cancelled, Outcome::Interrupted, Outcome::Died("killed".to_owned()), outage(until)]
+    };
+    for index in 0..4 {
+        for (last, charged) in
+            [(None, 100), (Some(Usage::new()), 100), (Some(tokens(0)), 0), (Some(tokens(9)), 9)]
+        {
+            let mut stage = open(ONE, 1000);
+            let agent = agents(&stage)[0].clone();
+            spends(&mut stage, &agent, 4);
+            let outcome = cut(&stage)[index].clone();
+            ends(&mut stage, &agent, outcome.clone(), last.clone());
+            assert_eq!(purse(&stage).used, 4 + charged, "{outcome:?} with {last:?}");
+            confirmed(&stage);
+        }
+    }
+    let mut stage = open(ONE, 1000);
+    let agent = agents(&stage)[0].clone();
+    spends(&mut stage, &agent, 4);
+    done(&mut stage, &agent, 0);
+    assert_eq!(purse(&stage).used, 4, "its own end is a last report");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use ftl_core::value::{Name, Value};
 use crate::amount::Unit;
 use crate::hands::Width;
 use crate::process::Limits;
+use crate::store::MAX_CONTENT_BYTES;
 
 /// The largest settings file that is read.
 pub const MAX_CONFIG_BYTES: u64 = 256 * 1024;
@@ -27,15 +28,25 @@ struct Setting {
     default: &'static str,
     about: &'static str,
     optional: bool,
+    most: u64,
 }
 
 const fn setting(key: &'static str, unit: Unit, default: &'static str, about: &'static str) -> Setting {
-    Setting { key, unit, default, about, optional: true }
+    Setting { key, unit, default, about, optional: true, most: u64::MAX }
 }
 
 const fn needed(key: &'static str, unit: Unit, default: &'static str, about: &'static str) -> Setting {
-    Setting { key, unit, default, about, optional: false }
+    Setting { key, unit, default, about, optional: false, most: u64::MAX }
 }
+
+impl Setting {
+    const fn at_most(self, most: u64) -> Setting {
+        Setting { most, ..self }
+    }
+}
+
+/// How much of each end of an output may be kept at hand: both ends of both streams are one answer.
+const MAX_AT_HAND: u64 = 512 * 1024;
 
 const SETTINGS: &[Setting] = &[
     setting("limits.tokens", Unit::Count, "5M", "tokens that one run may use"),
@@ -58,9 +69,12 @@ const SETTINGS: &[Setting] = &[
     setting("process.soft", Unit::Time, "30m", "after so long a process is asked to end"),
     setting("process.hard", Unit::Time, "35m", "after so long a process is ended at once"),
     needed("process.grace", Unit::Time, "5s", "between being asked to end and being ended"),
-    needed("process.head", Unit::Bytes, "32KiB", "of the beginning of an output that is kept at hand"),
-    needed("process.tail", Unit::Bytes, "32KiB", "of the end of an output that is kept at hand"),
-    needed("process.keep", Unit::Bytes, "16MiB", "of an output that is kept in the store"),
+    needed("process.head", Unit::Bytes, "32KiB", "of the beginning of an output that is kept at hand")
+        .at_most(MAX_AT_HAND),
+    needed("process.tail", Unit::Bytes, "32KiB", "of the end of an output that is kept at hand")
+        .at_most(MAX_AT_HAND),
+    needed("process.keep", Unit::Bytes, "16MiB", "of an output that is kept in the store")
+        .at_most(MAX_CONTENT_BYTES as u64),
     setting(
         "process.processes",
         Unit::Count,
@@ -339,6 +353,18 @@ fn read(file: &Path) -> Result<Option<String>, ConfigError> {
 }
 
 fn amount(known: &Setting, value: &toml::Value) -> Result<Option<u64>, String> {
+    let amount = any_amount(known, value)?;
+    match amount {
+        Some(amount) if amount > known.most => Err(format!(
+            "{} is more than the most that it may be, {}",
+            known.unit.show(amount),
+            known.unit.show(known.most)
+        )),
+        amount => Ok(amount),
+    }
+}
+
+fn any_amount(known: &Setting, value: &toml::Value) -> Result<Option<u64>, String> {
     match value {
         toml::Value::String(text) if text == "none" && known.optional => Ok(None),
         toml::Value::String(text) => known.unit.parse(text).map(Some),
@@ -412,5 +438,15 @@ mod tests {
         assert_eq!(plain.policies.get("task.REVIEW"), Some(&Policy::Deny));
         let wrong = terms("[policies]\ntask.REVIEW = 3\n").unwrap_err();
         assert!(wrong.message.contains("policies.task.REVIEW"), "{wrong}");
+    }
+    #[test]
+    fn what_is_kept_of_an_output_has_a_limit() {
+        for (key, most, above) in
+            [("head", "512 KiB", "513KiB"), ("tail", "512 KiB", "1GiB"), ("keep", "64 MiB", "65MiB")]
+        {
+            terms(&format!("[process]\n{key} = \"{most}\"\n")).unwrap();
+            let wrong = terms(&format!("[process]\n{key} = \"{above}\"\n")).unwrap_err();
+            assert!(wrong.message.contains(most) && wrong.message.contains(key), "{wrong}");
+        }
     }
 }

@@ -11,11 +11,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use ftl_core::run::{Action, ActionId, Entry, Event, InstanceId, Outcome, Time, Usage, Wanted};
+use ftl_core::run::{
+    Action, ActionId, Entry, Event, Failure, FailureKind, InstanceId, Outcome, Time, Usage, Wanted,
+};
+use ftl_core::value::Value;
 
 use crate::clock::{Clock, millis};
 use crate::driver::{DriveError, Driver, Todo, never_started};
-use crate::hands::{Ended, Hands, Job, Report, Told};
+use crate::hands::{Ended, Hands, Job, Report, Right, Told};
 use crate::process::Cancel;
 use crate::services::Services;
 use crate::summary::Summary;
@@ -25,6 +28,10 @@ pub const POLL: Duration = Duration::from_millis(100);
 
 /// How long hands have for their last words when the engine is stopped.
 pub const MAX_GOODBYE: Duration = Duration::from_millis(1200);
+
+/// How large an answer may be. What follows from one stands in the journal several times, and is
+/// longer there where it has unprintable letters.
+pub const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
 /// The wish to stop: said once, everything is put away first; said twice, it is over at once.
 #[derive(Clone, Debug, Default)]
@@ -145,6 +152,16 @@ fn let_go(wheel: &mut Wheel<'_>, told: &Receiver<Told>) {
     }
 }
 
+/// An answer that is too large to be kept is none.
+fn answered(value: Value) -> Outcome {
+    let bytes = value.weight();
+    if bytes <= MAX_ANSWER_BYTES {
+        return Outcome::Done(value);
+    }
+    let message = format!("its answer has {bytes} bytes; {MAX_ANSWER_BYTES} is the most");
+    Outcome::Failed(Failure::new(FailureKind::Failed, message))
+}
+
 /// What is done with each thing that comes in. Whoever turns it calls `first` once, then `look` and
 /// `hear` in any order until `look` says that it rests; to stop, `cancel_all`, `hear_last` as long as
 /// there is patience, and `interrupt_all`. After an error nothing but `drop_all` makes sense.
@@ -154,6 +171,7 @@ pub struct Wheel<'a> {
     clock: &'a dyn Clock,
     watch: &'a mut dyn Watch,
     desk: Sender<Told>,
+    right: Arc<Right>,
     jobs: BTreeMap<(InstanceId, ActionId), Cancel>,
     services: Services,
     looked: Option<Time>,
@@ -169,7 +187,8 @@ impl<'a> Wheel<'a> {
         desk: Sender<Told>,
     ) -> Wheel<'a> {
         let (jobs, services) = (BTreeMap::new(), Services::default());
-        Wheel { driver, hands, clock, watch, desk, jobs, services, looked: None }
+        let right = Arc::new(Right { store: driver.store().clone(), lease: driver.lease().clone() });
+        Wheel { driver, hands, clock, watch, desk, right, jobs, services, looked: None }
     }
 
     /// The run that it drives.
@@ -312,7 +331,8 @@ impl<'a> Wheel<'a> {
             let allowance = open.map(|open| open.reserved.clone()).unwrap_or_default();
             self.jobs.insert((instance, id), cancel.clone());
             let run = self.driver.id().clone();
-            self.hands.start(Job::new(run, action, allowance, cancel, self.desk.clone()));
+            let job = Job::new(run, action, allowance, cancel, self.desk.clone());
+            self.hands.start(job.under(self.right.clone()));
         }
         Ok(())
     }
@@ -348,7 +368,7 @@ impl<'a> Wheel<'a> {
                 let until = self.services.silent(key, &service, after, self.clock.now());
                 return (Outcome::Outage { service, until }, report.usage);
             }
-            Ended::Done(value) => Outcome::Done(value),
+            Ended::Done(value) => answered(value),
             Ended::Failed(failure) => Outcome::Failed(failure),
             Ended::Died(message) => Outcome::Died(message),
             Ended::Cancelled => Outcome::Cancelled,
@@ -376,7 +396,8 @@ impl<'a> Wheel<'a> {
             let first = || self.services.silent((instance, action), service, None, now);
             let until = *until.get_or_insert_with(first);
             let outcome = Outcome::Outage { service: service.to_owned(), until };
-            self.take_and_do(Event::Outcome { instance, action, outcome, usage: Some(Usage::new()) })?;
+            let usage = Some(self.nothing());
+            self.take_and_do(Event::Outcome { instance, action, outcome, usage })?;
         }
         Ok(())
     }
@@ -409,7 +430,7 @@ impl<'a> Wheel<'a> {
                 self.jobs.remove(&(instance, action));
                 // What ended badly while it was being ended did not fail: it was interrupted.
                 let outcome = match report.ended {
-                    Ended::Done(value) => Outcome::Done(value),
+                    Ended::Done(value) => answered(value),
                     Ended::Failed(_) | Ended::Died(_) | Ended::Cancelled | Ended::Outage { .. } => {
                         Outcome::Interrupted
                     }

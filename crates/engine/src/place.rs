@@ -51,6 +51,11 @@ impl Place {
         self.store().join("attempts")
     }
 
+    /// Where the fences of runs are that were taken over.
+    pub fn fences(&self) -> PathBuf {
+        self.store().join("fences")
+    }
+
     /// Where output is kept until it is in the store.
     pub fn spool(&self) -> PathBuf {
         self.store().join("spool")
@@ -75,7 +80,7 @@ impl Place {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
             }
         }
-        for folder in [self.owners(), self.attempts(), self.spool()] {
+        for folder in [self.owners(), self.attempts(), self.fences(), self.spool()] {
             fs::create_dir_all(folder)?;
         }
         keep_private(&self.store())?;

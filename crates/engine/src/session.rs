@@ -211,38 +211,46 @@ impl Session {
     pub fn claim(&self, run: &RunId, enough: &mut dyn FnMut() -> bool) -> Result<Claim, SessionError> {
         loop {
             let row = self.store.run(run)?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
-            if let Some(name) = &row.owner {
-                if !owner::is_gone(&self.place.owners(), name, enough)? {
-                    let Life::Alive { card, .. } = owner::life(&self.place.owners(), name)? else { continue };
-                    return Ok(Claim::Theirs(card));
-                }
-                // Its agents first: two attempts of one action must never live at the same time.
-                self.end_attempts(run)?;
+            if let Some(name) = &row.owner
+                && !owner::is_gone(&self.place.owners(), name, enough)?
+            {
+                let Life::Alive { card, .. } = owner::life(&self.place.owners(), name)? else { continue };
+                return Ok(Claim::Theirs(card));
             }
             match self.store.take(run, row.epoch, self.owner()?.name()) {
-                Ok(lease) => return Ok(Claim::Ours(lease)),
+                Ok(lease) => {
+                    let ended = if row.owner.is_some() { self.end_attempts(&lease) } else { Ok(()) };
+                    return self.or_give_back(&lease, ended).map(|()| Claim::Ours(lease));
+                }
                 Err(StoreError::Fenced { .. }) => continue,
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Ends what is left of the attempts of a run whose owner is gone.
-    fn end_attempts(&self, run: &RunId) -> Result<(), SessionError> {
-        let prefix = format!("{run}.");
-        for attempt in process::attempts(&self.place.attempts())? {
-            let name = attempt.path.file_name().map(|name| name.to_string_lossy().into_owned());
-            if name.is_some_and(|name| name.starts_with(&prefix)) {
-                process::end_leftover(&attempt).map_err(|error| SessionError::Machine(error.to_string()))?;
-            }
-        }
-        Ok(())
+    /// Ends what is left of the attempts of a run whose owner is gone, and sees to it that there will
+    /// be none: two attempts of one action must never live at the same time. Whatever its owner starts
+    /// in this very moment either meets the fence or is found.
+    fn end_attempts(&self, lease: &Lease) -> Result<(), SessionError> {
+        std::fs::create_dir_all(self.place.fences())?;
+        process::fence::raise(&self.place.fences().join(lease.run.as_str()), lease.epoch)?;
+        process::end_leftovers(&self.place.attempts(), &format!("{}.", lease.run))
+            .map_err(|error| SessionError::Machine(error.to_string()))
     }
 
     /// Brings a claimed run back to where its journal ends.
-    pub fn recover(&self, lease: Lease) -> Result<(Driver, Todo), SessionError> {
+    pub fn recover(&self, lease: &Lease) -> Result<(Driver, Todo), SessionError> {
         let at = SystemClock::not_before(0).now();
-        Ok(Driver::recover(self.store.clone(), self.library.clone(), lease, at)?)
+        let recovered = Driver::recover(self.store.clone(), self.library.clone(), lease.clone(), at);
+        self.or_give_back(lease, recovered.map_err(SessionError::from))
+    }
+
+    /// A run that we cannot drive is given back, so that somebody else can.
+    fn or_give_back<T>(&self, lease: &Lease, done: Result<T, SessionError>) -> Result<T, SessionError> {
+        if done.is_err() {
+            let _ = self.store.release(lease);
+        }
+        done
     }
 
     /// Drives a run until it rests.
@@ -253,9 +261,11 @@ impl Session {
         stop: &Stop,
         watch: &mut dyn Watch,
     ) -> Result<Rest, SessionError> {
-        let hands = self.hands(driver.id())?;
+        let lease = driver.lease().clone();
+        let hands = self.or_give_back(&lease, self.hands(driver.id()))?;
         let clock = SystemClock::not_before(driver.last());
-        Ok(drive(driver, todo, &*hands, &clock, stop, watch)?)
+        let rest = drive(driver, todo, &*hands, &clock, stop, watch).map_err(SessionError::from);
+        self.or_give_back(&lease, rest)
     }
 
     /// Leaves an order for whoever drives the run.
@@ -287,7 +297,7 @@ impl Session {
         let shell = Arc::new(Shell::new(
             supervisor,
             self.store.clone(),
-            self.place.root().to_owned(),
+            &self.place,
             self.config.command_limits(),
             self.config.agent_limits(),
         ));

@@ -167,13 +167,13 @@ fn an_outage_suspends_probes_once_and_goes_on() {
     let tries = Arc::new(AtomicUsize::new(0));
     let count = tries.clone();
     let hand = With(move |_: &Job| match count.fetch_add(1, Ordering::SeqCst) {
-        0 => Report::free(Ended::Outage { service: "model".into(), after: None }),
+        0 => Report { ended: Ended::Outage { service: "model".into(), after: None }, usage: usage(2) },
         _ => Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) },
     });
     let down = Arc::new(Down(AtomicUsize::new(0)));
     let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand)).probing(down.clone());
     let rest = bench.open("{}", terms(1000, 100), &hands).unwrap();
-    assert_eq!(summary(&rest).meters["tokens"].used, 5);
+    assert_eq!(summary(&rest).meters["tokens"].used, 7, "a probe that fails uses nothing");
     assert_eq!((tries.load(Ordering::SeqCst), down.0.load(Ordering::SeqCst)), (2, 2));
     assert_eq!(bench.facts()["suspended"], 2, "once by the agent, once by the probe");
 }
@@ -287,4 +287,43 @@ fn a_stale_owner_is_refused_and_lets_go() {
     let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
     let error = bench.open("{}", terms(1000, 100), &hands).unwrap_err();
     assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Fenced { .. }))), "{error}");
+}
+
+#[test]
+fn an_answer_that_is_too_large_is_none() {
+    let bench = Bench::new(ONE);
+    let output = "x".repeat(ftl_engine::drive::MAX_ANSWER_BYTES);
+    let large = format!(r#"{{"code":0,"stdout":"{output}","stderr":""}}"#);
+    let hands = Workshop::new(Width::default()).with("sh", says(&large));
+    let rest = bench.open("{}", Terms::default(), &hands).unwrap();
+    assert_eq!(summary(&rest).standing, "held");
+    let why = serde_json::to_string(summary(&rest)).unwrap();
+    assert!(why.contains("is the most"), "{why}");
+}
+
+const TWO: &str = "PROTOCOL: two
+STATE: A
+  DO: found = PARALLEL quorum=2 timeout=1m
+    - Task(explorer) mode=structure
+    - Task(explorer) mode=memory objective=o
+  RETURN: complete";
+
+#[test]
+fn what_waited_in_the_queue_of_a_stale_owner_is_not_done() {
+    let bench = Bench::new(TWO);
+    let (store, id) = (bench.store.clone(), bench.id.clone());
+    let done = Arc::new(AtomicUsize::new(0));
+    let count = done.clone();
+    let hand = With(move |_: &Job| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let row = store.run(&id).unwrap().unwrap();
+        store.take(&id, row.epoch, "thief").unwrap();
+        Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) }
+    });
+    let width = Width { agents: 1, actions: 1 };
+    let hands = Workshop::new(width).otherwise(Arc::new(hand));
+    let error = bench.open("{}", terms(1000, 100), &hands).unwrap_err();
+    assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Fenced { .. }))), "{error}");
+    drop(hands);
+    assert_eq!(done.load(Ordering::SeqCst), 1, "the second one never began");
 }

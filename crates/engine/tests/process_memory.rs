@@ -29,6 +29,7 @@ fn memory_stays_flat_in_a_flood() {
             env: Vec::new(),
             stdin: Stdin::Null,
             limits: Limits::default(),
+            fence: None,
             lock: "run.1".into(),
             mark: Mark::new(MARK, &format!("flood-{:x}", ftl_engine::id::random().unwrap())).unwrap(),
         };

@@ -55,10 +55,20 @@ impl Draft<'_> {
         if let Some(to) = options.get("to").and_then(Value::as_text) {
             self.declared(id, to)?;
         }
+        self.as_entered(id)?;
         let value = spoken(&words, word, by, reason, options);
         self.accepts(id, action, &value)?;
         self.answer_how(id, action, Ok(value), How::By(by));
         Ok(())
+    }
+
+    /// Whether the state of an instance still is what was entered. What a person says to another text
+    /// is not taken: nobody knows what the words would do there.
+    fn as_entered(&mut self, id: InstanceId) -> Taken {
+        let Some(message) = self.changed(id) else { return Ok(()) };
+        self.hold_changed(id, message.clone());
+        Err(Refusal::new(RefusalKind::NotHere, message)
+            .hint("bring the protocol back as it was, or lead the instance on with an override"))
     }
 
     /// Whether a word with its options is what was declared.
@@ -104,6 +114,7 @@ impl Draft<'_> {
                 return Err(refusal.hint(format!("name one of {}", ids.join(", "))));
             }
         };
+        self.as_entered(id)?;
         self.accepts(id, question, value)?;
         self.answer_how(id, question, Ok(value.clone()), How::By(by));
         Ok(())

@@ -301,6 +301,7 @@ fn engine(guard: &str, folder: &Path, value: &str, rest: &[&str]) {
         stdin: Stdin::Null,
         limits: Limits::default(),
         lock: "run.1".into(),
+        fence: None,
         mark: Mark::new(MARK, value).unwrap(),
     };
     let mut hear = |_, bytes: &[u8]| {

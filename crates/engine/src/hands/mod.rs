@@ -19,6 +19,7 @@ use ftl_core::value::{Name, Value};
 use crate::clock::millis;
 use crate::id::RunId;
 use crate::process::Cancel;
+use crate::store::{Lease, Store};
 
 /// How a job came to an end.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,13 +88,46 @@ pub struct Job {
     pub allowance: Usage,
     /// Becomes true when nobody wants the answer any more.
     pub cancel: Cancel,
+    right: Option<Arc<Right>>,
     desk: Sender<Told>,
+}
+
+/// The right to act for a run: its lease, as long as that is the newest.
+pub struct Right {
+    /// Where leases are kept.
+    pub store: Arc<dyn Store>,
+    /// The lease under which the job was decided.
+    pub lease: Lease,
+}
+
+impl Right {
+    /// Whether nobody has taken the run over. Where that cannot be told, nobody may act.
+    fn holds(&self) -> bool {
+        let row = self.store.run(&self.lease.run).ok().flatten();
+        row.is_some_and(|row| row.epoch == self.lease.epoch && row.owner.as_ref() == Some(&self.lease.owner))
+    }
 }
 
 impl Job {
     /// A job whose words go to that channel.
     pub fn new(run: RunId, action: Action, allowance: Usage, cancel: Cancel, desk: Sender<Told>) -> Job {
-        Job { run, action, allowance, cancel, desk }
+        Job { run, action, allowance, cancel, right: None, desk }
+    }
+
+    /// The same, to be done only as long as that right holds.
+    #[must_use]
+    pub fn under(self, right: Arc<Right>) -> Job {
+        Job { right: Some(right), ..self }
+    }
+
+    /// The epoch under which it was decided, where there is one.
+    pub fn epoch(&self) -> Option<u64> {
+        self.right.as_ref().map(|right| right.lease.epoch)
+    }
+
+    /// Whether it is still to be done: it may have waited for long, and its engine slept meanwhile.
+    fn is_wanted(&self) -> bool {
+        !self.cancel.is_cancelled() && self.right.as_ref().is_none_or(|right| right.holds())
     }
 
     /// The key under which the same job comes again after a crash.
@@ -293,7 +327,7 @@ impl Queue {
 
     fn work(&self) {
         while let Some((job, hand)) = self.next() {
-            let report = if job.cancel.is_cancelled() { nothing_done(&job) } else { perform(&*hand, &job) };
+            let report = if job.is_wanted() { perform(&*hand, &job) } else { nothing_done(&job) };
             job.report(report);
         }
     }
@@ -317,7 +351,7 @@ impl Queue {
     }
 }
 
-/// The report of a job that was cancelled while it waited: it used nothing, and that is known.
+/// The report of a job that nobody wanted any more when its turn came: it used nothing, and that is known.
 fn nothing_done(job: &Job) -> Report {
     let usage = job.allowance.keys().map(|name| (name.clone(), 0)).collect();
     Report { ended: Ended::Cancelled, usage }

@@ -296,7 +296,14 @@ impl Hand for Scripted {
             Says::Outage(service, after) => Ended::Outage { service: service.clone(), after: *after },
             Says::Command(command) => self.ask_command(command, job),
         };
-        Report { ended, usage: rule.spend.clone() }
+        let mut usage = rule.spend.clone();
+        // A service that is out was not used: what the rule does not say is nothing, and that is known.
+        if let Ended::Outage { .. } = ended {
+            for meter in job.allowance.keys() {
+                usage.entry(meter.clone()).or_default();
+            }
+        }
+        Report { ended, usage }
     }
 }
 

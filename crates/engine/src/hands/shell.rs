@@ -14,8 +14,9 @@ use ftl_core::value::Value;
 
 use super::{Ended, Hand, Job, Probe, Report};
 use crate::config::Config;
+use crate::place::Place;
 use crate::process::{
-    self, Cancel, Captured, Cut, How, Limits, MARK, Mark, RunError, Spec, Stdin, Stream, Supervisor,
+    self, Cancel, Captured, Cut, Fence, How, Limits, MARK, Mark, RunError, Spec, Stdin, Stream, Supervisor,
 };
 use crate::store::Store;
 
@@ -33,27 +34,34 @@ pub struct Shell {
     supervisor: Arc<Supervisor>,
     store: Arc<dyn Store>,
     folder: PathBuf,
+    fences: PathBuf,
     commands: Limits,
     agents: Limits,
 }
 
 impl Shell {
-    /// A shell that works in a folder, with limits for commands and for agents.
+    /// A shell that works in the folder of a place, with limits for commands and for agents.
     pub fn new(
         supervisor: Arc<Supervisor>,
         store: Arc<dyn Store>,
-        folder: PathBuf,
+        place: &Place,
         commands: Limits,
         agents: Limits,
     ) -> Shell {
-        Shell { supervisor, store, folder, commands, agents }
+        let (folder, fences) = (place.root().to_owned(), place.fences());
+        Shell { supervisor, store, folder, fences, commands, agents }
+    }
+
+    /// The fence that a job must not be behind.
+    fn fence(&self, job: &Job) -> Option<Fence> {
+        job.epoch().map(|epoch| Fence { file: self.fences.join(job.run.as_str()), epoch })
     }
 
     /// What a script printed for a job; it gets the parameters as JSON on its standard input.
     pub(super) fn answer(&self, script: &str, job: &Job) -> Result<String, Ended> {
         let input = serde_json::to_vec(&job.action).unwrap_or_default();
         let spec = self.spec(script, &[], &job.key(), self.agents)?;
-        let spec = Spec { stdin: Stdin::Bytes(input), ..spec };
+        let spec = Spec { stdin: Stdin::Bytes(input), fence: self.fence(job), ..spec };
         let mut whole = Vec::new();
         let most = usize::try_from(spec.limits.keep).unwrap_or(usize::MAX);
         let ended = self.supervisor.run(&spec, &job.cancel, &mut |stream, bytes| {
@@ -63,8 +71,8 @@ impl Shell {
             }
         });
         let ended = ended.map_err(|error| could_not(&error))?;
-        if let Some(cut) = ended.cut {
-            return Err(cut_short(cut, &ended));
+        if let Some(bad) = cut_short(&ended) {
+            return Err(bad);
         }
         match ended.how {
             How::Exited(0) => Ok(String::from_utf8_lossy(&whole).into_owned()),
@@ -98,6 +106,7 @@ impl Shell {
             stdin: Stdin::Null,
             limits,
             lock: PathBuf::from(key),
+            fence: None,
             mark,
         })
     }
@@ -125,6 +134,7 @@ impl Hand for Shell {
             limits.soft = Some(limits.soft.map_or(timeout, |soft| soft.min(timeout)));
         }
         let ended = self.spec(text("script"), &args, &job.key(), limits).map(|spec| {
+            let spec = Spec { fence: self.fence(job), ..spec };
             match self.supervisor.run(&spec, &job.cancel, &mut |_, _| {}) {
                 Ok(ended) => self.judge(&ended),
                 Err(error) => could_not(&error),
@@ -136,8 +146,8 @@ impl Hand for Shell {
 
 impl Shell {
     fn judge(&self, ended: &process::Ended) -> Ended {
-        if let Some(cut) = ended.cut {
-            return cut_short(cut, ended);
+        if let Some(bad) = cut_short(ended) {
+            return bad;
         }
         let code = match ended.how {
             How::Exited(code) => code,
@@ -177,9 +187,15 @@ fn could_not(error: &RunError) -> Ended {
     }
 }
 
-/// The reason why a process was ended, as an outcome.
-fn cut_short(cut: Cut, ended: &process::Ended) -> Ended {
-    match cut {
+/// Why the end of a process is not its own, as an outcome: it was ended, or something that it started
+/// could not be.
+fn cut_short(ended: &process::Ended) -> Option<Ended> {
+    let Some(cut) = ended.cut else {
+        let left = ended.left;
+        let message = format!("{left} of the processes that it started could not be ended");
+        return (left > 0).then(|| Ended::failed(FailureKind::CouldNotRun, message));
+    };
+    Some(match cut {
         Cut::Cancelled => Ended::Cancelled,
         Cut::GuardLost => Ended::Died(ended.sentence()),
         Cut::Startup | Cut::Silence | Cut::Soft | Cut::Hard => {
@@ -187,7 +203,7 @@ fn cut_short(cut: Cut, ended: &process::Ended) -> Ended {
             let message = if said.is_empty() { why } else { format!("{why}: {said}") };
             Ended::failed(FailureKind::Timeout, message)
         }
-    }
+    })
 }
 
 /// The last words of an output.

@@ -80,7 +80,13 @@ fn guard() -> io::Result<()> {
     if lines.next().is_some() {
         return say_failed(&socket, &LockError::GivenUp.to_string(), false);
     }
-    let lock = match lock::take(Path::new(&request.lock), &request.mark, MAX_LOCK_WAIT, &socket) {
+    let lock = match lock::take(
+        Path::new(&request.lock),
+        &request.mark,
+        request.fence.as_ref(),
+        MAX_LOCK_WAIT,
+        &socket,
+    ) {
         Ok(lock) => lock,
         Err(error) => return say_failed(&socket, &error.to_string(), matches!(error, LockError::Held(_))),
     };

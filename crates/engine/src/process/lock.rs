@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::table::{self, Entry, Identity, Table};
 use super::tree::{self, MAX_KILL, Swept, Victims};
-use super::{Mark, guard};
+use super::{Fence, Mark, guard};
 
 /// How long a new attempt waits for the guard of the old one, which is ending its processes.
 pub const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -89,6 +89,8 @@ pub enum LockError {
     Held(Option<Record>),
     /// Whoever asked does not want it any more.
     GivenUp,
+    /// Whoever asked no longer owns the run.
+    Overtaken,
 }
 
 impl fmt::Display for LockError {
@@ -106,6 +108,7 @@ impl fmt::Display for LockError {
                 )
             }
             LockError::GivenUp => write!(out, "the attempt was called off while it waited for its lock"),
+            LockError::Overtaken => write!(out, "another ftl drives this run now: nothing was started"),
         }
     }
 }
@@ -119,19 +122,30 @@ impl From<io::Error> for LockError {
 }
 
 /// Takes a lock, waiting for an older attempt to be dead, and ending it when it does not go by
-/// itself. `call_off` is a descriptor that is readable when nobody wants the lock any more.
+/// itself. `call_off` is a descriptor that is readable when nobody wants the lock any more. Whoever is
+/// behind the fence gets no lock and ends nobody; it is looked at once more with the lock in hand,
+/// because whoever raises it looks for locks afterwards.
 pub(super) fn take(
     path: &Path,
     mark: &Mark,
+    fence: Option<&Fence>,
     wait: Duration,
     call_off: &impl AsFd,
 ) -> Result<Lock, LockError> {
     let mut deadline = Instant::now() + wait;
     let mut ended_once = false;
+    let overtaken = || fence.map_or(Ok(false), Fence::is_passed);
     loop {
+        if overtaken()? {
+            return Err(LockError::Overtaken);
+        }
         if let Some(lock) = try_lock(path)? {
             end_unguarded(lock.record().as_ref());
             lock.write(&Record::own(mark)?)?;
+            if overtaken()? {
+                lock.remove()?;
+                return Err(LockError::Overtaken);
+            }
             return Ok(lock);
         }
         let holder = read(path);
@@ -333,6 +347,24 @@ pub fn attempts(folder: &Path) -> io::Result<Vec<AttemptFile>> {
     Ok(found)
 }
 
+/// Ends what is left of every attempt whose file begins so. A guard that is just being started may hold
+/// a file that does not name it yet: it is waited for, and no longer than an attempt waits.
+pub fn end_leftovers(folder: &Path, prefix: &str) -> Result<(), LockError> {
+    let deadline = Instant::now() + MAX_LOCK_WAIT;
+    let begins =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
+    for found in attempts(folder)?.into_iter().filter(|attempt| begins(&attempt.path)) {
+        let mut ended = end_leftover(&found);
+        while matches!(ended, Err(LockError::Held(_))) && Instant::now() < deadline {
+            std::thread::sleep(RETRY);
+            let record = read(&found.path);
+            ended = end_leftover(&AttemptFile { record, ..found.clone() });
+        }
+        ended?;
+    }
+    Ok(())
+}
+
 /// Ends what is left of an attempt and removes its file. Whoever calls this must know that nobody
 /// waits for the attempt any more: an attempt that is well and alive is ended just the same.
 pub fn end_leftover(attempt: &AttemptFile) -> Result<Leftover, LockError> {
@@ -366,7 +398,7 @@ mod tests {
     fn a_lock_is_written_seen_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let (path, mark, call_off) = (folder.path().join("a.1"), mark(), never());
-        let lock = take(&path, &mark, MAX_LOCK_WAIT, &call_off.0).unwrap();
+        let lock = take(&path, &mark, None, MAX_LOCK_WAIT, &call_off.0).unwrap();
         let found = attempts(folder.path()).unwrap();
         assert_eq!(found.len(), 1);
         assert!(found[0].alive);
@@ -383,16 +415,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, call_off) = (folder.path().join("a.1"), never());
         let held = try_lock(&path).unwrap().unwrap();
-        let error = take(&path, &mark(), Duration::from_millis(30), &call_off.0).unwrap_err();
+        let error = take(&path, &mark(), None, Duration::from_millis(30), &call_off.0).unwrap_err();
         assert!(matches!(error, LockError::Held(None)), "{error}");
         let mut stranger = Record::own(&mark()).unwrap();
         stranger.guard.start += 1;
         held.write(&stranger).unwrap();
-        let error = take(&path, &mark(), Duration::from_millis(30), &call_off.0).unwrap_err();
+        let error = take(&path, &mark(), None, Duration::from_millis(30), &call_off.0).unwrap_err();
         assert!(matches!(error, LockError::Held(Some(_))), "number and start must match: {error}");
         let of_another_boot = Record { boot: "another".into(), ..Record::own(&mark()).unwrap() };
         held.write(&of_another_boot).unwrap();
-        let error = take(&path, &mark(), Duration::from_millis(30), &call_off.0).unwrap_err();
+        let error = take(&path, &mark(), None, Duration::from_millis(30), &call_off.0).unwrap_err();
         assert!(matches!(error, LockError::Held(Some(_))), "the boot must match: {error}");
     }
 
@@ -402,7 +434,7 @@ mod tests {
         let (path, call_off) = (folder.path().join("a.1"), never());
         let _held = try_lock(&path).unwrap().unwrap();
         drop(call_off.1);
-        let error = take(&path, &mark(), Duration::from_secs(600), &call_off.0).unwrap_err();
+        let error = take(&path, &mark(), None, Duration::from_secs(600), &call_off.0).unwrap_err();
         assert!(matches!(error, LockError::GivenUp), "{error}");
     }
 

@@ -14,6 +14,7 @@
 
 pub mod cancel;
 pub mod capture;
+pub mod fence;
 pub mod guard;
 mod leash;
 pub mod lineage;
@@ -34,8 +35,9 @@ use serde::{Deserialize, Serialize};
 
 pub use cancel::Cancel;
 pub use capture::{Captured, Room, printable};
+pub use fence::Fence;
 pub use lineage::{Inside, inside_agent};
-pub use lock::{AttemptFile, Leftover, LockError, attempts, end_leftover};
+pub use lock::{AttemptFile, Leftover, LockError, attempts, end_leftover, end_leftovers};
 pub use supervisor::{Running, StdinWriter, Supervisor, own_orphans};
 
 /// The variable that marks everything that an agent or a command of ours starts.
@@ -86,6 +88,8 @@ pub struct Spec {
     pub limits: Limits,
     /// The attempt's file, from the supervisor's folder of attempts.
     pub lock: PathBuf,
+    /// The fence that it must not be behind; nothing where nobody can take it over.
+    pub fence: Option<Fence>,
     /// The variable that marks its tree; the value belongs to this attempt alone.
     pub mark: Mark,
 }

@@ -23,7 +23,7 @@ use super::leash::{Leash, MAX_GUARD_END};
 use super::stdin::Feed;
 pub use super::stdin::{MAX_WAITING_BYTES, StdinWriter};
 use super::wire::{self, Answer, Lines, Request, Word};
-use super::{Cut, Ended, Guard, How, Limits, RunError, Spec, Stdin, Stream};
+use super::{Cut, Ended, Fence, Guard, How, Limits, RunError, Spec, Stdin, Stream};
 
 /// How long the outputs are read after everything has ended. They end with the last process that
 /// holds them; only one outside of the tree can hold them longer.
@@ -439,6 +439,11 @@ fn request(spec: &Spec, lock: &Path) -> Result<Request, RunError> {
         folder: absolute(&spec.folder)?.into(),
         env: spec.env.clone(),
         lock: absolute(lock)?.into(),
+        fence: spec
+            .fence
+            .clone()
+            .map(|fence| Ok(Fence { file: absolute(&fence.file)?, ..fence }))
+            .transpose()?,
         mark: spec.mark.clone(),
         processes: spec.limits.processes,
         file_bytes: spec.limits.file_bytes,

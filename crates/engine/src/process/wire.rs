@@ -17,7 +17,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::table::Identity;
-use super::{How, Mark};
+use super::{Fence, How, Mark};
 
 /// How long a line may be. The kernel takes some two megabytes of words and variables; a byte of them
 /// is up to four letters on the wire.
@@ -31,6 +31,7 @@ pub(super) struct Request {
     pub(super) folder: OsString,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) lock: OsString,
+    pub(super) fence: Option<Fence>,
     pub(super) mark: Mark,
     pub(super) processes: Option<u64>,
     pub(super) file_bytes: Option<u64>,
@@ -165,6 +166,7 @@ mod tests {
             args: vec![odd.clone(), OsString::from("x".repeat(bytes))],
             folder: odd,
             env: Vec::new(),
+            fence: None,
             lock: "a.1".into(),
             mark: Mark::new("FTL_X", "1").unwrap(),
             processes: None,

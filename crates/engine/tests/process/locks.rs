@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ftl_engine::process::{Cancel, Cut, How, RunError, Spec, attempts, end_leftover};
+use ftl_engine::process::fence::raise;
+use ftl_engine::process::{Cancel, Cut, Fence, How, RunError, Spec, attempts, end_leftover};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{PATIENCE, Stage, patient, wait_until};
@@ -125,4 +126,24 @@ fn a_forged_file_ends_nobody() {
     }
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn whoever_is_behind_the_fence_starts_nothing_and_ends_nobody() {
+    let stage = Stage::new();
+    let file = stage.folder.path().join("fence");
+    let fence = |epoch| Some(Fence { file: file.clone(), epoch });
+    let first = stage.run_spec(&Spec { fence: fence(1), ..stage.spec(&["exit", "0"]) }).unwrap();
+    assert_eq!(first.how, How::Exited(0), "no fence stops nobody");
+    raise(&file, 2).unwrap();
+    let (running, cancel) = started(&stage, &Spec { fence: fence(2), ..stage.spec(&["ignore-term"]) });
+    let error = stage.run_spec(&Spec { fence: fence(1), ..stage.spec(&["exit", "0"]) }).unwrap_err();
+    assert!(error.to_string().contains("another ftl drives this run now"), "{error}");
+    assert!(!stage.alive().is_empty(), "the attempt of the new owner lives");
+    cancel.cancel_now();
+    assert_eq!(running.join().unwrap().1, Some(Cut::Cancelled));
+    std::fs::write(&file, "torn").unwrap();
+    let error = stage.run_spec(&Spec { fence: fence(9), ..stage.spec(&["exit", "0"]) }).unwrap_err();
+    assert!(error.to_string().contains("is no fence"), "{error}");
+    stage.assert_nothing_left();
 }

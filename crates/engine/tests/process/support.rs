@@ -49,6 +49,7 @@ impl Stage {
             stdin: Stdin::Null,
             limits: patient(),
             lock: "run.1".into(),
+            fence: None,
             mark: self.mark.clone(),
         }
     }

@@ -220,7 +220,7 @@ impl<'a> Wheel<'a> {
             let claim = self.session.claim(run, &mut enough).map_err(|error| session_failure(&error))?;
             let card = match claim {
                 Claim::Ours(lease) => {
-                    let recovered = self.session.recover(lease).map_err(|error| session_failure(&error));
+                    let recovered = self.session.recover(&lease).map_err(|error| session_failure(&error));
                     let (driver, todo) = recovered?;
                     return self.drive(driver, todo);
                 }
