@@ -7,6 +7,7 @@ pub mod contract;
 pub mod dice;
 pub mod faults;
 pub mod mortal;
+pub mod notes;
 pub mod sim;
 pub mod stagehand;
 pub mod world;

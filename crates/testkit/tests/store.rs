@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use ftl_engine::store::{MemoryStore, SqliteStore, Store};
+use ftl_engine::store::{MemoryStore, Notebook, SqliteStore, Store};
 use ftl_testkit::contract::Opened;
 use tempfile::TempDir;
 
@@ -34,10 +34,20 @@ fn on_disk() -> OnDisk {
     OnDisk { store: SqliteStore::open(&folder.path().join(".ftl/store")).unwrap(), _folder: folder }
 }
 
+fn with_memory(case: &dyn Fn(&dyn Notebook)) {
+    case(&in_memory().0);
+}
+
+fn with_disk(case: &dyn Fn(&dyn Notebook)) {
+    case(&on_disk().store);
+}
+
 mod memory {
     ftl_testkit::store_contract!(super::in_memory);
+    ftl_testkit::notebook_contract!(super::with_memory);
 }
 
 mod sqlite {
     ftl_testkit::store_contract!(super::on_disk);
+    ftl_testkit::notebook_contract!(super::with_disk);
 }

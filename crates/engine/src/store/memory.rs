@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::notebook::{self, Notebook, Notes, Work};
 use super::{Append, Command, Digest, Hash, Lease, NewRun, Record, RunRow, Store, StoreError, limits};
 use crate::id::RunId;
 
@@ -71,10 +72,60 @@ impl MemoryStore {
     }
 }
 
+impl Notebook for MemoryStore {
+    fn note(&self, kind: &str, key: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.kept().notes.get(&(kind.to_owned(), key.to_owned())).cloned())
+    }
+
+    fn notes(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let kept = self.kept();
+        let notes = kept.notes.iter().filter(|((one, _), _)| one == kind);
+        Ok(notes.map(|((_, key), body)| (key.clone(), body.clone())).collect())
+    }
+
+    fn amend(&self, work: &mut Work<'_>) -> Result<(), StoreError> {
+        self.write(|kept| {
+            let mut page = Page(kept.notes.clone());
+            if work(&mut page)? {
+                kept.notes = page.0;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Notes by kind and key.
+type Pages = BTreeMap<(String, String), String>;
+
+/// The notes in the middle of a change.
+struct Page(Pages);
+
+impl Notes for Page {
+    fn get(&mut self, kind: &str, key: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.0.get(&(kind.to_owned(), key.to_owned())).cloned())
+    }
+
+    fn keys(&mut self, kind: &str) -> Result<Vec<String>, StoreError> {
+        Ok(self.0.keys().filter(|(one, _)| one == kind).map(|(_, key)| key.clone()).collect())
+    }
+
+    fn put(&mut self, kind: &str, key: &str, body: &str) -> Result<(), StoreError> {
+        notebook::check(kind, key, body)?;
+        self.0.insert((kind.to_owned(), key.to_owned()), body.to_owned());
+        Ok(())
+    }
+
+    fn remove(&mut self, kind: &str, key: &str) -> Result<(), StoreError> {
+        self.0.remove(&(kind.to_owned(), key.to_owned()));
+        Ok(())
+    }
+}
+
 #[derive(Debug, Default)]
 struct Kept {
     runs: BTreeMap<RunId, Run>,
     content: BTreeMap<Digest, Vec<u8>>,
+    notes: Pages,
     /// The command with number 1 comes first.
     commands: Vec<Sent>,
     version: u64,

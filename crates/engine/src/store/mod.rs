@@ -8,6 +8,7 @@ pub mod audit;
 pub mod chain;
 mod limits;
 pub mod memory;
+pub mod notebook;
 pub mod sqlite;
 
 use std::fmt;
@@ -23,10 +24,11 @@ pub use limits::{
     MAX_SUMMARY_BYTES,
 };
 pub use memory::MemoryStore;
+pub use notebook::{MAX_NOTE_BYTES, MAX_NOTE_NAME_BYTES, Notebook, Notes};
 pub use sqlite::SqliteStore;
 
 /// The format that this program writes. A store with a higher one is read, never written.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// A place that keeps runs.
 ///

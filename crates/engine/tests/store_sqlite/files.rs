@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use ftl_engine::store::{Append, Digest, FORMAT, MAX_CONTENT_BYTES, SqliteStore, Store as _, StoreError};
+use ftl_engine::store::{
+    Append, Digest, FORMAT, MAX_CONTENT_BYTES, Notebook as _, SqliteStore, Store as _, StoreError,
+};
 
 use crate::support::{Place, add, assert_whole, child, lines, name, told};
 
@@ -120,6 +122,50 @@ fn a_newer_format_with_other_tables_is_told_as_newer() {
     drop(raw);
     let store = place.open();
     assert_eq!(store.runs(""), Err(StoreError::Newer { found: 99, known: FORMAT }));
+}
+
+/// Makes a store what a program of the first format left behind.
+fn make_format_1(place: &Place) {
+    let raw = place.raw();
+    let list = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN
+        ('meta', 'runs', 'entries', 'content', 'chunks', 'commands') AND name NOT LIKE 'sqlite_%'";
+    let newer: Vec<String> =
+        raw.prepare(list).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(newer.contains(&"notes".to_owned()));
+    for table in newer {
+        // What belongs to a virtual table goes with it.
+        let _ = raw.execute_batch(&format!("DROP TABLE IF EXISTS \"{table}\""));
+    }
+    raw.pragma_update(None, "user_version", 1).unwrap();
+    raw.close().unwrap();
+}
+
+#[test]
+fn an_older_store_is_brought_up_to_date_and_loses_nothing() {
+    let place = Place::new();
+    let store = place.open();
+    let lease = add(&store, 1);
+    store.append(&lease, lines(1..=3)).unwrap();
+    drop(store);
+    make_format_1(&place);
+    let store = place.open();
+    assert_eq!((store.format(), assert_whole(&store, &name(1))), (FORMAT, 3));
+    store.append(&lease, lines([4])).unwrap();
+    store.amend(&mut |notes| notes.put("a", "x", "new").map(|()| true)).unwrap();
+    drop(store);
+    assert_eq!(place.open().note("a", "x").unwrap().as_deref(), Some("new"));
+}
+
+#[test]
+fn an_older_store_that_may_not_be_written_is_read() {
+    let place = Place::new();
+    let store = place.open();
+    let lease = add(&store, 1);
+    store.append(&lease, lines(1..=3)).unwrap();
+    drop(store);
+    make_format_1(&place);
+    make_unwritable(&place);
+    assert_child(&as_somebody(&place, "files::child_reads_what_it_may_not_write", "3"));
 }
 
 /// Opening what is there must fail as damage that names the file, and leave it as it is.

@@ -8,13 +8,14 @@
 //! files. It must lie on a disk of this machine: the log's shared memory works on one machine only.
 
 mod lock;
+mod notes;
 mod read;
 mod schema;
 mod trouble;
 mod write;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,7 +25,7 @@ use rustix::fs::{Access, access};
 
 use self::read::{Reader, Readers};
 use self::write::Write;
-use self::writer::{Shared, Writer};
+use self::writer::{Pen, Shared, Writer};
 use super::{Append, Command, Digest, FORMAT, Lease, NewRun, Record, RunRow, Store, StoreError, limits};
 use crate::id::RunId;
 
@@ -43,8 +44,12 @@ const BUSY: Duration = Duration::from_secs(30);
 pub struct SqliteStore {
     shared: Arc<Shared>,
     format: u32,
+    /// Why it could not be brought up to date; it is read as it is.
+    outdated: Option<StoreError>,
     readers: Readers,
     writer: Mutex<Option<Writer>>,
+    /// What changes are written with that run on the thread of whoever asks.
+    pen: Mutex<Option<Pen>>,
 }
 
 impl SqliteStore {
@@ -81,6 +86,31 @@ impl SqliteStore {
         Ok(found)
     }
 
+    /// Changes something in a transaction of its own, while nobody else writes. A refusal of the work
+    /// itself is told inside and leaves no trace. The work must be quick, and must not ask this store
+    /// in any other way than through the connection.
+    pub fn change<T, E>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, E>>,
+    ) -> Result<Result<T, E>, StoreError> {
+        self.check_open()?;
+        let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        let pen = match &mut *pen {
+            Some(pen) => pen,
+            none => none.insert(Pen::open(&self.shared)?),
+        };
+        pen.change(&self.shared, work)
+    }
+
+    /// Asks something that changes nothing.
+    pub fn ask<T>(&self, question: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.read(question)
+    }
+
+    fn database(&self) -> PathBuf {
+        self.shared.folder.join(DATABASE)
+    }
+
     /// How many transactions this process has committed. For tests and figures.
     #[doc(hidden)]
     pub fn commits(&self) -> u64 {
@@ -103,16 +133,25 @@ impl SqliteStore {
         let database = folder.join(DATABASE);
         let mut reader = Reader::open(folder)?;
         let mut format = schema::format(&database, &reader.open)?;
+        let mut outdated = None;
         if format < FORMAT {
-            schema::upgrade(folder)?;
-            reader = Reader::open(folder)?;
-            format = schema::format(&database, &reader.open)?;
+            match schema::upgrade(folder) {
+                Ok(()) => {
+                    reader = Reader::open(folder)?;
+                    format = schema::format(&database, &reader.open)?;
+                }
+                // What cannot be written now can be read: its tables are all known.
+                Err(error @ (StoreError::ReadOnly(_) | StoreError::Full(_))) => outdated = Some(error),
+                Err(error) => return Err(error),
+            }
         }
         Ok(SqliteStore {
             shared: Arc::new(Shared::new(folder)),
             format,
+            outdated,
             readers: Readers::new(folder, reader),
             writer: Mutex::default(),
+            pen: Mutex::default(),
         })
     }
 
@@ -153,6 +192,7 @@ impl SqliteStore {
     fn check_open(&self) -> Result<(), StoreError> {
         match self.shared.broken.get() {
             Some(error) => Err(error.clone()),
+            None if self.outdated.is_some() => self.outdated.clone().map_or(Ok(()), Err),
             None if self.format > FORMAT => Err(self.newer()),
             None => Ok(()),
         }
@@ -246,6 +286,9 @@ impl Drop for SqliteStore {
     /// What was asked is finished. The writer closes last: only it may tidy up.
     fn drop(&mut self) {
         self.readers.close();
+        if let Some(pen) = self.pen.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            pen.close(self.shared.broken.get().is_some());
+        }
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             writer.finish();

@@ -23,7 +23,7 @@ const APPLICATION: i32 = 0x6674_6c00;
 const UNFINISHED: &str = "ftl.db.new";
 
 /// What makes each format out of the one before it. The length of the list is `FORMAT`.
-const MIGRATIONS: [&str; FORMAT as usize] = [FORMAT_1];
+const MIGRATIONS: [&str; FORMAT as usize] = [FORMAT_1, FORMAT_2];
 
 /// Entries lie in the order of their run and number, so that a journal is read in one sweep. Content
 /// of up to one chunk is one row; what is longer goes on in `chunks`.
@@ -80,6 +80,16 @@ CREATE TABLE commands (
 ) STRICT;
 
 CREATE INDEX commands_without_reply ON commands (run, id) WHERE reply IS NULL;
+";
+
+/// What the FTL protocol's own commands keep.
+const FORMAT_2: &str = "
+CREATE TABLE notes (
+  kind TEXT NOT NULL,
+  key TEXT NOT NULL,
+  body TEXT NOT NULL,
+  PRIMARY KEY (kind, key)
+) STRICT;
 ";
 
 /// Makes the store of a folder if it has none.

@@ -131,7 +131,8 @@ struct Scribe {
 }
 
 /// What it writes with.
-struct Pen {
+#[derive(Debug)]
+pub(super) struct Pen {
     open: Connection,
     lock: WriteLock,
     database: PathBuf,
@@ -191,7 +192,7 @@ impl Scribe {
 }
 
 impl Pen {
-    fn open(shared: &Shared) -> Result<Pen, StoreError> {
+    pub(super) fn open(shared: &Shared) -> Result<Pen, StoreError> {
         let database = shared.folder.join(DATABASE);
         let on_disk = |error: io::Error| trouble::of_disk(&database, &error);
         let lock = WriteLock::open(&shared.folder).map_err(on_disk)?;
@@ -234,6 +235,20 @@ impl Pen {
         Err(told)
     }
 
+    /// Does something in a transaction of its own, while nobody else writes. What was refused is rolled
+    /// back.
+    pub(super) fn change<T, E>(
+        &self,
+        shared: &Shared,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, E>>,
+    ) -> Result<Result<T, E>, StoreError> {
+        let _held = self.lock.hold().map_err(|error| trouble::of_disk(&self.database, &error))?;
+        self.check_place(shared)?;
+        let done = self.transaction_if(shared, || work(&self.open), Result::is_ok)?;
+        self.empty_log(shared, CHECKPOINT_PAGES);
+        Ok(done)
+    }
+
     /// Writes a group, and whoever comes while it is written, in one transaction.
     fn transact(
         &self,
@@ -264,8 +279,22 @@ impl Pen {
         shared: &Shared,
         work: impl FnOnce() -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
+        self.transaction_if(shared, work, |_| true)
+    }
+
+    /// A transaction that is kept only if what came of it says so.
+    fn transaction_if<T>(
+        &self,
+        shared: &Shared,
+        work: impl FnOnce() -> rusqlite::Result<T>,
+        keep: impl FnOnce(&T) -> bool,
+    ) -> Result<T, StoreError> {
         let done = self.run("BEGIN IMMEDIATE").and_then(|()| work()).and_then(|told| {
-            self.commit(shared)?;
+            if keep(&told) {
+                self.commit(shared)?;
+            } else {
+                self.roll_back();
+            }
             Ok(told)
         });
         done.map_err(|error| {
@@ -331,7 +360,7 @@ impl Pen {
 
     /// The last one who closes a store brings its whole log into the database and removes it. A store
     /// whose disk is in doubt is left as it is.
-    fn close(self, in_doubt: bool) {
+    pub(super) fn close(self, in_doubt: bool) {
         let _held = self.lock.hold();
         if in_doubt {
             let _ = self.open.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
