@@ -1,0 +1,546 @@
+//! Reads the fields of a plan one by one and gathers what is wrong with each.
+//!
+//! A field that cannot be read gets a harmless stand-in and an error, and reading goes on; the stand-ins never leave
+//! this module, because a plan with an error is never handed out.
+
+use std::collections::HashMap;
+
+use ftl_core::plan::{Graph, Problem};
+
+use super::errors::{Found, PlanErrors};
+use super::rules::{Wrong, check_path, check_seq, check_slug, shown};
+use super::{
+    DEFAULT_BUDGET, Lines, MAX_BUDGET, MAX_COMMAND_BYTES, Plan, Reading, Rules, Task, TaskType, Worker,
+};
+use crate::json_out::Json;
+
+const PLAN_FIELDS: [&str; 6] =
+    ["objective", "campaign", "framework", "framework_confidence", "idioms", "tasks"];
+
+const TASK_FIELDS: [&str; 12] = [
+    "seq",
+    "slug",
+    "type",
+    "delta",
+    "verify",
+    "verify_source",
+    "budget",
+    "depends",
+    "preflight",
+    "target_lines",
+    "creates",
+    "worker",
+];
+
+pub(super) fn plan(json: &Json, how: Reading<'_>) -> Result<Plan, PlanErrors> {
+    if !json.is_object() {
+        let message = format!("Plan must be an object, not {}", json.kind());
+        return Err(PlanErrors::one("", message, "give one JSON object with \"objective\" and \"tasks\""));
+    }
+    let mut found = Found::default();
+    let plan = Plan {
+        objective: objective(json, how, &mut found),
+        campaign: optional_text(json, "campaign", &mut found),
+        framework: framework(json, &mut found),
+        framework_confidence: confidence(json, &mut found),
+        idioms: idioms(json, &mut found),
+        tasks: tasks(json, &mut found),
+        other: others(json, &PLAN_FIELDS),
+    };
+    graph(&plan, json, how, &mut found);
+    found.or(plan)
+}
+
+/// Where a task stands, for messages and paths.
+struct At<'a> {
+    index: usize,
+    json: &'a Json,
+}
+
+impl At<'_> {
+    fn path(&self, field: &str) -> String {
+        format!("tasks[{}].{field}", self.index)
+    }
+
+    fn says(&self, what: &str) -> String {
+        format!("Task {}: {what}", self.index)
+    }
+
+    fn missing(&self, field: &str, hint: &str, found: &mut Found) {
+        found.add(self.path(field), self.says(&format!("missing required field: {field}")), hint);
+    }
+
+    fn wrong(&self, field: &str, wrong: &Wrong, found: &mut Found) {
+        found.add(self.path(field), self.says(&format!("{field} {}", wrong.what)), wrong.hint.as_str());
+    }
+
+    /// A field that is there and is not null.
+    fn given(&self, field: &str) -> Option<&Json> {
+        self.json.get(field).filter(|value| !value.is_null())
+    }
+}
+
+fn objective(json: &Json, how: Reading<'_>, found: &mut Found) -> String {
+    let hint = "say in one sentence what the plan is to reach";
+    match (json.get("objective"), how.objective) {
+        (Some(Json::Text(text)), _) if !text.trim().is_empty() => return text.clone(),
+        (None | Some(Json::Null | Json::Text(_)), Some(known)) => return known.to_owned(),
+        (None | Some(Json::Null), None) => found.add("objective", "Missing required field: objective", hint),
+        (Some(Json::Text(_)), None) => found.add("objective", "objective is empty", hint),
+        (Some(other), _) => {
+            found.add("objective", format!("objective must be a string, not {}", other.kind()), hint);
+        }
+    }
+    String::new()
+}
+
+fn optional_text(json: &Json, field: &str, found: &mut Found) -> Option<String> {
+    match json.get(field) {
+        None | Some(Json::Null) => None,
+        Some(Json::Text(text)) => Some(text.clone()),
+        Some(other) => {
+            found.add(field, format!("{field} must be a string, not {}", other.kind()), "write it in quotes");
+            None
+        }
+    }
+}
+
+fn framework(json: &Json, found: &mut Found) -> Option<String> {
+    let text = optional_text(json, "framework", found)?;
+    let named = !text.trim().is_empty() && !text.trim().eq_ignore_ascii_case("none");
+    named.then(|| text.trim().to_owned())
+}
+
+fn confidence(json: &Json, found: &mut Found) -> Option<f64> {
+    let value = json.get("framework_confidence").filter(|value| !value.is_null())?;
+    let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
+    if number.is_none() {
+        let message = "framework_confidence must be a number from 0 to 1, or null";
+        found.add("framework_confidence", message, "write a number such as 0.85");
+    }
+    number
+}
+
+fn idioms(json: &Json, found: &mut Found) -> Rules {
+    let Some(value) = json.get("idioms").filter(|value| !value.is_null()) else { return Rules::default() };
+    if !value.is_object() {
+        let hint = "write {\"required\": [], \"forbidden\": []}";
+        found.add("idioms", format!("idioms must be an object, not {}", value.kind()), hint);
+        return Rules::default();
+    }
+    let mut list = |field: &str| texts(value.get(field), &format!("idioms.{field}"), found);
+    Rules { required: list("required"), forbidden: list("forbidden") }
+}
+
+/// A list of strings anywhere in the plan.
+fn texts(value: Option<&Json>, path: &str, found: &mut Found) -> Vec<String> {
+    let items = match value {
+        None | Some(Json::Null) => return Vec::new(),
+        Some(Json::List(items)) => items,
+        Some(other) => {
+            found.add(
+                path,
+                format!("{path} must be a list, not {}", other.kind()),
+                "write a list of strings",
+            );
+            return Vec::new();
+        }
+    };
+    let mut list = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        match item {
+            Json::Text(text) => list.push(text.clone()),
+            other => {
+                let message = format!("{path} must hold strings, not {}", other.kind());
+                found.add(format!("{path}[{at}]"), message, "write it in quotes");
+            }
+        }
+    }
+    list
+}
+
+fn tasks(json: &Json, found: &mut Found) -> Vec<Task> {
+    let hint = "give a list with at least one task: {\"seq\", \"slug\", \"delta\", \"verify\"}";
+    match json.get("tasks") {
+        None | Some(Json::Null) => found.add("tasks", "Missing required field: tasks", hint),
+        Some(Json::List(items)) if items.is_empty() => found.add("tasks", "tasks list is empty", hint),
+        Some(Json::List(items)) => {
+            return items.iter().enumerate().map(|(index, json)| task(&At { index, json }, found)).collect();
+        }
+        Some(_) => found.add("tasks", "tasks must be a list", hint),
+    }
+    Vec::new()
+}
+
+fn task(at: &At<'_>, found: &mut Found) -> Task {
+    if !at.json.is_object() {
+        let path = format!("tasks[{}]", at.index);
+        let message = at.says(&format!("must be an object, not {}", at.json.kind()));
+        found.add(path, message, "write {\"seq\", \"slug\", \"delta\", \"verify\"}");
+        return empty_task();
+    }
+    let kind = kind(at, found);
+    Task {
+        seq: seq(at, found),
+        slug: slug(at, found),
+        delta: delta(at, kind, found),
+        kind: kind.unwrap_or(TaskType::Build),
+        verify: verify(at, found),
+        verify_source: verify_source(at, found),
+        budget: budget(at, found),
+        depends: depends(at, found),
+        preflight: commands(at, found),
+        target_lines: target_lines(at, found),
+        creates: paths(at, "creates", found),
+        worker: worker(at, found),
+        other: others(at.json, &TASK_FIELDS),
+    }
+}
+
+fn empty_task() -> Task {
+    Task {
+        seq: String::new(),
+        slug: String::new(),
+        kind: TaskType::Build,
+        delta: Vec::new(),
+        verify: String::new(),
+        verify_source: None,
+        budget: DEFAULT_BUDGET,
+        depends: Vec::new(),
+        preflight: Vec::new(),
+        target_lines: Vec::new(),
+        creates: Vec::new(),
+        worker: Worker::Builder,
+        other: Vec::new(),
+    }
+}
+
+/// The seq as it stands, also when it is wrong: the graph can then still say what depends on it.
+fn seq(at: &At<'_>, found: &mut Found) -> String {
+    let text = match at.given("seq") {
+        None => {
+            at.missing("seq", "number the tasks \"001\", \"002\", …", found);
+            return String::new();
+        }
+        Some(Json::Text(text)) => text.clone(),
+        Some(other) => {
+            let hint = other.as_i64().map_or("write it as a string, such as \"001\"".to_owned(), |number| {
+                format!("write it as a string: \"{number:03}\"")
+            });
+            let what = "must be 3-digit string (three digits or more)".to_owned();
+            at.wrong("seq", &Wrong { what, hint }, found);
+            return other.as_i64().map(|number| number.to_string()).unwrap_or_default();
+        }
+    };
+    if let Err(wrong) = check_seq(&text) {
+        at.wrong("seq", &wrong, found);
+    }
+    text
+}
+
+fn slug(at: &At<'_>, found: &mut Found) -> String {
+    match at.given("slug") {
+        None => at.missing("slug", "give the task a short name such as \"add-login\"", found),
+        Some(Json::Text(slug)) => match check_slug(slug) {
+            Ok(()) => return slug.clone(),
+            Err(wrong) => at.wrong("slug", &wrong, found),
+        },
+        Some(other) => {
+            let what = format!("must be a string, not {}", other.kind());
+            at.wrong("slug", &Wrong { what, hint: "write it in quotes".to_owned() }, found);
+        }
+    }
+    String::new()
+}
+
+/// `None` where it cannot be read, so that nothing else is judged by a type nobody meant.
+fn kind(at: &At<'_>, found: &mut Found) -> Option<TaskType> {
+    let words = [TaskType::Spec, TaskType::Build, TaskType::Verify];
+    let Some(value) = at.given("type") else { return Some(TaskType::Build) };
+    let kind = words.into_iter().find(|kind| value.as_str() == Some(kind.word()));
+    if kind.is_none() {
+        let message = at.says("type must be one of SPEC, BUILD, VERIFY");
+        found.add(at.path("type"), message, "leave it out for BUILD");
+    }
+    kind
+}
+
+fn worker(at: &At<'_>, found: &mut Found) -> Worker {
+    let words = [Worker::Builder, Worker::Coder];
+    let Some(value) = at.given("worker") else { return Worker::Builder };
+    let worker = words.into_iter().find(|worker| value.as_str() == Some(worker.word()));
+    if worker.is_none() {
+        let message = at.says("worker must be one of builder, coder");
+        found.add(at.path("worker"), message, "leave it out for builder");
+    }
+    worker.unwrap_or(Worker::Builder)
+}
+
+fn delta(at: &At<'_>, kind: Option<TaskType>, found: &mut Found) -> Vec<String> {
+    let hint = "list the files that the task may change";
+    let needed = kind.is_some_and(|kind| kind != TaskType::Verify);
+    match at.given("delta") {
+        None if needed => at.missing("delta", hint, found),
+        None => {}
+        Some(Json::List(items)) if items.is_empty() && needed => {
+            let hint = "list the files that the task may change; only a VERIFY task may have none";
+            found.add(at.path("delta"), at.says("delta is empty"), hint);
+        }
+        Some(Json::List(_)) => return paths(at, "delta", found),
+        Some(_) => found.add(at.path("delta"), at.says("delta must be a list"), hint),
+    }
+    Vec::new()
+}
+
+fn paths(at: &At<'_>, field: &str, found: &mut Found) -> Vec<String> {
+    let items = match at.given(field) {
+        None => return Vec::new(),
+        Some(Json::List(items)) => items,
+        Some(_) => {
+            found.add(at.path(field), at.says(&format!("{field} must be a list")), "write a list of paths");
+            return Vec::new();
+        }
+    };
+    let mut list: Vec<String> = Vec::with_capacity(items.len());
+    for (place, item) in items.iter().enumerate() {
+        let path = at.path(&format!("{field}[{place}]"));
+        let Some(text) = item.as_str() else {
+            let message = at.says(&format!("{field} must hold strings, not {}", item.kind()));
+            found.add(path, message, "write the path in quotes");
+            continue;
+        };
+        match check_path(text) {
+            Ok(()) => list.push(text.to_owned()),
+            Err(wrong) => found.add(path, at.says(&format!("{field} {}", wrong.what)), wrong.hint),
+        }
+    }
+    list
+}
+
+fn verify(at: &At<'_>, found: &mut Found) -> String {
+    let hint = "give the command that shows whether the task is done";
+    match at.given("verify") {
+        None => at.missing("verify", hint, found),
+        Some(Json::Text(text)) if text.trim().is_empty() => {
+            found.add(at.path("verify"), at.says("verify is empty"), hint);
+        }
+        Some(Json::Text(text)) => return command(at, "verify", text, found),
+        Some(other) => {
+            let message = at.says(&format!("verify must be a string, not {}", other.kind()));
+            found.add(at.path("verify"), message, hint);
+        }
+    }
+    String::new()
+}
+
+fn command(at: &At<'_>, field: &str, text: &str, found: &mut Found) -> String {
+    if text.contains('\0') {
+        found.add(at.path(field), at.says(&format!("{field} has a NUL character")), "take it out");
+    }
+    if text.len() > MAX_COMMAND_BYTES {
+        let message = at.says(&format!("{field} is longer than {MAX_COMMAND_BYTES} bytes"));
+        found.add(at.path(field), message, "put the commands into a script and call that");
+    }
+    text.to_owned()
+}
+
+fn commands(at: &At<'_>, found: &mut Found) -> Vec<String> {
+    let list = match at.given("preflight") {
+        None => return Vec::new(),
+        Some(Json::Text(text)) => vec![text.clone()],
+        Some(value) => texts(Some(value), &at.path("preflight"), found),
+    };
+    let list = list.into_iter().filter(|text| !text.trim().is_empty());
+    list.map(|text| command(at, "preflight", &text, found)).collect()
+}
+
+fn verify_source(at: &At<'_>, found: &mut Found) -> Option<String> {
+    let value = at.given("verify_source")?;
+    let hint = "name the test file by its path from the root of the repository".to_owned();
+    let Some(text) = value.as_str() else {
+        let what = format!("must be a string, not {}", value.kind());
+        at.wrong("verify_source", &Wrong { what, hint }, found);
+        return None;
+    };
+    if text.trim().is_empty() {
+        return None;
+    }
+    if let Err(wrong) = check_path(text) {
+        at.wrong("verify_source", &wrong, found);
+    }
+    Some(text.to_owned())
+}
+
+fn budget(at: &At<'_>, found: &mut Found) -> u64 {
+    let Some(value) = at.given("budget") else { return DEFAULT_BUDGET };
+    let number = value.as_i64().and_then(|number| u64::try_from(number).ok());
+    match number.filter(|number| (1..=MAX_BUDGET).contains(number)) {
+        Some(number) => number,
+        None => {
+            let what = format!("must be a whole number from 1 to {MAX_BUDGET}");
+            at.wrong("budget", &Wrong { what, hint: "write a number such as 5".to_owned() }, found);
+            DEFAULT_BUDGET
+        }
+    }
+}
+
+fn depends(at: &At<'_>, found: &mut Found) -> Vec<String> {
+    let hint = "write \"none\", a seq, or a list of seqs";
+    match at.given("depends") {
+        None => Vec::new(),
+        Some(Json::List(items)) => {
+            let mut list = Vec::with_capacity(items.len());
+            for (place, item) in items.iter().enumerate() {
+                match dependency(item) {
+                    Ok(named) => list.extend(named),
+                    Err(()) => {
+                        let message = at.says(&format!("depends must hold seqs, not {}", item.kind()));
+                        found.add(at.path(&format!("depends[{place}]")), message, hint);
+                    }
+                }
+            }
+            list
+        }
+        Some(value) => match dependency(value) {
+            Ok(named) => named.into_iter().collect(),
+            Err(()) => {
+                let message = at.says(&format!("depends must be a seq or a list, not {}", value.kind()));
+                found.add(at.path("depends"), message, hint);
+                Vec::new()
+            }
+        },
+    }
+}
+
+/// One dependency; nothing for `none`, an empty text or null.
+fn dependency(value: &Json) -> Result<Option<String>, ()> {
+    match value {
+        Json::Null => Ok(None),
+        Json::Text(text) => {
+            let text = text.trim();
+            Ok((!text.is_empty() && !text.eq_ignore_ascii_case("none")).then(|| text.to_owned()))
+        }
+        Json::Int(number) => Ok(Some(number.to_string())),
+        Json::Bool(_) | Json::Float(_) | Json::List(_) | Json::Object(_) => Err(()),
+    }
+}
+
+fn target_lines(at: &At<'_>, found: &mut Found) -> Vec<(String, Lines)> {
+    let Some(value) = at.given("target_lines") else { return Vec::new() };
+    let hint = "write {\"src/login.py\": \"40-80\"}";
+    if !value.is_object() {
+        let message = at.says(&format!("target_lines must be an object, not {}", value.kind()));
+        found.add(at.path("target_lines"), message, hint);
+    }
+    let mut list = Vec::new();
+    for (file, lines) in value.fields() {
+        let path = at.path(&format!("target_lines[{}]", shown(file)));
+        if let Err(wrong) = check_path(file) {
+            found.add(path.clone(), at.says(&format!("target_lines {}", wrong.what)), wrong.hint);
+        }
+        let number = lines.as_i64().map(|number| number.to_string());
+        let text = lines.as_str().or(number.as_deref());
+        match text.and_then(Lines::parse) {
+            Some(lines) => list.push((file.clone(), lines)),
+            None => {
+                let message =
+                    at.says("target_lines must be \"start-end\", counted from 1, start not after end");
+                found.add(path, message, hint);
+            }
+        }
+    }
+    list
+}
+
+fn others(json: &Json, known: &[&str]) -> Vec<(String, Json)> {
+    json.fields().iter().filter(|(key, _)| !known.contains(&key.as_str())).cloned().collect()
+}
+
+/// What is wrong between the tasks: seqs that are there twice, dependencies that lead nowhere, cycles.
+fn graph(plan: &Plan, json: &Json, how: Reading<'_>, found: &mut Found) {
+    let named: Vec<(usize, &Task)> =
+        plan.tasks.iter().enumerate().filter(|(_, task)| !task.seq.is_empty()).collect();
+    let tasks: Vec<(&str, &[String])> =
+        named.iter().map(|(_, task)| (task.seq.as_str(), task.depends.as_slice())).collect();
+    let Err(problems) = Graph::build(&tasks) else { return };
+    let mut places = Places::new(&named);
+    for problem in &problems {
+        let path = match problem {
+            Problem::Unknown { .. } if how.is_revision => continue,
+            Problem::Unknown { seq, depends } => places.depends(plan, json, seq, Some(depends)),
+            Problem::Itself { seq } => places.depends(plan, json, seq, Some(seq)),
+            Problem::Cycle { path } => {
+                path.first().map_or_else(String::new, |seq| places.depends(plan, json, seq, None))
+            }
+            Problem::Duplicate { seq, first } => places.duplicate(seq, first),
+            Problem::Unnamed { position } => places.at(*position),
+            Problem::TooManyTasks { .. } | Problem::TooManyDepends { .. } => "tasks".to_owned(),
+        };
+        found.add(path, told(problem), problem.hint());
+    }
+}
+
+/// A task that depends on itself is the shortest cycle, and is told as one.
+pub(super) fn told(problem: &Problem) -> String {
+    match problem {
+        Problem::Itself { seq } => format!("Cycle detected in task dependencies: {seq} → {seq}"),
+        Problem::Unnamed { .. }
+        | Problem::Duplicate { .. }
+        | Problem::Unknown { .. }
+        | Problem::Cycle { .. }
+        | Problem::TooManyTasks { .. }
+        | Problem::TooManyDepends { .. } => problem.to_string(),
+    }
+}
+
+/// From seqs back to places in the file.
+struct Places<'a> {
+    /// The places of each spelling, in order.
+    spelled: HashMap<&'a str, Vec<usize>>,
+    /// How many of each spelling were told as a second one.
+    told: HashMap<&'a str, usize>,
+    order: Vec<usize>,
+}
+
+impl<'a> Places<'a> {
+    fn new(named: &[(usize, &'a Task)]) -> Places<'a> {
+        let mut spelled: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, task) in named {
+            spelled.entry(&task.seq).or_default().push(*index);
+        }
+        Places { spelled, told: HashMap::new(), order: named.iter().map(|(index, _)| *index).collect() }
+    }
+
+    fn at(&self, position: usize) -> String {
+        let index = self.order.get(position.saturating_sub(1)).copied().unwrap_or_default();
+        format!("tasks[{index}].seq")
+    }
+
+    /// The second and later ones of a spelling, or each of it where the first is spelled otherwise.
+    fn duplicate(&mut self, seq: &str, first: &str) -> String {
+        let Some((spelling, places)) = self.spelled.get_key_value(seq) else { return "tasks".to_owned() };
+        let told = self.told.entry(*spelling).or_insert(usize::from(seq == first));
+        let index = places.get(*told).or(places.last()).copied().unwrap_or_default();
+        *told += 1;
+        format!("tasks[{index}].seq")
+    }
+
+    fn depends(&self, plan: &Plan, json: &Json, seq: &str, depends: Option<&str>) -> String {
+        let places = self.spelled.get(seq).map(Vec::as_slice).unwrap_or_default();
+        let names = |index: usize| {
+            depends.is_none_or(|named| plan.tasks[index].depends.iter().any(|one| one == named))
+        };
+        let index = places
+            .iter()
+            .copied()
+            .find(|index| names(*index))
+            .or(places.first().copied())
+            .unwrap_or_default();
+        let listed = json.get("tasks").and_then(|tasks| tasks.items().get(index)?.get("depends"));
+        let is_it = |item: &Json| dependency(item).ok().flatten().as_deref() == depends;
+        match listed.and_then(|listed| listed.items().iter().position(is_it)) {
+            Some(place) if depends.is_some() => format!("tasks[{index}].depends[{place}]"),
+            Some(_) | None => format!("tasks[{index}].depends"),
+        }
+    }
+}

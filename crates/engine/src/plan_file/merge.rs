@@ -1,0 +1,297 @@
+//! Merges a revised plan into the tasks of a campaign, whole or not at all.
+//!
+//! What is complete or at work stays as it is. What is blocked and stands in the revision gets a new try; what was only
+//! blocked because of it can run again too. New tasks come last. The whole graph is proven before anything is answered.
+
+use std::collections::HashMap;
+
+use ftl_core::plan::{Graph, Problem, Seq, Status};
+
+use super::errors::{Found, PlanErrors};
+use super::{DEFAULT_BUDGET, Plan, Task, TaskType, Worker, fields};
+use crate::json_out::Json;
+
+/// A task of a campaign.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CampaignTask {
+    /// What the plan says about it.
+    pub task: Task,
+    /// How far it has come.
+    pub status: Status,
+    /// When its status last changed.
+    pub updated_at: Option<String>,
+    /// The tasks that keep it from running, by seq; only for a task that is blocked because of others.
+    pub blocked_by: Vec<String>,
+    /// When a revised plan changed it.
+    pub revised_at: Option<String>,
+}
+
+/// What a merge made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Merged {
+    /// The tasks as they are now, old ones in their order, new ones last.
+    pub tasks: Vec<CampaignTask>,
+    /// The seqs of the tasks that changed or are new, in that order.
+    pub changed: Vec<String>,
+    /// How many tasks are as they were.
+    pub unchanged: usize,
+    /// The seqs of tasks that the revision would change, but somebody works on them or they are complete.
+    pub kept: Vec<String>,
+}
+
+impl CampaignTask {
+    /// A task that has not begun.
+    pub fn pending(task: Task) -> CampaignTask {
+        CampaignTask {
+            task,
+            status: Status::Pending,
+            updated_at: None,
+            blocked_by: Vec::new(),
+            revised_at: None,
+        }
+    }
+
+    /// Whether it is blocked only because others are.
+    pub fn is_cascade(&self) -> bool {
+        self.status == Status::Blocked && !self.blocked_by.is_empty()
+    }
+
+    /// The task as `campaign.json` has it.
+    pub fn to_json(&self) -> Json {
+        let mut json = Json::object([
+            ("seq", Json::from(&self.task.seq)),
+            ("slug", Json::from(&self.task.slug)),
+            ("type", Json::from(self.task.kind.word())),
+            ("depends", self.task.depends_json()),
+            ("status", Json::from(self.status.as_str())),
+        ]);
+        if let Some(at) = &self.updated_at {
+            json.put("updated_at", at);
+        }
+        if self.is_cascade() {
+            json.put("blocked_by", Json::list(&self.blocked_by));
+            json.put("cascade", true);
+        }
+        if let Some(at) = &self.revised_at {
+            json.put("revised_at", at);
+        }
+        for (key, value) in self.task.to_json().fields() {
+            if json.get(key).is_none() {
+                json.put(key, value.clone());
+            }
+        }
+        json
+    }
+}
+
+/// Merges a revision, read with [`super::Reading::is_revision`], into the tasks of a campaign.
+pub fn merge(tasks: &[CampaignTask], revised: &Plan, now: &str) -> Result<Merged, PlanErrors> {
+    let mut work = Work { tasks: tasks.to_vec(), changed: vec![false; tasks.len()], kept: Vec::new(), now };
+    let places: HashMap<String, usize> =
+        tasks.iter().enumerate().map(|(at, task)| (compared(&task.task.seq), at)).collect();
+    for task in &revised.tasks {
+        match places.get(&compared(&task.seq)) {
+            Some(at) => work.revise(*at, task),
+            None => work.add(task),
+        }
+    }
+    let graph = work.graph(revised)?;
+    work.revive(&graph);
+    Ok(work.done())
+}
+
+/// A seq in the one spelling that equals all others of it.
+fn compared(seq: &str) -> String {
+    match Seq::read(seq) {
+        Some(Seq::Number(number)) => number.to_string(),
+        Some(Seq::Word(word)) => word.to_owned(),
+        None => String::new(),
+    }
+}
+
+struct Work<'a> {
+    tasks: Vec<CampaignTask>,
+    changed: Vec<bool>,
+    kept: Vec<String>,
+    now: &'a str,
+}
+
+impl Work<'_> {
+    fn revise(&mut self, at: usize, revised: &Task) {
+        let old = &mut self.tasks[at];
+        let differs = !same_work(&old.task, revised);
+        match old.status {
+            Status::Complete | Status::InProgress => {
+                if differs {
+                    self.kept.push(old.task.seq.clone());
+                }
+            }
+            Status::Pending if !differs => {}
+            Status::Pending | Status::Blocked => {
+                // The campaign's own spelling of the seq stays: files are named by it.
+                let seq = std::mem::take(&mut old.task.seq);
+                old.task = Task { seq, ..revised.clone() };
+                old.status = Status::Pending;
+                old.blocked_by.clear();
+                old.revised_at = Some(self.now.to_owned());
+                self.changed[at] = true;
+            }
+        }
+    }
+
+    fn add(&mut self, task: &Task) {
+        let revised_at = Some(self.now.to_owned());
+        self.tasks.push(CampaignTask { revised_at, ..CampaignTask::pending(task.clone()) });
+        self.changed.push(true);
+    }
+
+    /// Proves the whole graph, or tells what is wrong with paths into the revision.
+    fn graph(&self, revised: &Plan) -> Result<Graph, PlanErrors> {
+        let tasks: Vec<(&str, &[String])> =
+            self.tasks.iter().map(|task| (task.task.seq.as_str(), task.task.depends.as_slice())).collect();
+        let problems = match Graph::build(&tasks) {
+            Ok(graph) => return Ok(graph),
+            Err(problems) => problems,
+        };
+        let mut found = Found::default();
+        for problem in &problems {
+            found.add(path_of(problem, revised), fields::told(problem), problem.hint());
+        }
+        found.or(Graph::default())
+    }
+
+    /// Gives back what was blocked only because of tasks that can run again.
+    fn revive(&mut self, graph: &Graph) {
+        let mut dead = vec![false; self.tasks.len()];
+        for place in graph.order() {
+            let behind: Vec<String> = graph
+                .depends(*place)
+                .iter()
+                .filter(|parent| dead[parent.index()])
+                .map(|parent| graph.seq(*parent).to_string())
+                .collect();
+            let task = &mut self.tasks[place.index()];
+            let is_cascade = task.is_cascade();
+            dead[place.index()] = match task.status {
+                Status::Complete | Status::InProgress => false,
+                Status::Pending => !behind.is_empty(),
+                Status::Blocked => !is_cascade || !behind.is_empty(),
+            };
+            if is_cascade && behind.is_empty() {
+                task.status = Status::Pending;
+                task.blocked_by.clear();
+                task.revised_at = Some(self.now.to_owned());
+                self.changed[place.index()] = true;
+            } else if is_cascade {
+                task.blocked_by = behind;
+            } else if task.status != Status::Blocked {
+                task.blocked_by.clear();
+            }
+        }
+    }
+
+    fn done(self) -> Merged {
+        let changed: Vec<String> = self
+            .tasks
+            .iter()
+            .zip(&self.changed)
+            .filter(|(_, changed)| **changed)
+            .map(|(task, _)| task.task.seq.clone())
+            .collect();
+        let unchanged = self.tasks.len() - changed.len();
+        Merged { tasks: self.tasks, changed, unchanged, kept: self.kept }
+    }
+}
+
+/// Whether two tasks ask for the same work, however their seqs are spelled.
+fn same_work(old: &Task, new: &Task) -> bool {
+    let depends = |task: &Task| task.depends.iter().map(|seq| compared(seq)).collect::<Vec<_>>();
+    depends(old) == depends(new)
+        && Task { seq: String::new(), depends: Vec::new(), ..old.clone() }
+            == Task { seq: String::new(), depends: Vec::new(), ..new.clone() }
+}
+
+fn path_of(problem: &Problem, revised: &Plan) -> String {
+    let seq = match problem {
+        Problem::Unknown { seq, .. } | Problem::Itself { seq } | Problem::Duplicate { seq, .. } => Some(seq),
+        Problem::Cycle { path } => path.iter().find(|seq| revised.find(seq).is_some()).or(path.first()),
+        Problem::Unnamed { .. } | Problem::TooManyTasks { .. } | Problem::TooManyDepends { .. } => None,
+    };
+    let Some(seq) = seq else { return "tasks".to_owned() };
+    let place = revised.tasks.iter().position(|task| compared(&task.seq) == compared(seq));
+    let field = if matches!(problem, Problem::Duplicate { .. }) { "seq" } else { "depends" };
+    place.map_or_else(|| format!("task {seq}"), |at| format!("tasks[{at}].{field}"))
+}
+
+/// Reads a task as `campaign.json` has it, also one of the original's, which says less.
+pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
+    let text = |key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
+    let seq = text("seq").or_else(|| json.get("seq")?.as_i64().map(|number| format!("{number:03}")));
+    let seq = seq.ok_or("a task has no seq")?;
+    let status = text("status").unwrap_or_else(|| "pending".to_owned());
+    let status = Status::parse(&status).map_err(|error| format!("task {seq}: {error}"))?;
+    let kind = [TaskType::Spec, TaskType::Build, TaskType::Verify]
+        .into_iter()
+        .find(|kind| text("type").as_deref() == Some(kind.word()));
+    let worker = [Worker::Builder, Worker::Coder]
+        .into_iter()
+        .find(|worker| text("worker").as_deref() == Some(worker.word()));
+    let target_lines = json.get("target_lines").map(Json::fields).unwrap_or_default().iter();
+    let task = Task {
+        slug: text("slug").unwrap_or_default(),
+        kind: kind.unwrap_or(TaskType::Build),
+        delta: list(json, "delta"),
+        verify: text("verify").unwrap_or_default(),
+        verify_source: text("verify_source"),
+        budget: json
+            .get("budget")
+            .and_then(Json::as_i64)
+            .and_then(|n| u64::try_from(n).ok())
+            .unwrap_or(DEFAULT_BUDGET),
+        depends: list(json, "depends"),
+        preflight: list(json, "preflight"),
+        target_lines: target_lines
+            .filter_map(|(path, lines)| Some((path.clone(), super::Lines::parse(lines.as_str()?)?)))
+            .collect(),
+        creates: list(json, "creates"),
+        worker: worker.unwrap_or(Worker::Builder),
+        other: json.fields().iter().filter(|(key, _)| !TASK_KEYS.contains(&key.as_str())).cloned().collect(),
+        seq,
+    };
+    let (updated_at, revised_at) = (text("updated_at"), text("revised_at"));
+    Ok(CampaignTask { task, status, updated_at, blocked_by: list(json, "blocked_by"), revised_at })
+}
+
+const TASK_KEYS: [&str; 17] = [
+    "seq",
+    "slug",
+    "type",
+    "delta",
+    "verify",
+    "verify_source",
+    "budget",
+    "depends",
+    "preflight",
+    "target_lines",
+    "creates",
+    "worker",
+    "status",
+    "updated_at",
+    "blocked_by",
+    "cascade",
+    "revised_at",
+];
+
+/// A list of texts or numbers, or one of them; `none` and empty texts are left out.
+fn list(json: &Json, key: &str) -> Vec<String> {
+    let text = |value: &Json| match value {
+        Json::Text(text) => (!text.trim().is_empty() && text != "none").then(|| text.clone()),
+        Json::Int(number) => Some(number.to_string()),
+        Json::Null | Json::Bool(_) | Json::Float(_) | Json::List(_) | Json::Object(_) => None,
+    };
+    match json.get(key) {
+        Some(Json::List(items)) => items.iter().filter_map(text).collect(),
+        Some(value) => text(value).into_iter().collect(),
+        None => Vec::new(),
+    }
+}

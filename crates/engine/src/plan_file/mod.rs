@@ -1,0 +1,275 @@
+//! The plan file: `plan.json` as a planner writes it, read into types that cannot be wrong.
+//!
+//! Reading tells everything that is wrong at once, each with its path in the file and a hint. Nothing is cleaned on the
+//! way: a slug or a path that could leave its folder is refused. What this version does not know is kept.
+
+mod errors;
+mod fields;
+pub mod merge;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use ftl_core::catalogue::Depends;
+use ftl_core::catalogue::plan as shapes;
+pub use ftl_core::catalogue::plan::{Idioms, TaskType, Worker};
+use ftl_core::plan::Seq;
+use ftl_core::value::Value;
+
+use crate::json_out::Json;
+pub use errors::{MAX_ERRORS, PlanError, PlanErrors};
+pub use rules::{MAX_PATH_BYTES, MAX_SLUG_BYTES, Wrong, check_path, check_seq, check_slug, slug_of};
+
+/// How large the text of a plan may be.
+pub const MAX_PLAN_BYTES: usize = 64 * 1024 * 1024;
+
+/// How many tool calls a task may be given.
+pub const MAX_BUDGET: u64 = 1000;
+
+/// The budget of a task that names none.
+pub const DEFAULT_BUDGET: u64 = 5;
+
+/// How long a command of a plan may be.
+pub const MAX_COMMAND_BYTES: usize = 64 * 1024;
+
+/// A plan: an objective and the tasks that reach it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// What the plan is to reach.
+    pub objective: String,
+    /// A short name.
+    pub campaign: Option<String>,
+    /// The framework of the repository as the plan spells it; absent when it says `none`.
+    pub framework: Option<String>,
+    /// How sure the planner is of the framework, from 0 to 1.
+    pub framework_confidence: Option<f64>,
+    /// What the code must and must not look like, as the plan says.
+    pub idioms: Rules,
+    /// The tasks, in the order of the file.
+    pub tasks: Vec<Task>,
+    /// Fields that this version does not know, as they were.
+    pub other: Vec<(String, Json)>,
+}
+
+/// What code must and must not look like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// What it must use.
+    pub required: Vec<String>,
+    /// What it must not use.
+    pub forbidden: Vec<String>,
+}
+
+/// One task of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Its number as it is spelled: three digits or more.
+    pub seq: String,
+    /// Its short name in kebab case; safe in a file name.
+    pub slug: String,
+    /// What sort of work it is.
+    pub kind: TaskType,
+    /// The files it may change; empty for VERIFY only.
+    pub delta: Vec<String>,
+    /// The command that shows whether it is done.
+    pub verify: String,
+    /// The test file behind that command, where the plan names it.
+    pub verify_source: Option<String>,
+    /// How many tool calls it may take.
+    pub budget: u64,
+    /// The tasks that must be complete before it starts, as the plan spells them.
+    pub depends: Vec<String>,
+    /// Commands that must succeed before the verify command is worth running.
+    pub preflight: Vec<String>,
+    /// For files of the delta the lines that matter.
+    pub target_lines: Vec<(String, Lines)>,
+    /// The files among the delta that do not exist yet.
+    pub creates: Vec<String>,
+    /// Which protocol does it.
+    pub worker: Worker,
+    /// Fields that this version does not know, as they were.
+    pub other: Vec<(String, Json)>,
+}
+
+/// Lines of a file, both ends included, counted from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// The first.
+    pub first: usize,
+    /// The last.
+    pub last: usize,
+}
+
+impl Lines {
+    /// Reads `start-end`, or one number for one line.
+    pub fn parse(text: &str) -> Option<Lines> {
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| text.parse::<u32>().ok()).flatten().map(|number| number as usize)
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (number(first.trim())?, number(last.trim())?);
+        (1 <= first && first <= last).then_some(Lines { first, last })
+    }
+}
+
+/// How a plan is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading<'a> {
+    /// The objective of a plan that names none; without one it is an error.
+    pub objective: Option<&'a str>,
+    /// Whether dependencies may name tasks that are not in this file: a revision of a larger plan.
+    pub is_revision: bool,
+}
+
+/// Reads and validates a whole plan by itself.
+pub fn read(text: &str) -> Result<Plan, PlanErrors> {
+    read_as(text, Reading::default())
+}
+
+/// Reads and validates a plan.
+pub fn read_as(text: &str, how: Reading<'_>) -> Result<Plan, PlanErrors> {
+    if text.len() > MAX_PLAN_BYTES {
+        let message = format!("Plan has {} bytes; the limit is {MAX_PLAN_BYTES}", text.len());
+        return Err(PlanErrors::one("", message, "split the plan into several campaigns"));
+    }
+    let json = Json::parse(text).map_err(|error| {
+        PlanErrors::one(
+            "",
+            format!("Plan is {error}"),
+            "give one JSON object with \"objective\" and \"tasks\"",
+        )
+    })?;
+    check(&json, how)
+}
+
+/// Validates a plan that has been read as JSON already.
+pub fn check(json: &Json, how: Reading<'_>) -> Result<Plan, PlanErrors> {
+    fields::plan(json, how)
+}
+
+/// What validation says, as `decision --validate` prints it: `{valid, errors[]}`, and each error with path and hint
+/// under `details`.
+pub fn validation(json: &Json) -> Json {
+    let errors = check(json, Reading::default()).err();
+    let mut result = Json::object([
+        ("valid", Json::Bool(errors.is_none())),
+        ("errors", Json::list(errors.iter().flatten().map(|error| error.message.as_str()))),
+    ]);
+    if let Some(errors) = errors {
+        result.put("details", Json::List(errors.iter().map(PlanError::to_json).collect()));
+    }
+    result
+}
+
+impl Plan {
+    /// The task that a seq names, in any spelling: `1` is `001`.
+    pub fn find(&self, seq: &str) -> Option<&Task> {
+        let wanted = Seq::read(seq)?;
+        self.tasks.iter().find(|task| Seq::read(&task.seq) == Some(wanted))
+    }
+
+    /// The plan as the file has it, with what was left out filled in.
+    pub fn to_json(&self) -> Json {
+        let mut json = Json::object([("objective", Json::from(&self.objective))]);
+        if let Some(campaign) = &self.campaign {
+            json.put("campaign", campaign);
+        }
+        json.put("framework", self.framework.clone());
+        json.put("framework_confidence", self.framework_confidence);
+        json.put("idioms", self.idioms.to_json());
+        json.put("tasks", Json::List(self.tasks.iter().map(Task::to_json).collect()));
+        for (key, value) in &self.other {
+            json.put(key, value.clone());
+        }
+        json
+    }
+
+    /// The plan in the shape that protocols know.
+    pub fn to_shape(&self) -> shapes::Plan {
+        let idioms =
+            Idioms { required: self.idioms.required.clone(), forbidden: self.idioms.forbidden.clone() };
+        shapes::Plan {
+            _schema_version: Some("1.0".to_owned()),
+            objective: self.objective.clone(),
+            campaign: self.campaign.clone(),
+            framework: self.framework.clone(),
+            framework_confidence: self.framework_confidence,
+            idioms: Some(idioms),
+            tasks: self.tasks.iter().map(Task::to_shape).collect(),
+        }
+    }
+}
+
+impl Rules {
+    /// `{required, forbidden}`.
+    pub fn to_json(&self) -> Json {
+        Json::object([("required", Json::list(&self.required)), ("forbidden", Json::list(&self.forbidden))])
+    }
+}
+
+impl Task {
+    /// The name of its workspace: `<seq>-<slug>`.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.seq, self.slug)
+    }
+
+    /// The task as the file has it, with what was left out filled in.
+    pub fn to_json(&self) -> Json {
+        let mut json = Json::object([
+            ("seq", Json::from(&self.seq)),
+            ("slug", Json::from(&self.slug)),
+            ("type", Json::from(self.kind.word())),
+            ("delta", Json::list(&self.delta)),
+            ("verify", Json::from(&self.verify)),
+        ]);
+        if let Some(source) = &self.verify_source {
+            json.put("verify_source", source);
+        }
+        json.put("budget", self.budget);
+        json.put("depends", self.depends_json());
+        json.put("preflight", Json::list(&self.preflight));
+        if !self.target_lines.is_empty() {
+            json.put("target_lines", self.target_lines_json());
+        }
+        if !self.creates.is_empty() {
+            json.put("creates", Json::list(&self.creates));
+        }
+        json.put("worker", self.worker.word());
+        for (key, value) in &self.other {
+            json.put(key, value.clone());
+        }
+        json
+    }
+
+    /// What it depends on, as plans usually say it: `"none"` for nothing.
+    pub fn depends_json(&self) -> Json {
+        if self.depends.is_empty() { Json::from("none") } else { Json::list(&self.depends) }
+    }
+
+    fn target_lines_json(&self) -> Json {
+        let lines = |lines: &Lines| Json::from(format!("{}-{}", lines.first, lines.last));
+        Json::object(self.target_lines.iter().map(|(path, found)| (path.as_str(), lines(found))))
+    }
+
+    fn to_shape(&self) -> shapes::PlanTask {
+        let listed = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
+        let lines = |lines: &Lines| Value::text(format!("{}-{}", lines.first, lines.last));
+        let target_lines = (!self.target_lines.is_empty())
+            .then(|| Value::record(self.target_lines.iter().map(|(path, found)| (path, lines(found)))));
+        shapes::PlanTask {
+            seq: self.seq.clone(),
+            slug: self.slug.clone(),
+            kind: Some(self.kind),
+            delta: self.delta.clone(),
+            creates: listed(&self.creates),
+            verify: self.verify.clone(),
+            verify_source: self.verify_source.clone(),
+            budget: Some(self.budget),
+            depends: Some(Depends(self.depends.clone())),
+            preflight: listed(&self.preflight),
+            target_lines,
+            worker: Some(self.worker),
+        }
+    }
+}
