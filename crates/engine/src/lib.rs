@@ -6,6 +6,7 @@
 pub mod amount;
 pub mod clock;
 pub mod config;
+pub mod context;
 pub mod doctor;
 pub mod drive;
 pub mod driver;
