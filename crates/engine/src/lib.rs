@@ -16,6 +16,7 @@ pub mod journal;
 pub mod json_out;
 pub mod order;
 pub mod owner;
+pub mod paper;
 pub mod place;
 pub mod plan_file;
 pub mod process;

@@ -1,6 +1,7 @@
 //! Times as people read them. The calendar is computed, the clock is the caller's.
 
 use ftl_core::run::Time;
+use ftl_engine::clock::date;
 
 /// A time as `2026-11-15T22:40:07Z`.
 pub(crate) fn stamp(time: Time) -> String {
@@ -36,18 +37,6 @@ pub(crate) fn ago(time: Time, now: Time) -> String {
         seconds @ 7200..172_800 => format!("{}h ago", seconds / 3600),
         seconds => format!("{}d ago", seconds / 86_400),
     }
-}
-
-/// The date of a day since 1970, by the calendar that repeats every 400 years.
-fn date(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, of_month)
 }
 
 #[cfg(test)]

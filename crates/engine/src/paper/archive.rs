@@ -1,0 +1,236 @@
+//! The archive: campaigns that have ended, and how much a new one is like them.
+//!
+//! A campaign goes into the archive once and is never changed there. Files that the original left in
+//! `.ftl/archive/` are taken over with the first look.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use md5::{Digest as _, Md5};
+
+use super::campaign::Campaign;
+use super::projection::{Projected, keep};
+use super::{Paper, PaperError};
+use crate::json_out::Json;
+use crate::place::replace;
+use crate::store::{Notebook as _, Notes};
+
+/// How many files a fingerprint names.
+pub const MAX_FINGERPRINT_FILES: usize = 20;
+
+/// How much of an objective is compared.
+pub const PREVIEW_CHARS: usize = 100;
+
+/// How many files of the original's archive are taken over.
+const MAX_ARCHIVES: usize = 100_000;
+
+const KIND: &str = "archive";
+
+/// Tells how much two texts are alike, from 0 to 1; the first is what is looked for.
+pub type Alike<'a> = &'a dyn Fn(&str, &str) -> f64;
+
+fn projected(name: &str) -> Projected {
+    Projected {
+        kind: KIND,
+        key: Cow::Owned(name.to_owned()),
+        file: Cow::Owned(format!("archive/{name}.json")),
+        check: |json| Campaign::read(json).map(drop),
+    }
+}
+
+/// Keeps a campaign in the archive; its name there.
+pub(super) fn put(campaign: &Campaign, notes: &mut dyn Notes, now: &str) -> Result<String, PaperError> {
+    let stamp = now.replace([':', '.'], "-");
+    let mut name = stamp.clone();
+    let mut next = 2;
+    while notes.get(KIND, &name)?.is_some() {
+        name = format!("{stamp}-{next}");
+        next += 1;
+    }
+    keep(notes, &projected(&name), Some(&campaign.to_json()))?;
+    Ok(name)
+}
+
+impl Paper {
+    pub(super) fn project_archive(&self, name: &str) -> Result<(), PaperError> {
+        self.project(&projected(name))
+    }
+
+    /// Every campaign in the archive with its name, the newest first.
+    pub fn archives(&self) -> Result<Vec<(String, Campaign)>, PaperError> {
+        self.take_over_archives()?;
+        let mut all = Vec::new();
+        for (name, body) in self.store().notes(KIND)? {
+            let json = Json::parse(&body).map_err(|error| damaged(&name, &error.to_string()))?;
+            all.push((name.clone(), Campaign::read(&json).map_err(|error| damaged(&name, &error))?));
+        }
+        all.sort_by(|left, right| ended(&right.1).cmp(ended(&left.1)).then_with(|| right.0.cmp(&left.0)));
+        Ok(all)
+    }
+
+    fn take_over_archives(&self) -> Result<(), PaperError> {
+        let folder = self.place().state().join("archive");
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(PaperError::disk(&folder, &error)),
+            Ok(entries) => entries,
+        };
+        for entry in entries.take(MAX_ARCHIVES).flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(name) = name.strip_suffix(".json").filter(|name| !name.starts_with('.')) else {
+                continue;
+            };
+            if self.store().note(KIND, name)?.is_none() {
+                self.read(&projected(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `{archives: [{objective, completed_at, summary}]}`, the newest first.
+    pub fn history(&self) -> Result<Json, PaperError> {
+        let row = |(_, campaign): &(String, Campaign)| {
+            let field = |key: &str| campaign.field(key).cloned().unwrap_or_default();
+            Json::object([
+                ("objective", field("objective")),
+                ("completed_at", field("completed_at")),
+                ("summary", field("summary")),
+            ])
+        };
+        let rows: Vec<Json> = self.archives()?.iter().map(row).collect();
+        Ok(Json::object([("archives", Json::List(rows))]))
+    }
+
+    /// `{campaigns: […]}` of those that ended between two days, both included; also written to a file.
+    pub fn export(&self, file: &Path, start: Option<&str>, end: Option<&str>) -> Result<Json, PaperError> {
+        for day in [start, end].into_iter().flatten() {
+            if !is_day(day) {
+                let message = format!("`{day}` is no day");
+                return Err(PaperError::refused(message, "a day is written like 2026-11-16"));
+            }
+        }
+        let within = |campaign: &Campaign| {
+            let day: String = ended(campaign).chars().take(10).collect();
+            start.is_none_or(|start| day.as_str() >= start) && end.is_none_or(|end| day.as_str() <= end)
+        };
+        let all = self.archives()?;
+        let chosen: Vec<Json> =
+            all.iter().rev().filter(|(_, one)| within(one)).map(|(_, one)| one.to_json()).collect();
+        let json = Json::object([("campaigns", Json::List(chosen))]);
+        let written = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| replace(file, format!("{}\n", json.pretty()).as_bytes()));
+        written.map_err(|error| PaperError::disk(file, &error))?;
+        Ok(json)
+    }
+
+    /// The fingerprint of the current campaign; `{}` when there is none.
+    pub fn fingerprint(&self) -> Result<Json, PaperError> {
+        let files = self.explored_files()?;
+        let none = Json::Object(Vec::new());
+        Ok(self.campaign()?.map_or(none, |campaign| campaign.fingerprint(&files)))
+    }
+
+    /// Campaigns of the archive that are like the current one, the most alike first.
+    pub fn find_similar(&self, threshold: f64, most: usize, alike: Alike<'_>) -> Result<Json, PaperError> {
+        let Some(current) = self.campaign()? else { return Ok(Json::List(Vec::new())) };
+        let print = current.fingerprint(&self.explored_files()?);
+        let mut rows: Vec<(f64, Json)> = Vec::new();
+        for (name, campaign) in self.archives()? {
+            let other = match campaign.field("fingerprint") {
+                Some(print) if print.is_object() => print.clone(),
+                Some(_) | None => campaign.fingerprint(&[]),
+            };
+            let Some(similarity) = similarity(&print, &other, alike).filter(|found| *found >= threshold)
+            else {
+                continue;
+            };
+            rows.push((similarity, row(&name, similarity, &campaign, other)));
+        }
+        rows.sort_by(|left, right| right.0.total_cmp(&left.0));
+        Ok(Json::List(rows.into_iter().take(most).map(|(_, row)| row).collect()))
+    }
+}
+
+fn row(name: &str, similarity: f64, campaign: &Campaign, print: Json) -> Json {
+    let field = |key: &str| campaign.field(key).cloned().unwrap_or_default();
+    let patterns = match campaign.field("patterns_extracted") {
+        Some(Json::List(names)) => Json::List(names.clone()),
+        Some(_) | None => Json::List(Vec::new()),
+    };
+    Json::object([
+        ("archive", Json::from(format!("{name}.json"))),
+        ("similarity", Json::from(rounded(similarity))),
+        ("fingerprint", print),
+        ("outcome", Json::from(outcome(campaign))),
+        ("objective", field("objective")),
+        ("patterns_from", patterns),
+    ])
+}
+
+/// `complete` if somebody has said so or every task is, else `partial`.
+fn outcome(campaign: &Campaign) -> &'static str {
+    let summary = campaign.field("summary");
+    let count = |key: &str| summary.and_then(|summary| summary.get(key)).and_then(Json::as_i64);
+    let said = summary.is_some_and(|summary| summary.as_str().is_some());
+    let whole = count("total").is_some() && count("total") == count("complete");
+    let replaced = campaign.field("replaced").is_some();
+    if (said || whole) && !replaced { "complete" } else { "partial" }
+}
+
+/// `0.6·objective + 0.3·files + 0.1·size`; `None` where the frameworks differ.
+fn similarity(current: &Json, other: &Json, alike: Alike<'_>) -> Option<f64> {
+    let framework = |print: &Json| {
+        let name = print.get("framework").and_then(Json::as_str).unwrap_or("none").to_lowercase();
+        if name.is_empty() { "none".to_owned() } else { name }
+    };
+    let (wanted, found) = (framework(current), framework(other));
+    if wanted != "none" && wanted != found {
+        return None;
+    }
+    let text =
+        |print: &Json| print.get("objective_preview").and_then(Json::as_str).unwrap_or_default().to_owned();
+    let files = |print: &Json| -> Vec<String> {
+        let files = print.get("delta_files").map(Json::items).unwrap_or_default();
+        files.iter().filter_map(Json::as_str).map(str::to_owned).collect()
+    };
+    let tasks = |print: &Json| print.get("task_count").and_then(Json::as_f64).unwrap_or(0.0);
+    let mut similarity = 0.6 * alike(&text(current), &text(other));
+    let (left, right) = (files(current), files(other));
+    if !left.is_empty() && !right.is_empty() {
+        let both = left.iter().filter(|file| right.contains(file)).count() as f64;
+        similarity += 0.3 * both / (left.len() as f64 + right.len() as f64 - both);
+    }
+    let (left, right) = (tasks(current), tasks(other));
+    if left > 0.0 && right > 0.0 {
+        similarity += 0.1 * (1.0 - (left - right).abs() / left.max(right));
+    }
+    Some(similarity)
+}
+
+/// The first eight letters of the MD5 of a text: a label that the original made so, no protection.
+pub(super) fn short_md5(text: &str) -> String {
+    Md5::digest(text.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}
+
+fn ended(campaign: &Campaign) -> &str {
+    campaign.field("completed_at").and_then(Json::as_str).unwrap_or_default()
+}
+
+fn is_day(text: &str) -> bool {
+    let shape =
+        |(at, byte): (usize, u8)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() };
+    text.len() == 10 && text.bytes().enumerate().all(shape)
+}
+
+fn damaged(name: &str, message: &str) -> PaperError {
+    PaperError::Store(crate::store::StoreError::Corrupt(format!("archive {name}: {message}")))
+}

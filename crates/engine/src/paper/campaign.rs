@@ -1,0 +1,379 @@
+//! The one current campaign: its tasks, how far they are, and what can no longer be reached.
+//!
+//! Every change is one transaction, whatever the size of the plan. Nothing that was recorded is lost:
+//! a campaign that another one replaces goes to the archive, and so does a list of tasks with progress.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status};
+
+use super::archive;
+use super::projection::Projected;
+use super::{Paper, PaperError};
+use crate::json_out::Json;
+use crate::plan_file::merge::{CampaignTask, merge, read_task};
+use crate::plan_file::{self, Plan, Reading, Task};
+use crate::store::Notes;
+
+/// The version of the format of the original's files.
+const SCHEMA: &str = "1.0";
+
+/// A campaign as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Campaign {
+    /// All fields in their order; the tasks stand beside.
+    head: Json,
+    tasks: Vec<CampaignTask>,
+}
+
+/// What a merge of a revised plan did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revised {
+    /// How many tasks changed or are new.
+    pub merged: usize,
+    /// How many are as they were.
+    pub unchanged: usize,
+    /// Tasks that the revision would change although they are complete or being worked on.
+    pub kept: Vec<String>,
+}
+
+fn projected() -> Projected {
+    Projected { kind: "campaign", key: Cow::Borrowed("current"), file: Cow::Borrowed("campaign.json"), check }
+}
+
+fn check(json: &Json) -> Result<(), String> {
+    let campaign = Campaign::read(json)?;
+    campaign.progress().map(drop).map_err(|error| error.to_string())
+}
+
+impl Campaign {
+    fn new(objective: &str, framework: Option<&str>, id: &str, now: &str) -> Campaign {
+        let head = Json::object([
+            ("_schema_version", Json::from(SCHEMA)),
+            ("objective", Json::from(objective)),
+            ("framework", framework.map_or(Json::Null, Json::from)),
+            ("created_at", Json::from(now)),
+            ("status", Json::from("active")),
+            ("tasks", Json::List(Vec::new())),
+            ("id", Json::from(id)),
+        ]);
+        Campaign { head, tasks: Vec::new() }
+    }
+
+    /// Reads a campaign as `campaign.json` has it, also one of the original's.
+    pub fn read(json: &Json) -> Result<Campaign, String> {
+        if !json.is_object() {
+            return Err(format!("a campaign is an object, not {}", json.kind()));
+        }
+        for key in ["objective", "status"] {
+            if json.get(key).and_then(Json::as_str).is_none() {
+                return Err(format!("the campaign has no {key}"));
+            }
+        }
+        let tasks = match json.get("tasks") {
+            None | Some(Json::Null) => &[],
+            Some(Json::List(tasks)) => tasks.as_slice(),
+            Some(other) => return Err(format!("tasks is {}, not a list", other.kind())),
+        };
+        let tasks = tasks.iter().map(read_task).collect::<Result<Vec<_>, _>>()?;
+        let mut head = json.clone();
+        head.put("tasks", Json::List(Vec::new()));
+        Ok(Campaign { head, tasks })
+    }
+
+    /// The campaign as `campaign.json` has it.
+    pub fn to_json(&self) -> Json {
+        let mut json = self.head.clone();
+        json.put("tasks", Json::List(self.tasks.iter().map(CampaignTask::to_json).collect()));
+        json
+    }
+
+    /// What it is to reach.
+    pub fn objective(&self) -> &str {
+        self.text("objective").unwrap_or_default()
+    }
+
+    /// Its framework, if one is set.
+    pub fn framework(&self) -> Option<&str> {
+        self.text("framework").filter(|name| !name.is_empty() && *name != "none")
+    }
+
+    /// Its name among all campaigns; the original's have none.
+    pub fn id(&self) -> Option<&str> {
+        self.text("id")
+    }
+
+    /// Whether it goes on.
+    pub fn is_active(&self) -> bool {
+        self.text("status") == Some("active")
+    }
+
+    /// Its tasks, in the order of the plan.
+    pub fn tasks(&self) -> &[CampaignTask] {
+        &self.tasks
+    }
+
+    /// One of its fields.
+    pub fn field(&self, key: &str) -> Option<&Json> {
+        self.head.get(key)
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.head.get(key).and_then(Json::as_str)
+    }
+
+    /// How far its tasks are.
+    pub fn progress(&self) -> Result<Progress, PaperError> {
+        let rows: Vec<(&str, &[String])> =
+            self.tasks.iter().map(|one| (one.task.seq.as_str(), one.task.depends.as_slice())).collect();
+        let graph = Graph::build(&rows).map_err(|problems| {
+            let hint = problems.iter().next().map(ftl_core::plan::Problem::hint).unwrap_or_default();
+            PaperError::refused(problems.to_string(), hint)
+        })?;
+        let mut progress = Progress::new(Arc::new(graph));
+        let places: Vec<TaskPlace> = progress.graph().places().collect();
+        for (place, one) in places.into_iter().zip(&self.tasks) {
+            progress.settle_at(place, one.status);
+        }
+        Ok(progress)
+    }
+
+    /// The tasks that may start, in the order of the plan.
+    pub fn ready(&self) -> Result<Vec<&CampaignTask>, PaperError> {
+        Ok(self.progress()?.ready().map(|place| &self.tasks[place.index()]).collect())
+    }
+
+    /// `{total, complete, blocked}`.
+    pub fn counts(&self) -> Json {
+        let count = |status| self.tasks.iter().filter(|one| one.status == status).count();
+        Json::object([
+            ("total", Json::from(self.tasks.len())),
+            ("complete", Json::from(count(Status::Complete))),
+            ("blocked", Json::from(count(Status::Blocked))),
+        ])
+    }
+
+    /// What makes it comparable with others; `files` are those that its exploration thought of.
+    pub fn fingerprint(&self, files: &[String]) -> Json {
+        let mut types: Vec<&str> = self.tasks.iter().map(|one| one.task.kind.word()).collect();
+        types.sort_unstable();
+        types.dedup();
+        let mut files: Vec<String> = files.to_vec();
+        files.extend(self.tasks.iter().flat_map(|one| one.task.delta.iter().cloned()));
+        files.sort_unstable();
+        files.dedup();
+        files.truncate(archive::MAX_FINGERPRINT_FILES);
+        let preview: String = self.objective().chars().take(archive::PREVIEW_CHARS).collect();
+        Json::object([
+            ("framework", self.head.get("framework").cloned().unwrap_or_default()),
+            ("task_count", Json::from(self.tasks.len())),
+            ("task_types", Json::list(types)),
+            ("delta_files", Json::list(&files)),
+            ("objective_hash", Json::from(archive::short_md5(self.objective()))),
+            ("objective_preview", Json::from(preview)),
+        ])
+    }
+}
+
+impl Paper {
+    /// The current campaign, whether it goes on or is complete.
+    pub fn campaign(&self) -> Result<Option<Campaign>, PaperError> {
+        self.read(&projected())?.map(|json| understood(&json)).transpose()
+    }
+
+    /// Opens a campaign. One that still goes on is kept in the archive first.
+    pub fn create_campaign(
+        &self,
+        objective: &str,
+        framework: Option<&str>,
+        now: &str,
+    ) -> Result<Campaign, PaperError> {
+        if objective.trim().is_empty() {
+            return Err(PaperError::refused("the objective is empty", "say what the campaign is to reach"));
+        }
+        let id = crate::id::random().map_err(|error| PaperError::disk("/dev/urandom", &error))?;
+        let new = Campaign::new(objective, framework, &format!("{id:016x}"), now);
+        let archived = self.change(&projected(), |before, notes| {
+            let before = before.map(|json| understood(&json)).transpose()?;
+            let archived = match before.filter(Campaign::is_active) {
+                Some(old) => Some(archive_replaced(&old, notes, now)?),
+                None => None,
+            };
+            Ok((Some(new.to_json()), archived))
+        })?;
+        if let Some(name) = archived {
+            self.project_archive(&name)?;
+            self.notice(format!(
+                "the campaign before was still active and is kept in .ftl/archive/{name}.json"
+            ));
+        }
+        Ok(new)
+    }
+
+    /// Gives the campaign its tasks. Tasks that are there already keep how far they are; what they
+    /// replace is kept in the archive if anything of it had begun.
+    pub fn add_tasks(&self, text: &str, now: &str) -> Result<usize, PaperError> {
+        let archived = self.edit(|campaign, notes| {
+            if !campaign.is_active() {
+                return Err(PaperError::refused(
+                    "the campaign is complete: it takes no tasks any more",
+                    "open the next one with `ftl campaign create \"<objective>\"`",
+                ));
+            }
+            let how = Reading { objective: Some(campaign.objective()), ..Reading::default() };
+            let plan = plan_file::read_as(text, how)?;
+            let begun = campaign.tasks.iter().any(|one| one.status != Status::Pending);
+            let archived = if begun { Some(archive_replaced(campaign, notes, now)?) } else { None };
+            campaign.take_plan(plan);
+            Ok((archived, campaign.tasks.len()))
+        })?;
+        if let Some(name) = &archived.0 {
+            self.project_archive(name)?;
+            self.notice(format!(
+                "the tasks before had begun: equal ones keep their status, all are kept in .ftl/archive/{name}.json"
+            ));
+        }
+        Ok(archived.1)
+    }
+
+    /// Gives a task a status.
+    pub fn update_task(&self, seq: &str, status: &str, now: &str) -> Result<(), PaperError> {
+        let status = Status::parse(status).map_err(|error| {
+            PaperError::refused(error.to_string(), "a task is pending, in_progress, complete or blocked")
+        })?;
+        self.edit(|campaign, _| {
+            let progress = campaign.progress()?;
+            let Some(place) = progress.graph().find(seq) else {
+                let known: Vec<&str> =
+                    campaign.tasks.iter().take(10).map(|one| one.task.seq.as_str()).collect();
+                let hint = format!("the campaign has {} tasks: {}", campaign.tasks.len(), known.join(", "));
+                return Err(PaperError::refused(format!("Unknown task: {seq}"), hint));
+            };
+            let one = &mut campaign.tasks[place.index()];
+            one.status = status;
+            one.updated_at = Some(now.to_owned());
+            one.blocked_by.clear();
+            Ok(())
+        })
+    }
+
+    /// How the campaign stands, and what can no longer be reached.
+    pub fn cascade(&self) -> Result<Cascade, PaperError> {
+        let progress = self.campaign()?.map(|campaign| campaign.progress()).transpose()?;
+        Ok(Cascade::of(progress.as_ref()))
+    }
+
+    /// Blocks every task that can never run; their seqs.
+    pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, PaperError> {
+        if self.campaign()?.is_none() {
+            return Ok(Vec::new());
+        }
+        self.edit(|campaign, _| {
+            let blocked = campaign.progress()?.propagate();
+            for task in &blocked {
+                let one = &mut campaign.tasks[task.place.index()];
+                one.status = Status::Blocked;
+                one.updated_at = Some(now.to_owned());
+                one.blocked_by = task.blocked_by.iter().map(ToString::to_string).collect();
+                let roots = Json::list(task.root_causes.iter().map(ToString::to_string));
+                one.task.other.retain(|(key, _)| key != "root_causes");
+                one.task.other.push(("root_causes".to_owned(), roots));
+            }
+            Ok(blocked.iter().map(|task| task.seq.to_string()).collect())
+        })
+    }
+
+    /// Closes the campaign and keeps a copy of it in the archive. One that is complete stays as it is.
+    pub fn complete_campaign(
+        &self,
+        summary: Option<&str>,
+        patterns: &[String],
+        now: &str,
+    ) -> Result<Campaign, PaperError> {
+        let files = self.explored_files()?;
+        let (name, campaign) = self.edit(|campaign, notes| {
+            if !campaign.is_active() {
+                return Ok((None, campaign.clone()));
+            }
+            let summary = summary.map_or_else(|| campaign.counts(), Json::from);
+            let fingerprint = campaign.fingerprint(&files);
+            campaign.head.put("status", "complete");
+            campaign.head.put("completed_at", now);
+            campaign.head.put("summary", summary);
+            campaign.head.put("fingerprint", fingerprint);
+            if !patterns.is_empty() {
+                campaign.head.put("patterns_extracted", Json::list(patterns));
+            }
+            Ok((Some(archive::put(campaign, notes, now)?), campaign.clone()))
+        })?;
+        match name {
+            Some(name) => self.project_archive(&name)?,
+            None => self.notice("the campaign was complete already: nothing was changed"),
+        }
+        Ok(campaign)
+    }
+
+    /// Merges a revised plan into the campaign, whole or not at all.
+    pub fn merge_plan(&self, text: &str, now: &str) -> Result<Revised, PaperError> {
+        self.edit(|campaign, _| {
+            let how = Reading { objective: Some(campaign.objective()), is_revision: true };
+            let revised = plan_file::read_as(text, how)?;
+            let merged = merge(&campaign.tasks, &revised, now)?;
+            let done =
+                Revised { merged: merged.changed.len(), unchanged: merged.unchanged, kept: merged.kept };
+            campaign.tasks = merged.tasks;
+            Ok(done)
+        })
+    }
+
+    /// Changes the campaign that must be there.
+    fn edit<T>(
+        &self,
+        mut work: impl FnMut(&mut Campaign, &mut dyn Notes) -> Result<T, PaperError>,
+    ) -> Result<T, PaperError> {
+        self.change(&projected(), |before, notes| {
+            let Some(json) = before else { return Err(no_campaign()) };
+            let mut campaign = understood(&json)?;
+            let done = work(&mut campaign, notes)?;
+            Ok((Some(campaign.to_json()), done))
+        })
+    }
+}
+
+impl Campaign {
+    /// Takes the tasks of a plan in the place of its own; what is the same task keeps how far it is.
+    fn take_plan(&mut self, plan: Plan) {
+        let Plan { framework, tasks, .. } = plan;
+        if let Some(framework) = framework {
+            self.head.put("framework", framework);
+        }
+        let old = std::mem::take(&mut self.tasks).into_iter();
+        let mut old: BTreeMap<String, CampaignTask> = old.map(|one| (one.task.id(), one)).collect();
+        let kept = |task: Task| match old.remove(&task.id()) {
+            Some(one) => CampaignTask { task, ..one },
+            None => CampaignTask::pending(task),
+        };
+        self.tasks = tasks.into_iter().map(kept).collect();
+    }
+}
+
+/// The error of everything that needs a campaign.
+pub fn no_campaign() -> PaperError {
+    PaperError::refused("No active campaign", "open one with `ftl campaign create \"<objective>\"`")
+}
+
+fn understood(json: &Json) -> Result<Campaign, PaperError> {
+    Campaign::read(json).map_err(|message| PaperError::Store(crate::store::StoreError::Corrupt(message)))
+}
+
+/// Keeps a campaign that is being replaced; the name in the archive.
+fn archive_replaced(old: &Campaign, notes: &mut dyn Notes, now: &str) -> Result<String, PaperError> {
+    let mut kept = old.clone();
+    let counts = old.counts();
+    kept.head.put("completed_at", now);
+    kept.head.put("replaced", true);
+    kept.head.put("summary", counts);
+    archive::put(&kept, notes, now)
+}

@@ -1,0 +1,93 @@
+//! The exploration that planning builds upon, and the results that explorers leave for it.
+//!
+//! The exploration is kept in the store with a copy in `.ftl/exploration.json`. What explorers stage in
+//! `.ftl/cache/` are files of their own; they go when the exploration is cleared, so that the next one
+//! never takes old results for new ones.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use super::projection::Projected;
+use super::{Paper, PaperError};
+use crate::json_out::Json;
+
+/// What explorers look at.
+pub const MODES: [&str; 4] = ["structure", "pattern", "memory", "delta"];
+
+fn projected() -> Projected {
+    Projected {
+        kind: "exploration",
+        key: Cow::Borrowed("current"),
+        file: Cow::Borrowed("exploration.json"),
+        check: |json| {
+            if json.is_object() { Ok(()) } else { Err(format!("it is {}, not an object", json.kind())) }
+        },
+    }
+}
+
+impl Paper {
+    /// The exploration, if there is one.
+    pub fn exploration(&self) -> Result<Option<Json>, PaperError> {
+        self.read(&projected())
+    }
+
+    /// Keeps an exploration in the place of the one before.
+    pub fn write_exploration(&self, exploration: &Json) -> Result<(), PaperError> {
+        if !exploration.is_object() {
+            let message = format!("an exploration is an object, not {}", exploration.kind());
+            return Err(PaperError::refused(message, "pipe in what `ftl exploration aggregate` prints"));
+        }
+        // What is replaced may be beyond repair: the new one stands for itself.
+        self.forget_broken()?;
+        self.change(&projected(), |_, _| Ok((Some(exploration.clone()), ())))
+    }
+
+    /// Removes the exploration and what explorers staged; whether there was one.
+    pub fn clear_exploration(&self) -> Result<bool, PaperError> {
+        let file = self.file(&projected());
+        let there = file.exists();
+        self.forget_broken()?;
+        let kept = self.change(&projected(), |before, _| Ok((None, before.is_some())))?;
+        for mode in MODES {
+            remove(&self.staged(mode))?;
+        }
+        Ok(there || kept)
+    }
+
+    /// Where an explorer stages its result.
+    pub fn staged(&self, mode: &str) -> PathBuf {
+        self.place().state().join("cache").join(format!("explorer_{mode}.json"))
+    }
+
+    /// The files that the exploration thought of.
+    pub fn explored_files(&self) -> Result<Vec<String>, PaperError> {
+        let exploration = self.exploration()?.unwrap_or_default();
+        let candidates = exploration.get("delta").and_then(|delta| delta.get("candidates"));
+        let named = |one: &Json| {
+            let path = one.get("path").or_else(|| one.get("file")).unwrap_or(one);
+            path.as_str().map(str::to_owned)
+        };
+        Ok(candidates.map(Json::items).unwrap_or_default().iter().filter_map(named).collect())
+    }
+
+    /// A copy that makes no sense is no reason not to replace it.
+    fn forget_broken(&self) -> Result<(), PaperError> {
+        match self.read(&projected()) {
+            Ok(_) => Ok(()),
+            Err(PaperError::Malformed { path, .. }) => {
+                self.notice(format!("{} could not be read and is replaced", path.display()));
+                remove(&path)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn remove(path: &PathBuf) -> Result<(), PaperError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(PaperError::disk(path, &error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
