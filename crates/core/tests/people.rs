@@ -182,8 +182,15 @@ fn several_questions_are_answered_by_name() {
     assert_eq!(kind(&stage.send(reply(Some(&second), "no"))), None);
     assert_eq!(stage.find("lesson.experience").params["trigger"], Value::text("b"));
     assert_eq!(stage.find("lesson.experience").params["attempted"], Value::text("no"));
-    assert_eq!(kind(&stage.send(reply(Some(&second), "yes"))), Some(RefusalKind::NotHere));
+    let late = stage.send(reply(Some(&second), "yes")).refusal.unwrap();
+    assert_eq!(
+        (late.kind, late.message),
+        (RefusalKind::NotHere, format!("no question {} is open in ASKING", second.id))
+    );
+    assert_eq!(late.hint.unwrap(), format!("open here: {}", first.id));
     assert_eq!(kind(&stage.send(reply(None, "yes"))), None);
+    let none = stage.send(reply(None, "yes")).refusal.unwrap();
+    assert_eq!((none.kind, none.hint), (RefusalKind::NotHere, None));
     stage.recovers();
     stage.done("lesson.experience", "{}");
     stage.done("lesson.experience", "{}");

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use ftl_core::library::Library;
-use ftl_core::run::InstanceId;
+use ftl_core::run::{InstanceId, Run};
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
@@ -18,6 +18,7 @@ use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::Shell;
 use crate::hands::{Hands, Workshop};
 use crate::id::RunId;
+use crate::journal;
 use crate::order::{Order, Reply};
 use crate::owner::{self, Card, Life, Owner};
 use crate::place::{Place, replace};
@@ -251,6 +252,12 @@ impl Session {
             let _ = self.store.release(lease);
         }
         done
+    }
+
+    /// A run as its journal has made it, for whoever only looks.
+    pub fn look(&self, run: &RunId) -> Result<Run, SessionError> {
+        let entries = journal::load(&*self.store, run).map_err(DriveError::from)?;
+        Ok(Run::replay(self.library.clone(), &entries))
     }
 
     /// Drives a run until it rests.

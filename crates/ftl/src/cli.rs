@@ -124,7 +124,11 @@ const PAGES: &[Page] = &[
     Page {
         command: "answer",
         more: "Answers the question that a run asks, or says one of the words that it waits for.",
-        examples: &["ftl answer k3v9 yes", "ftl answer k3v9/4 - < answer.json"],
+        examples: &[
+            "ftl answer k3v9 yes",
+            "ftl answer k3v9/4 - < answer.json",
+            "ftl answer k3v9 red --question 12.0    one of several questions that are open",
+        ],
         last: "Refused from inside an agent's process tree.",
     },
     Page {
@@ -394,6 +398,10 @@ pub(crate) struct Answer {
 
     /// The answer: text, JSON, or - for standard input
     pub(crate) value: String,
+
+    /// Which question, such as 3.0, where several are open; `ftl why` names them
+    #[arg(long, value_name = "N.M")]
+    pub(crate) question: Option<String>,
 
     /// Why, for the record, where a word is said
     #[arg(long, value_name = "TEXT")]

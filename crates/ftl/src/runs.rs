@@ -78,7 +78,7 @@ impl Known {
         let people: Vec<&Wait> =
             waits.iter().filter(|wait| wait.what != What::Work && !silent(wait)).collect();
         let mut lines: Vec<String> =
-            people.iter().take(most).map(|wait| wait_line(&self.row.run, wait, now, width)).collect();
+            people.iter().take(most).map(|wait| wait_line(&self.row.run, wait, waits, now, width)).collect();
         if people.len() > most {
             let more = paint(paint::QUIET, format!("and {} more;", people.len() - most));
             lines.push(format!("{more} {}", command(&format!("ftl status {}", self.row.run))));
@@ -150,19 +150,29 @@ pub(crate) fn command(words: &str) -> String {
     paint(paint::HINT, words)
 }
 
-/// What a person can type about something that a run waits for.
-pub(crate) fn to_type(run: &RunId, wait: &Wait) -> Option<String> {
+/// What a person can type about something that a run waits for, among all that it waits for.
+pub(crate) fn to_type(run: &RunId, wait: &Wait, among: &[Wait]) -> Option<String> {
     let at = named(run, wait.instance);
     match wait.what {
         What::Held => Some(format!("ftl why {at}")),
-        What::Question => Some(format!("ftl answer {at} VALUE")),
+        What::Question => {
+            let asks = |one: &&Wait| one.what == What::Question && one.instance == wait.instance;
+            let several = among.iter().filter(asks).count() > 1;
+            Some(answer(&at, wait.action.as_deref().filter(|_| several)))
+        }
         What::Word => Some(format!("ftl answer {at} WORD")),
         What::Service | What::Work => None,
     }
 }
 
+/// How a question is answered: by its name where several are open.
+pub(crate) fn answer(at: &str, question: Option<&str>) -> String {
+    let question = question.map_or(String::new(), |action| format!(" --question {action}"));
+    format!("ftl answer {at} VALUE{question}")
+}
+
 /// Something that waits for a person or a service, in one line with what to type.
-fn wait_line(run: &RunId, wait: &Wait, now: Time, width: Option<usize>) -> String {
+fn wait_line(run: &RunId, wait: &Wait, among: &[Wait], now: Time, width: Option<usize>) -> String {
     let (state, text) = (safe(&wait.state), safe(&wait.text));
     let line = match wait.what {
         What::Held => format!("{} {text}", paint(paint::ERROR, format!("held in {state}:"))),
@@ -177,7 +187,7 @@ fn wait_line(run: &RunId, wait: &Wait, now: Time, width: Option<usize>) -> Strin
         }
         What::Work => format!("{text} in {state}"),
     };
-    match to_type(run, wait) {
+    match to_type(run, wait, among) {
         Some(words) => paint::fitted_before(&line, &command(&words), width),
         None => paint::fitted(&line, width),
     }
@@ -242,7 +252,7 @@ pub(crate) fn at_rest(run: &RunId, summary: &Summary) -> String {
     let state = safe(&summary.state);
     let mut text = format!("run {run} {} in {state}{reason}\n", standing(&summary.standing));
     for wait in &summary.waits {
-        let Some(words) = to_type(run, wait) else { continue };
+        let Some(words) = to_type(run, wait, &summary.waits) else { continue };
         let what = match wait.what {
             What::Held => String::from("shows what it needs"),
             What::Question => format!("answers: {}", safe(&wait.text)),
@@ -277,10 +287,24 @@ mod tests {
     #[test]
     fn what_to_type_names_the_instance() {
         let run = RunId::of(7);
-        let typed = |what, instance| to_type(&run, &wait(what, "", instance));
+        let typed = |what, instance| to_type(&run, &wait(what, "", instance), &[]);
         assert_eq!(typed(What::Question, 0), Some(format!("ftl answer {run} VALUE")));
         assert_eq!(typed(What::Word, 4), Some(format!("ftl answer {run}/4 WORD")));
         assert_eq!(typed(What::Work, 4), None);
+    }
+
+    #[test]
+    fn what_to_type_names_the_question_where_several_are_open() {
+        let run = RunId::of(7);
+        let asks = |instance, action: &str| Wait {
+            action: Some(action.to_owned()),
+            ..wait(What::Question, "?", instance)
+        };
+        let waits = [asks(2, "3.0"), asks(2, "3.1"), asks(4, "5.0")];
+        let typed: Vec<Option<String>> = waits.iter().map(|one| to_type(&run, one, &waits)).collect();
+        assert_eq!(typed[0], Some(format!("ftl answer {run}/2 VALUE --question 3.0")));
+        assert_eq!(typed[1], Some(format!("ftl answer {run}/2 VALUE --question 3.1")));
+        assert_eq!(typed[2], Some(format!("ftl answer {run}/4 VALUE")));
     }
 
     #[test]

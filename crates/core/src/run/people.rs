@@ -18,6 +18,9 @@ use crate::value::{Fields, Name, Value};
 /// Who speaks when a policy does.
 pub const POLICY: &str = "policy";
 
+/// How many questions, or instances that ask some, a hint names.
+const MAX_LISTED: usize = 5;
+
 type Taken = Result<(), Refusal>;
 
 impl Draft<'_> {
@@ -93,31 +96,41 @@ impl Draft<'_> {
     ) -> Taken {
         speaker(by)?;
         let instance = self.live(id)?;
-        let asked: Vec<ActionId> = instance
-            .open
-            .iter()
-            .filter(|(_, open)| open.kind == OpenKind::Question)
-            .map(|(action, _)| *action)
-            .filter(|one| action.is_none_or(|action| action == *one))
-            .collect();
+        let open = questions(instance);
+        let asked: Vec<ActionId> =
+            open.iter().copied().filter(|one| action.is_none_or(|action| action == *one)).collect();
         let question = match asked.as_slice() {
             [one] => *one,
-            [] => {
-                return Err(Refusal::new(
-                    RefusalKind::NotHere,
-                    format!("no question is open in {}", instance.state),
-                ));
-            }
+            [] => return Err(self.no_question(instance, action, &open)),
             several => {
-                let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
                 let refusal = Refusal::new(RefusalKind::Malformed, "several questions are open");
-                return Err(refusal.hint(format!("name one of {}", ids.join(", "))));
+                return Err(refusal.hint(format!("name one of {} with --question", listed(several))));
             }
         };
         self.as_entered(id)?;
         self.accepts(id, question, value)?;
         self.answer_how(id, question, Ok(value.clone()), How::By(by));
         Ok(())
+    }
+
+    /// Nobody asks that here: the refusal names what is asked, here or elsewhere in the run.
+    fn no_question(&self, instance: &Instance, action: Option<ActionId>, open: &[ActionId]) -> Refusal {
+        let state = &instance.state;
+        let message = match action {
+            Some(action) => format!("no question {action} is open in {state}"),
+            None => format!("no question is open in {state}"),
+        };
+        let refusal = Refusal::new(RefusalKind::NotHere, message);
+        if !open.is_empty() {
+            return refusal.hint(format!("open here: {}", listed(open)));
+        }
+        let others = self.run.live().map(|one| (one.id, questions(one)));
+        let asking: Vec<String> = others
+            .filter(|(_, open)| !open.is_empty())
+            .take(MAX_LISTED)
+            .map(|(id, open)| format!("instance {id} asks {}", listed(&open)))
+            .collect();
+        if asking.is_empty() { refusal } else { refusal.hint(asking.join("; ")) }
     }
 
     /// A person takes a declared edge whose conditions do not hold.
@@ -443,6 +456,19 @@ impl Draft<'_> {
         let open = self.get(id).and_then(|one| one.open.get(&action.id));
         open.is_some_and(|open| open.digest == digest(&action.params))
     }
+}
+
+/// The questions that an instance asks, in the order of asking.
+fn questions(instance: &Instance) -> Vec<ActionId> {
+    let open = instance.open.iter().filter(|(_, open)| open.kind == OpenKind::Question);
+    open.map(|(action, _)| *action).collect()
+}
+
+/// The first of several questions, as a person names them.
+fn listed(questions: &[ActionId]) -> String {
+    let names: Vec<String> = questions.iter().take(MAX_LISTED).map(ToString::to_string).collect();
+    let more = if questions.len() > MAX_LISTED { ", …" } else { "" };
+    format!("{}{more}", names.join(", "))
 }
 
 /// Which input it was, for the record of a refusal.

@@ -6,7 +6,7 @@
 use std::io::Read as _;
 use std::time::Duration;
 
-use ftl_core::run::InstanceId;
+use ftl_core::run::{ActionId, InstanceId};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::amount::Unit;
 use ftl_engine::drive::Rest;
@@ -32,9 +32,16 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failure> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
+    let named = asked.id.contains('/');
     let text = if asked.value == "-" { standard_input()? } else { asked.value.clone() };
+    if let Some(question) = &asked.question {
+        let action = question_of(question)?;
+        let instance = if named { target.instance } else { asking(&session, &target, action)? };
+        let order = Order::Answer { instance, action: Some(action), value: answer_value(&text)?, by };
+        return carry_out(&session, &target, &order, asked.no_wait, out);
+    }
     let waits = runs::summary(&target.row).waits;
-    let wait = waiting(&waits, &target, asked.id.contains('/'));
+    let wait = waiting(&waits, &target, named);
     let instance = wait.map_or(target.instance, |wait| InstanceId(wait.instance));
     let order = match wait.map(|wait| wait.what) {
         Some(What::Word) => {
@@ -96,6 +103,20 @@ fn waiting<'a>(waits: &'a [Wait], target: &Target, named: bool) -> Option<&'a Wa
     let mut all = waits.iter().filter(speaks);
     let only = all.next().filter(|_| !named && all.next().is_none());
     own.or(only)
+}
+
+/// A question as a person names it.
+fn question_of(text: &str) -> Result<ActionId, Failure> {
+    let wrong =
+        |_| Failure::usage(format!("`{text}` is no question"), "`ftl why ID` names them, such as 3.0");
+    ActionId::try_from(text.to_owned()).map_err(wrong)
+}
+
+/// The instance that asks a question; the named one if none does, which then says so.
+fn asking(session: &Session, target: &Target, action: ActionId) -> Result<InstanceId, Failure> {
+    let run = session.look(&target.row.run).map_err(|error| session_failure(&error))?;
+    let asks = run.live().find(|one| one.open.contains_key(&action)).map(|one| one.id);
+    Ok(asks.unwrap_or(target.instance))
 }
 
 /// Sends an order, sees that it is taken, and drives the run on where nobody else does.

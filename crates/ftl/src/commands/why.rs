@@ -10,7 +10,7 @@ use ftl_engine::clock;
 use ftl_engine::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::session::find;
-use ftl_engine::summary::{Summary, What};
+use ftl_engine::summary::{Summary, Wait, What};
 use serde_json::{Value as Json, json};
 
 use crate::cli::Cli;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::lines;
 use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
-use crate::runs::{Known, command, named, standing};
+use crate::runs::{Known, answer, command, named, standing};
 use crate::session::{self, session_failure};
 use crate::shelf::Shelf;
 use crate::when;
@@ -81,22 +81,16 @@ struct Explained<'a> {
     run: &'a RunId,
     instance: &'a Instance,
     ways: Vec<WayOut>,
-    questions: Vec<String>,
+    /// Its open questions, each under its name.
+    questions: Vec<(String, String)>,
     limits: Vec<(InstanceId, String, u64)>,
 }
 
 impl<'a> Explained<'a> {
     fn of(run: &Run, instance: &'a Instance, id: &'a RunId, summary: &Summary) -> Explained<'a> {
-        let own = summary.waits.iter().filter(|wait| wait.instance == instance.id.0);
-        let questions = own.filter(|wait| wait.what == What::Question).map(|wait| wait.text.clone());
+        let questions = questions(instance, summary);
         let limits = instance.held.values().filter_map(|held| limit_of(run, held));
-        Explained {
-            run: id,
-            instance,
-            ways: run.options(instance.id),
-            questions: questions.collect(),
-            limits: limits.collect(),
-        }
+        Explained { run: id, instance, ways: run.options(instance.id), questions, limits: limits.collect() }
     }
 
     fn at(&self) -> String {
@@ -114,8 +108,9 @@ impl<'a> Explained<'a> {
         if one.is_settled() {
             return Vec::new();
         }
-        let mut commands: Vec<String> =
-            self.questions.iter().map(|_| format!("ftl answer {at} VALUE")).collect();
+        let several = self.questions.len() > 1;
+        let typed = |(action, _): &(String, String)| answer(&at, several.then_some(action.as_str()));
+        let mut commands: Vec<String> = self.questions.iter().map(typed).collect();
         for open in one.open.values().filter(|_| !self.is_stuck()) {
             if let OpenKind::Words(words) = &open.kind {
                 commands.extend(words.iter().map(|word| format!("ftl answer {at} {word}")));
@@ -150,7 +145,9 @@ impl<'a> Explained<'a> {
             "standing": word(one.standing()),
             "held": held,
             "waits": waits,
-            "questions": self.questions,
+            "questions": self.questions.iter().map(|(_, text)| text).collect::<Vec<_>>(),
+            "asks": self.questions.iter().map(|(action, text)| json!({ "question": action, "text": text }))
+                .collect::<Vec<_>>(),
             "ways_out": self.ways,
             "meters": one.meters.iter().map(|(name, meter)| (name.to_string(), json!({
                 "used": meter.used(), "left": meter.left(), "limit": meter.limit,
@@ -188,8 +185,9 @@ impl<'a> Explained<'a> {
                 text.push_str(&row("", &format!("put back what it was, and {words} goes on")));
             }
         }
-        for question in &self.questions {
-            text.push_str(&row(&paint(paint::WARNING, "asks"), &safe(question)));
+        for (action, question) in &self.questions {
+            let name = if self.questions.len() > 1 { format!("{action}: ") } else { String::new() };
+            text.push_str(&row(&paint(paint::WARNING, "asks"), &format!("{name}{}", safe(question))));
         }
         for (_, what) in waits(one).into_iter().filter(|_| !self.is_stuck()) {
             text.push_str(&row("waits for", &what));
@@ -282,6 +280,21 @@ fn limit_of(run: &Run, held: &HeldAt) -> Option<(InstanceId, String, u64)> {
     let own = run.instance(*owner).and_then(|one| one.meters.get(meter)).map(|meter| meter.limit);
     let purse = run.purses(*owner).and_then(|purses| purses.get(meter)).and_then(|purse| purse.limit);
     Some((*owner, meter.to_string(), own.or(purse)?))
+}
+
+/// The open questions of an instance, each under its name. Where only a waiver or a stop leads on, no
+/// answer does.
+fn questions(instance: &Instance, summary: &Summary) -> Vec<(String, String)> {
+    if instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck) {
+        return Vec::new();
+    }
+    let open = instance.open.iter().filter(|(_, open)| open.kind == OpenKind::Question);
+    let text = |action: &str| {
+        let asked = |wait: &&Wait| wait.what == What::Question && wait.action.as_deref() == Some(action);
+        let wait = summary.waits.iter().find(asked);
+        wait.map_or_else(|| String::from("a question"), |wait| wait.text.clone())
+    };
+    open.map(|(action, _)| action.to_string()).map(|action| (action.clone(), text(&action))).collect()
 }
 
 /// What an instance waits for, by action; a question is told elsewhere, with its words.

@@ -44,6 +44,64 @@ fn an_answer_that_does_not_fit_is_refused_and_recorded() {
     assert_eq!(json["ok"], false);
 }
 
+/// Asks about each of a list, all at once.
+const SEVERAL: &str = "INPUT: items\nSTATE: ASKING\n  DO: all = FOR EACH one IN items BY one\n    \
+    ASK: reply = \"What about {one}?\" choices=yes|no\n    DO: sh \"echo {one} {reply} >> said\"\n  RETURN: complete\n";
+
+#[test]
+fn one_of_several_questions_is_answered_by_its_name() {
+    let dir = Dir::new();
+    dir.protocol("several", SEVERAL);
+    let (run, json) = dir.run(&["several", "items=[\"a\",\"b\"]"]);
+    let name = |at: usize| json["waits"][at]["action"].as_str().unwrap().to_owned();
+    let (a, b) = (name(0), name(1));
+    let typed = |name: &str| format!("ftl answer {run} VALUE --question {name}");
+    // Whoever shows the run names both.
+    for args in [vec!["status"], vec!["status", &run], vec!["why", &run]] {
+        dir.ftl(&args).code(0).says(&[&typed(&a), &typed(&b)]);
+    }
+    let why = dir.ftl(&["why", &run, "--json"]).code(0).json()["instances"][0].clone();
+    assert_eq!(why["asks"][1], serde_json::json!({ "question": b, "text": "What about b? [yes|no]" }));
+    dir.ftl(&["answer", &run, "yes"])
+        .code(1)
+        .says(&["several questions are open", &format!("hint: name one of {a}, {b} with --question")]);
+    dir.ftl(&["answer", &run, "yes", "--question", "99.0"])
+        .code(5)
+        .says(&["no question 99.0 is open in ASKING", &format!("hint: open here: {a}, {b}")]);
+    dir.ftl(&["answer", &run, "yes", "--question", "b"]).code(2).says(&["`b` is no question", "such as 3.0"]);
+    dir.ftl(&["answer", &run, "no", "--question", &b]).code(0);
+    assert_eq!(dir.read("said"), "b no\n");
+    // Only one is left: it needs no name any more.
+    let out = dir.ftl(&["why", &run]).code(0).says(&[&format!("ftl answer {run} VALUE\n")]).out;
+    assert!(!out.contains("--question"), "{out}");
+    dir.ftl(&["answer", &run, "yes"]).code(0).says(&["complete"]);
+    assert_eq!(dir.read("said"), "b no\na yes\n");
+}
+
+#[test]
+fn the_question_of_a_child_is_found_by_its_name_and_named_in_the_hint() {
+    let dir = Dir::new();
+    dir.protocol("ask", ASK).protocol(
+        "parent",
+        "INPUT: items\nSTATE: ALL\n  DO: all = FOR EACH one IN items BY one\n    DO: Run(ask) objective={one}\n  RETURN: complete\n",
+    );
+    // More than a summary names.
+    let items: Vec<String> = (0..25).map(|number| format!("{number:02}")).collect();
+    let (run, _) = dir.run(&["parent", &format!("items={}", serde_json::json!(items))]);
+    dir.ftl(&["answer", &run, "yes"]).code(5).says(&[
+        "no question is open in ALL",
+        "hint: instance 1 asks ",
+        "; instance 5 asks ",
+    ]);
+    let asked = dir.entries(&run).into_iter().rev().find(|entry| entry["instance"] == 25).unwrap();
+    assert_eq!(asked["fact"], "asked");
+    let name = format!("{}.0", asked["seq"]);
+    dir.ftl(&["answer", &run, "yes", "--question", &name]).code(0);
+    let heard =
+        dir.entries(&run).into_iter().find(|entry| entry["fact"] == "heard" && entry["by"] == "tester");
+    assert_eq!(heard.unwrap()["instance"], 25);
+}
+
 #[test]
 fn an_answer_comes_from_standard_input() {
     let (dir, run) = asking();
