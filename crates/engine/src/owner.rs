@@ -13,9 +13,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ftl_core::run::Time;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
+use crate::clock;
 use crate::id;
 
 /// How often a living owner shows that it moves.
@@ -39,6 +41,9 @@ pub struct Card {
     pub host: String,
     /// What it was called with.
     pub command: String,
+    /// Since when it is an owner; 0 if nobody knows.
+    #[serde(default)]
+    pub since: Time,
 }
 
 /// This process as an owner of runs, for as long as the value lives.
@@ -58,7 +63,7 @@ impl Owner {
         let path = folder.join(&name);
         let mut command = command.to_owned();
         command.truncate(command.floor_char_boundary(400));
-        let card = Card { pid: std::process::id(), host: host(), command };
+        let card = Card { pid: std::process::id(), host: host(), command, since: clock::wall() };
         file.write_all_at(&serde_json::to_vec(&card)?, 0)?;
         file.write_all_at(&0u64.to_be_bytes(), BEAT_AT)?;
         let beat = start_beat(file.try_clone()?)?;

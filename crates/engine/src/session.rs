@@ -220,6 +220,8 @@ impl Session {
             }
             match self.store.take(run, row.epoch, self.owner()?.name()) {
                 Ok(lease) => {
+                    // What is left of the last owner's attempts goes before anything is asked again, and
+                    // only now: before this, they may be those of somebody who was faster.
                     let ended = if row.owner.is_some() { self.end_attempts(&lease) } else { Ok(()) };
                     return self.or_give_back(&lease, ended).map(|()| Claim::Ours(lease));
                 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use ftl_core::run::{STOPPED, Time};
 use ftl_engine::amount::Unit;
 use ftl_engine::id::RunId;
+use ftl_engine::owner::Card;
 use ftl_engine::place::Place;
 use ftl_engine::session::{Driven, driven};
 use ftl_engine::store::{RunRow, Store};
@@ -60,7 +61,7 @@ impl Known {
                 let text = format!("driven by process {} ({})", card.pid, safe(&card.command));
                 Some(paint(paint::QUIET, text))
             }
-            Driven::By(None) => Some(paint(paint::QUIET, "driven by another process")),
+            Driven::By(None) => Some(paint(paint::QUIET, format!("driven by {}", driver(None)))),
             Driven::ByNobody if self.standing() == "interrupted" => {
                 let command = command(&format!("ftl resume {}", self.row.run));
                 Some(format!("nobody drives it; {command} goes on"))
@@ -97,10 +98,23 @@ impl Known {
         document["epoch"] = json!(self.row.epoch);
         document["owner"] = match &self.driven {
             Driven::ByNobody => Json::Null,
-            Driven::By(card) => json!(card),
+            Driven::By(card) => card_json(card.as_ref()),
         };
         document
     }
+}
+
+/// Who drives a run, for a person who wants to find it.
+pub(crate) fn driver(card: Option<&Card>) -> String {
+    let Some(card) = card else { return String::from("another process") };
+    let since = if card.since > 0 { format!(" since {}", when::clock(card.since)) } else { String::new() };
+    format!("process {} on {}{since} ({})", card.pid, safe(&card.host), safe(&card.command))
+}
+
+/// The same as JSON.
+pub(crate) fn card_json(card: Option<&Card>) -> Json {
+    let Some(Card { pid, host, command, since }) = card else { return Json::Null };
+    json!({ "pid": pid, "host": host, "command": command, "since": when::stamp(*since) })
 }
 
 /// The summary that stands beside a journal. One that cannot be read says nothing.

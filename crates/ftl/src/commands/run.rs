@@ -1,24 +1,25 @@
 //! `ftl run`, `ftl resume`: driving runs in the foreground until nothing moves without a person.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ftl_core::library::Library;
 use ftl_core::program::InputCode;
-use ftl_core::run::{Entry, Event, Input, InstanceId, Run as Machine, Terms};
+use ftl_core::run::{Entry, Event, Input, Run as Machine, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::{Rest, Stop, Watch};
 use ftl_engine::driver::{Driver, Opening, Todo};
 use ftl_engine::hands::script::Script;
 use ftl_engine::id::RunId;
 use ftl_engine::order::Order;
+use ftl_engine::owner::Card;
 use ftl_engine::place::Place;
 use ftl_engine::session::{Claim, Driven, Session, driven, find};
-use ftl_engine::store::{RunRow, Store};
-use ftl_engine::summary::{Summary, What};
+use ftl_engine::store::{Lease, RunRow, Store};
+use ftl_engine::summary::Summary;
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Cli, Resume, Run};
@@ -34,6 +35,9 @@ use crate::signals;
 
 /// How often the end of a run that somebody else drives is looked for.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How long a command waits for another process before it says what it waits for.
+const MAX_QUIET: Duration = Duration::from_secs(1);
 
 /// How many runs one process drives at the same time.
 const MAX_TOGETHER: usize = 16;
@@ -61,7 +65,7 @@ pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
         out.text(&format!("{}\n", title.trim_end()))?;
     }
     let rest = Wheel::new(&session, &stop, out).drive(driver, todo)?;
-    report(&[(id, rest)], out)
+    report(&[(id, Left::Rest(rest))], out)
 }
 
 /// What is wrong with a name or an input is told before a store is made for it.
@@ -122,8 +126,8 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
     let stop = signals::stop()?;
     match rows.as_slice() {
         [row] => {
-            let rest = Wheel::new(&session, &stop, out).resume(row, by.as_deref())?;
-            report(&[(row.run.clone(), rest)], out)
+            let left = Wheel::new(&session, &stop, out).resume(row, by.as_deref())?;
+            report(&[(row.run.clone(), left)], out)
         }
         several => resume_all(&Wheel { several: true, ..Wheel::new(&session, &stop, out) }, several),
     }
@@ -154,8 +158,8 @@ fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
         while let Some(row) =
             rows.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| wheel.stop.said() == 0)
         {
-            let rest = wheel.resume(row, None);
-            ended.lock().unwrap_or_else(PoisonError::into_inner).push((row.run.clone(), rest));
+            let left = wheel.resume(row, None);
+            ended.lock().unwrap_or_else(PoisonError::into_inner).push((row.run.clone(), left));
         }
     };
     std::thread::scope(|scope| {
@@ -164,11 +168,11 @@ fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
         }
         work();
     });
-    let mut rests = Vec::new();
+    let mut ends = Vec::new();
     let mut failure = None;
-    for (run, rest) in ended.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        match rest {
-            Ok(rest) => rests.push((run, rest)),
+    for (run, left) in ended.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match left {
+            Ok(left) => ends.push((run, left)),
             Err(error) => {
                 let error = Failure { message: format!("run {run}: {}", error.message), ..error };
                 wheel.out.error(&error);
@@ -176,7 +180,7 @@ fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
             }
         }
     }
-    let exit = report(&rests, wheel.out)?;
+    let exit = report(&ends, wheel.out)?;
     Ok(failure.unwrap_or(exit))
 }
 
@@ -196,56 +200,100 @@ impl<'a> Wheel<'a> {
     }
 
     /// Resumes a run; where a person says so, also what is held in it.
-    fn resume(&self, row: &RunRow, by: Option<&str>) -> Result<Rest, Failure> {
-        let summary = runs::summary(row);
+    fn resume(&self, row: &RunRow, by: Option<&str>) -> Result<Left, Failure> {
         if row.settled {
-            return Ok(Rest::Rests(summary));
+            return Ok(Left::Rest(Rest::Rests(runs::summary(row))));
         }
         if let Some(by) = by {
-            let held = summary.waits.iter().filter(|wait| wait.what == What::Held);
-            let held: BTreeSet<u32> = held.map(|wait| wait.instance).collect();
-            for instance in held {
-                let order = Order::Resume { instance: InstanceId(instance), by: by.to_owned() };
-                self.session.send(&row.run, &order).map_err(|error| session_failure(&error))?;
-            }
+            self.let_go_on(&row.run, by)?;
         }
         self.drive_on(&row.run)
     }
 
+    /// Leaves an order for everything that is held and can be asked again.
+    fn let_go_on(&self, run: &RunId, by: &str) -> Result<(), Failure> {
+        let machine = self.session.look(run).map_err(|error| session_failure(&error))?;
+        for instance in machine.live().filter(|one| !one.held.is_empty()) {
+            let order = Order::Resume { instance: instance.id, by: by.to_owned() };
+            self.session.send(run, &order).map_err(|error| session_failure(&error))?;
+        }
+        Ok(())
+    }
+
     /// Drives a run on, or watches whoever does until it rests.
-    pub(crate) fn drive_on(&self, run: &RunId) -> Result<Rest, Failure> {
-        let mut told = false;
+    fn drive_on(&self, run: &RunId) -> Result<Left, Failure> {
+        self.tell_driver(run, "watching it until it rests")?;
         loop {
             let mut enough = || self.stop.said() > 0 || self.rests(run);
             let claim = self.session.claim(run, &mut enough).map_err(|error| session_failure(&error))?;
             let card = match claim {
-                Claim::Ours(lease) => {
-                    let recovered = self.session.recover(&lease).map_err(|error| session_failure(&error));
-                    let (driver, todo) = recovered?;
-                    return self.drive(driver, todo);
-                }
+                Claim::Ours(lease) => return self.drive_claimed(&lease).map(Left::Rest),
                 Claim::Theirs(card) => card,
             };
             let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
             let summary = row.as_ref().map(runs::summary).unwrap_or_default();
-            if self.stop.said() > 0 {
-                return Ok(Rest::Stopped(summary));
-            }
             if row.is_none_or(|row| row.settled) {
-                return Ok(Rest::Rests(summary));
+                return Ok(Left::Rest(Rest::Rests(summary)));
             }
-            if let (false, Some(card)) = (told, card) {
-                let command = safe(&card.command);
-                self.out.beside(&format!("run {run} is driven by process {} ({command})\n", card.pid));
-                told = true;
+            if self.stop.said() > 0 {
+                return Ok(Left::Theirs(summary, card));
             }
             std::thread::sleep(LOOK);
         }
     }
 
+    /// Takes a run over as soon as nobody drives it, and drives it on. `None` when somebody else drives
+    /// it and it is enough: what was waited for is there, or a signal came.
+    pub(crate) fn take_over(
+        &self,
+        run: &RunId,
+        doing: &str,
+        enough: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Rest>, Failure> {
+        let mut tell = Some(Instant::now() + MAX_QUIET);
+        let mut look = || {
+            if tell.is_some_and(|at| Instant::now() >= at) {
+                tell = None;
+                // Who it is only helps; whether it lives is looked at anyway.
+                let _ = self.tell_driver(run, doing);
+            }
+            self.stop.said() > 0 || self.is_free(run) || enough()
+        };
+        match self.session.claim(run, &mut look).map_err(|error| session_failure(&error))? {
+            Claim::Ours(lease) => self.drive_claimed(&lease).map(Some),
+            Claim::Theirs(_) => Ok(None),
+        }
+    }
+
+    /// Says who drives a run, if somebody does, and what this process does meanwhile.
+    fn tell_driver(&self, run: &RunId, doing: &str) -> Result<(), Failure> {
+        let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
+        let Some(row) = row else { return Ok(()) };
+        match driven(self.session.place(), &row).map_err(|error| session_failure(&error))? {
+            Driven::ByNobody => {}
+            Driven::By(card) => {
+                let who = runs::driver(card.as_ref());
+                self.out.beside(&format!("run {run} is driven by {who}; {doing}\n"));
+            }
+        }
+        Ok(())
+    }
+
     fn rests(&self, run: &RunId) -> bool {
         let row = self.session.store().run(run).ok().flatten();
         row.is_none_or(|row| row.settled || row.owner.is_none())
+    }
+
+    /// Whether nobody owns a run: its owner has given it back.
+    fn is_free(&self, run: &RunId) -> bool {
+        let row = self.session.store().run(run).ok().flatten();
+        row.is_none_or(|row| row.owner.is_none())
+    }
+
+    /// Brings a run that was claimed back to where it was, and drives it.
+    fn drive_claimed(&self, lease: &Lease) -> Result<Rest, Failure> {
+        let (driver, todo) = self.session.recover(lease).map_err(|error| session_failure(&error))?;
+        self.drive(driver, todo)
     }
 
     /// Drives a run that is ours, and shows what happens.
@@ -254,6 +302,14 @@ impl<'a> Wheel<'a> {
         let mut follow = Follow { out: self.out, before };
         self.session.drive(driver, todo, self.stop, &mut follow).map_err(|error| session_failure(&error))
     }
+}
+
+/// How a command leaves a run.
+pub(crate) enum Left {
+    /// It came to rest, or was stopped, in this process.
+    Rest(Rest),
+    /// Somebody else drives it on; this command only looks no longer.
+    Theirs(Summary, Option<Card>),
 }
 
 /// Shows what happens in a run while it is driven.
@@ -276,48 +332,58 @@ impl Watch for Follow<'_> {
 }
 
 /// What became of runs: a line each, what a person can do, and the exit code of the worst.
-fn report(rests: &[(RunId, Rest)], out: &Out) -> Result<Exit, Failure> {
+fn report(ends: &[(RunId, Left)], out: &Out) -> Result<Exit, Failure> {
     if out.is_json() {
-        let runs: Vec<Json> = rests.iter().map(|(id, rest)| rest_json(id, rest)).collect();
+        let runs: Vec<Json> = ends.iter().map(|(id, left)| left_json(id, left)).collect();
         match runs.as_slice() {
             [one] => out.json(one)?,
             _ => out.json(&json!({ "runs": runs }))?,
         }
     } else {
-        for (id, rest) in rests {
-            out.text(&rest_text(id, rest))?;
-        }
+        let text: String = ends.iter().map(|(id, left)| left_text(id, left)).collect();
+        out.text(&text)?;
     }
-    Ok(rests.iter().map(|(_, rest)| exit_of(rest)).max_by_key(|exit| rank(*exit)).unwrap_or(Exit::Done))
+    Ok(ends.iter().map(|(_, left)| exit_of(left)).max_by_key(|exit| rank(*exit)).unwrap_or(Exit::Done))
 }
 
-/// A run that rests, as JSON.
-pub(crate) fn rest_json(id: &RunId, rest: &Rest) -> Json {
-    let (summary, stopped) = match rest {
-        Rest::Rests(summary) => (summary, false),
-        Rest::Stopped(summary) => (summary, true),
+/// How a run was left, as JSON.
+pub(crate) fn left_json(id: &RunId, left: &Left) -> Json {
+    let (summary, interrupted) = match left {
+        Left::Rest(Rest::Rests(summary)) => (summary, false),
+        Left::Rest(Rest::Stopped(summary)) | Left::Theirs(summary, _) => (summary, true),
     };
     let mut document = runs::summary_json(id, summary);
-    document["interrupted"] = json!(stopped);
+    document["interrupted"] = json!(interrupted);
+    if let Left::Theirs(_, card) = left {
+        document["owner"] = runs::card_json(card.as_ref());
+    }
     document
 }
 
-/// A run that rests, in words.
-pub(crate) fn rest_text(id: &RunId, rest: &Rest) -> String {
-    match rest {
-        Rest::Rests(summary) => runs::at_rest(id, summary),
-        Rest::Stopped(summary) => {
-            let (word, hint) = (runs::standing("interrupted"), paint(paint::HINT, "hint:"));
+/// How a run was left, in words.
+pub(crate) fn left_text(id: &RunId, left: &Left) -> String {
+    let hint = paint(paint::HINT, "hint:");
+    match left {
+        Left::Rest(Rest::Rests(summary)) => runs::at_rest(id, summary),
+        Left::Rest(Rest::Stopped(summary)) => {
+            let word = runs::standing("interrupted");
             format!("run {id} {word} in {}\n{hint} `ftl resume {id}` goes on\n", safe(&summary.state))
+        }
+        Left::Theirs(summary, card) => {
+            let (word, state) = (runs::standing(&summary.standing), safe(&summary.state));
+            let who = runs::driver(card.as_ref());
+            format!(
+                "run {id} {word} in {state}, driven by {who}\n{hint} it goes on without this command; `ftl watch {id}` looks again\n"
+            )
         }
     }
 }
 
-/// How a command ends whose run came to rest.
-pub(crate) fn exit_of(rest: &Rest) -> Exit {
-    match rest {
-        Rest::Stopped(_) => Exit::Interrupted,
-        Rest::Rests(summary) => match summary.standing.as_str() {
+/// How a command ends that left a run so.
+fn exit_of(left: &Left) -> Exit {
+    match left {
+        Left::Rest(Rest::Stopped(_)) | Left::Theirs(..) => Exit::Interrupted,
+        Left::Rest(Rest::Rests(summary)) => match summary.standing.as_str() {
             "complete" => Exit::Done,
             "error" => Exit::Error,
             _ => Exit::Blocked,
@@ -373,11 +439,4 @@ pub(crate) fn value_of(text: &str) -> Result<Value, Failure> {
 
 fn is_plain(value: &Value) -> bool {
     matches!(value, Value::Bool(_) | Value::Number(_))
-}
-
-/// Whether somebody drives a run now.
-pub(crate) fn is_driven(session: &Session, run: &RunId) -> Result<bool, Failure> {
-    let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
-    let Some(row) = row else { return Ok(false) };
-    Ok(driven(session.place(), &row).map_err(|error| session_failure(&error))? != Driven::ByNobody)
 }

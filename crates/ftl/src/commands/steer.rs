@@ -4,29 +4,27 @@
 //! does, this process takes the run over, carries the order out and drives it on.
 
 use std::io::Read as _;
-use std::time::Duration;
 
 use ftl_core::run::{ActionId, InstanceId};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::amount::Unit;
 use ftl_engine::drive::Rest;
+use ftl_engine::id::RunId;
 use ftl_engine::order::{Order, Reply};
 use ftl_engine::session::{Session, Target, find};
 use ftl_engine::store::MAX_COMMAND_BYTES;
 use ftl_engine::summary::{Wait, What};
 use serde_json::json;
 
-use super::run::{Wheel, is_driven, rest_json, rest_text, value_of};
+use super::run::{Left, Wheel, left_json, left_text, value_of};
 use crate::cli::{Answer, Cli, Override, Raise, Stop};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
+use crate::paint::{self, paint};
 use crate::runs;
 use crate::session::{self, session_failure};
 use crate::signals;
-
-/// How often a reply is looked for.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// `ftl answer ID VALUE`.
 pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failure> {
@@ -119,7 +117,8 @@ fn asking(session: &Session, target: &Target, action: ActionId) -> Result<Instan
     Ok(asks.unwrap_or(target.instance))
 }
 
-/// Sends an order, sees that it is taken, and drives the run on where nobody else does.
+/// Sends an order, sees that it is taken, and drives the run on where nobody else does: an owner that
+/// is dead, or has not moved for as long as one may be silent, loses it.
 fn carry_out(
     session: &Session,
     target: &Target,
@@ -129,36 +128,37 @@ fn carry_out(
 ) -> Result<Exit, Failure> {
     let run = &target.row.run;
     let number = session.send(run, order).map_err(|error| session_failure(&error))?;
+    if no_wait {
+        return kept(run, false, out);
+    }
     let stop = signals::stop()?;
+    let wheel = Wheel::new(session, &stop, out);
     let mut rest = None;
-    let reply = loop {
+    loop {
         if let Some(reply) = session.reply(number).map_err(|error| session_failure(&error))? {
-            break reply;
+            return tell(session, target, &reply, rest.as_ref(), out);
         }
-        if no_wait {
-            return kept(target, out);
+        if rest.is_some() || stop.said() > 0 {
+            return kept(run, true, out);
         }
-        if !is_driven(session, run)? {
-            rest = Some(Wheel::new(session, &stop, out).drive_on(run)?);
-            continue;
-        }
-        if stop.said() > 0 {
-            return Ok(Exit::Interrupted);
-        }
-        std::thread::sleep(LOOK);
-    };
-    tell(session, target, &reply, rest.as_ref(), out)
+        // An error shows itself in the next turn.
+        let mut replied = || session.reply(number).map_or(true, |reply| reply.is_some());
+        rest = wheel.take_over(run, "waiting for it to take the order", &mut replied)?;
+    }
 }
 
 /// The order is in the store; whoever drives the run next takes it.
-fn kept(target: &Target, out: &Out) -> Result<Exit, Failure> {
-    let run = &target.row.run;
+fn kept(run: &RunId, interrupted: bool, out: &Out) -> Result<Exit, Failure> {
     if out.is_json() {
-        out.json(&json!({ "run": run, "kept": true }))?;
+        out.json(&json!({ "run": run, "kept": true, "interrupted": interrupted }))?;
     } else {
-        out.text(&format!("kept for run {run}; `ftl resume {run}` goes on\n"))?;
+        let hint = paint(paint::HINT, "hint:");
+        let word = if interrupted { "interrupted; the order is kept" } else { "kept" };
+        out.text(&format!(
+            "{word} for run {run}\n{hint} whoever drives it takes the order; `ftl resume {run}` goes on\n"
+        ))?;
     }
-    Ok(Exit::Done)
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
 }
 
 fn tell(
@@ -175,11 +175,11 @@ fn tell(
     let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
     let now = row.as_ref().map(runs::summary).unwrap_or_default();
     let interrupted = matches!(rest, Some(Rest::Stopped(_)));
-    let rest = if interrupted { Rest::Stopped(now) } else { Rest::Rests(now) };
+    let left = Left::Rest(if interrupted { Rest::Stopped(now) } else { Rest::Rests(now) });
     if out.is_json() {
-        out.json(&rest_json(run, &rest))?;
+        out.json(&left_json(run, &left))?;
     } else {
-        out.text(&rest_text(run, &rest))?;
+        out.text(&left_text(run, &left))?;
     }
     Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
 }

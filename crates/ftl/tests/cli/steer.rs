@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
+use rustix::process::Signal;
+
 use crate::runs::ASK;
 use crate::support::{Dir, until};
 
@@ -197,6 +199,32 @@ fn a_run_that_is_held_is_asked_again_by_resume() {
     dir.ftl(&["answer", &run, "x"]).code(5);
 }
 
+/// A parent with so many children, all held; more than a summary names.
+fn held_children(count: usize) -> (Dir, String) {
+    let dir = Dir::new();
+    dir.protocol(
+        "flaky",
+        "INPUT: one\nSTATE: START\n  DO: sh \"test -e mended && echo {one} >> done\"\n  RETURN: complete\n",
+    );
+    dir.protocol(
+        "parent",
+        "INPUT: items\nSTATE: ALL\n  DO: all = FOR EACH one IN items BY one\n    DO: Run(flaky) one={one}\n  RETURN: complete\n",
+    );
+    let items: Vec<String> = (0..count).map(|number| format!("{number:02}")).collect();
+    let (run, json) = dir.run(&["parent", &format!("items={}", serde_json::json!(items))]);
+    assert_eq!((&json["standing"], json["waits"].as_array().unwrap().len()), (&"held".into(), 20));
+    (dir, run)
+}
+
+#[test]
+fn however_many_are_held_resume_asks_all_of_them_again() {
+    let (dir, run) = held_children(27);
+    dir.write("mended", "");
+    dir.ftl(&["resume", &run]).code(0).says(&["complete in ALL"]);
+    assert_eq!(dir.read("done").lines().count(), 27);
+    dir.ftl(&["doctor", "--deep"]).code(0).says(&["all is well"]);
+}
+
 #[test]
 fn an_order_can_be_left_for_later() {
     let (dir, run) = asking();
@@ -239,6 +267,40 @@ fn an_order_reaches_the_process_that_drives_the_run() {
     // Its owner takes the order; this command only waits for the reply.
     dir.ftl(&["stop", name, "--reason", "enough"]).code(0).says(&["stopped in START: enough"]);
     driving.ended().code(3).says(&["stopped in START: enough"]);
+}
+
+#[test]
+fn resuming_a_run_that_is_driven_says_by_whom_and_leaves_it_alone() {
+    let dir = Dir::new();
+    dir.protocol(
+        "slow",
+        "STATE: START\n  DO: sh \"touch began; until [ -e go ]; do sleep 0.05; done\"\n  RETURN: complete\n",
+    );
+    let driving = dir.start(&["run", "slow"]);
+    until("the command runs", || dir.path("began").exists());
+    let shown = dir.ftl(&["status", "--json"]).json()["runs"][0].clone();
+    let (run, since) = (shown["run"].as_str().unwrap(), shown["owner"]["since"].as_str().unwrap());
+    let host = shown["owner"]["host"].as_str().unwrap();
+    let who = format!("process {} on {host} since {} (ftl run slow)", driving.pid(), &since[11..]);
+    let said = format!("run {run} is driven by {who}; watching it until it rests\n");
+    let watching = dir.start(&["resume", run]);
+    until("it says who drives the run", || watching.err() == said);
+    watching.signal(Signal::INT);
+    let hint = format!("hint: it goes on without this command; `ftl watch {run}` looks again\n");
+    let ended = watching.ended().code(130);
+    assert_eq!(ended.out, format!("run {run} running in START, driven by {who}\n{hint}"));
+    let watching = dir.start(&["resume", run, "--json"]);
+    until("it says who drives the run", || watching.err() == said);
+    watching.signal(Signal::INT);
+    let json = watching.ended().code(130).json();
+    assert_eq!((&json["standing"], &json["interrupted"]), (&"running".into(), &true.into()));
+    assert_eq!(json["owner"], shown["owner"]);
+    // Whoever keeps watching sees its end.
+    let watching = dir.start(&["resume", run]);
+    until("it says who drives the run", || watching.err() == said);
+    dir.write("go", "");
+    driving.ended().code(0);
+    watching.ended().code(0).says(&["complete in START"]);
 }
 
 #[test]

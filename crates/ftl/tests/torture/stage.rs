@@ -153,6 +153,11 @@ impl Running {
         text(&mut self.out)
     }
 
+    /// What it has said on standard error until now.
+    pub(crate) fn complained(&mut self) -> String {
+        text(&mut self.err)
+    }
+
     pub(crate) fn is_over(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }

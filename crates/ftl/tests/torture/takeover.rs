@@ -126,7 +126,6 @@ fn of_two_who_resume_one_drives() {
 
 /// Fifteen seconds of silence pass before a living owner loses its run.
 #[test]
-#[ignore = "takes as long as an owner may be silent; part of `just torture`"]
 fn a_stopped_owner_that_comes_back_is_refused() {
     let stage = Stage::new();
     stage.write("desk.toml", WORKER);
@@ -152,6 +151,46 @@ fn a_stopped_owner_that_comes_back_is_refused() {
     assert_eq!(journal, before, "the old owner has written nothing");
     in_order(&journal);
     assert_eq!(facts(&journal, "settled").count(), 2);
+    is_whole(&stage);
+}
+
+/// A person's command takes a run from an owner that is stopped, as `ftl resume` does. One that is
+/// interrupted before says what became of its order, and whoever drives the run next carries it out.
+#[test]
+fn an_order_takes_a_run_from_a_stopped_owner() {
+    let stage = Stage::new();
+    stage.write("desk.toml", WORKER);
+    let mut owner = Running::start(stage.command(&DESK));
+    stage.until("the agent works", |stage| stage.lines("begun").len() == 1);
+    let run = printed(&owner.said()).unwrap();
+    stage.until("everybody waits", |stage| stage.status(&run)["waits"].as_array().unwrap().len() == 3);
+    signal("STOP", owner.pid());
+    let (asked, held) = (instance(&stage, &run, "question"), instance(&stage, &run, "held"));
+    let waits = |sender: &mut Running| {
+        let told = sender.complained();
+        let who = format!("run {run} is driven by process {} on ", owner.pid());
+        told.contains(&who) && told.contains("; waiting for it to take the order\n")
+    };
+    let mut given_up = Running::start(stage.command(&["answer", &asked, "red", "--by", "ann", "--json"]));
+    stage.until("it says what it waits for", |_| waits(&mut given_up));
+    signal("INT", given_up.pid());
+    let told = given_up.end().code(130).json();
+    assert_eq!((&told["run"], &told["kept"]), (&run.as_str().into(), &true.into()));
+    assert_eq!(told["interrupted"], true);
+    stage.write("go", "");
+    let raise = ["raise", &held, "stamps", "1", "--reason", "one more", "--by", "bob"];
+    let mut sender = Running::start(stage.command(&raise));
+    stage.until("it says what it waits for", |_| waits(&mut sender));
+    // Both orders are carried out, and the run goes on to its end.
+    sender.end().code(0);
+    assert_eq!(stage.status(&run)["standing"], "complete");
+    let before = stage.journal(&run);
+    for (fact, by) in [("heard", "ann"), ("raised", "bob")] {
+        assert_eq!(facts(&before, fact).filter(|entry| entry["by"] == by).count(), 1, "{by}");
+    }
+    signal("CONT", owner.pid());
+    assert_ne!(owner.end().civil().code, Some(0));
+    assert_eq!(stage.journal(&run), before, "the old owner has written nothing");
     is_whole(&stage);
 }
 
