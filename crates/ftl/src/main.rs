@@ -13,6 +13,7 @@ mod lines;
 mod out;
 mod paint;
 mod problems;
+mod queue;
 mod root;
 mod runs;
 mod session;

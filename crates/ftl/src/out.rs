@@ -2,19 +2,25 @@
 //!
 //! Whoever prints hands over a whole text, coloured; whether the colours are kept is decided here
 //! and nowhere else. A reader that went away (`ftl check | head`) is not an error: the rest is
-//! dropped, and the exit code stays what it would have been.
+//! dropped, and the exit code stays what it would have been. A command that obeys signals prints
+//! through a queue, so that a reader that does not read keeps it from nothing.
 
 use std::ffi::OsString;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 
 use anstream::ColorChoice;
+use ftl_engine::drive::Stop;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paint::{self, paint};
+use crate::queue::{self, Queue, Told};
 
 /// How wide a text is at most, whatever the terminal.
 const MAX_WIDTH: usize = 100;
@@ -26,11 +32,27 @@ const MIN_WIDTH: usize = 40;
 pub(crate) struct Out {
     json: bool,
     gone: AtomicBool,
+    behind: OnceLock<Behind>,
+}
+
+/// How a command prints that obeys signals.
+struct Behind {
+    queue: Queue,
+    stop: Stop,
+    /// Whether an answer was given up: nobody reads.
+    unread: AtomicBool,
 }
 
 impl Out {
     pub(crate) fn new(json: bool) -> Out {
-        Out { json, gone: AtomicBool::new(false) }
+        Out { json, gone: AtomicBool::new(false), behind: OnceLock::new() }
+    }
+
+    /// From now on a thread prints, and a signal ends the waiting for whoever reads.
+    pub(crate) fn obey(&self, stop: &Stop) -> io::Result<()> {
+        let queue = Queue::start(stop.clone(), write_out)?;
+        let _ = self.behind.set(Behind { queue, stop: stop.clone(), unread: AtomicBool::new(false) });
+        Ok(())
     }
 
     /// Whether the answer is to be one JSON document.
@@ -40,23 +62,43 @@ impl Out {
 
     /// Whether whoever read the answer has gone away: a stream ends then.
     pub(crate) fn is_unread(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        self.gone.load(Ordering::Relaxed) || has_no_reader()
     }
 
     /// Prints a text for people, or what a person asked to have as text.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
-        let stream = anstream::stdout();
-        if stream.current_choice() == ColorChoice::Never {
-            // In one piece: a stream that takes colours out writes every line by itself.
-            let plain = anstream::adapter::strip_str(text).to_string();
-            return self.deliver(std::io::stdout().lock(), &plain);
+        if anstream::stdout().current_choice() == ColorChoice::Never {
+            return self.bytes(&anstream::adapter::strip_str(text).to_string());
         }
-        self.deliver(stream.lock(), text)
+        self.bytes(text)
+    }
+
+    /// Prints how it goes: lines that may be left out where nobody reads them.
+    pub(crate) fn progress(&self, text: &str) -> Result<(), Failure> {
+        let Some(behind) = self.behind.get() else { return self.text(text) };
+        if anstream::stdout().current_choice() == ColorChoice::Never {
+            behind.queue.progress(&anstream::adapter::strip_str(text).to_string());
+        } else {
+            behind.queue.progress(text);
+        }
+        Ok(())
     }
 
     /// Prints bytes as they are, without looking for colours in them.
     pub(crate) fn bytes(&self, text: &str) -> Result<(), Failure> {
-        self.deliver(std::io::stdout().lock(), text)
+        let written = match self.behind.get() {
+            None => write_out(text),
+            Some(behind) if behind.unread.load(Ordering::Relaxed) => return Err(unread()),
+            Some(behind) => match behind.queue.answer(text) {
+                Told::Written(written) => written,
+                Told::Unread => {
+                    behind.unread.store(true, Ordering::Relaxed);
+                    self.beside(text);
+                    return Err(unread());
+                }
+            },
+        };
+        self.judge(written)
     }
 
     /// Prints the one JSON document of a command.
@@ -67,8 +109,8 @@ impl Out {
         self.bytes(&format!("{text}\n"))
     }
 
-    fn deliver(&self, mut stream: impl Write, text: &str) -> Result<(), Failure> {
-        match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
+    fn judge(&self, written: io::Result<()>) -> Result<(), Failure> {
+        match written {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 self.gone.store(true, Ordering::Relaxed);
@@ -83,8 +125,17 @@ impl Out {
 
     /// Prints text that belongs beside the answer: on standard error.
     pub(crate) fn beside(&self, text: &str) {
+        let text = text.to_owned();
         // There is nobody left to tell when this fails.
-        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+        let write = move || anstream::stderr().lock().write_all(text.as_bytes());
+        let Some(behind) = self.behind.get() else {
+            let _ = write();
+            return;
+        };
+        let (tell, told) = channel();
+        if std::thread::Builder::new().spawn(move || tell.send(write())).is_ok() {
+            let _ = queue::wait(&told, &behind.stop);
+        }
     }
 
     /// Says what failed, on standard error.
@@ -112,6 +163,26 @@ impl Out {
         }
         failure.exit
     }
+}
+
+/// Writes to standard output, in one piece.
+fn write_out(text: &str) -> io::Result<()> {
+    let mut stream = io::stdout().lock();
+    stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
+}
+
+/// Whether standard output is a pipe whose reader is gone, or a terminal that was closed.
+fn has_no_reader() -> bool {
+    let stdout = io::stdout();
+    let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut asked, Some(&now)).is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+fn unread() -> Failure {
+    let message = "nobody reads standard output";
+    let hint = "what was to be printed there stands on standard error; `ftl status` shows it again";
+    Failure { exit: Exit::Interrupted, ..Failure::new(message, hint) }
 }
 
 /// Takes `--color` from the command line before anything else is understood, so that help and

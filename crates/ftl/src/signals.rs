@@ -6,9 +6,10 @@ use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::out::Out;
 
-/// A wish to stop that signals say.
-pub(crate) fn stop() -> Result<Stop, Failure> {
+/// A wish to stop that signals say. From now on no reader of ours keeps it waiting.
+pub(crate) fn stop(out: &Out) -> Result<Stop, Failure> {
     let stop = Stop::default();
     let cannot = |error: std::io::Error| {
         Failure::new(format!("signals cannot be listened to: {error}"), "run `ftl doctor`")
@@ -25,5 +26,6 @@ pub(crate) fn stop() -> Result<Stop, Failure> {
             }
         })
         .map_err(cannot)?;
+    out.obey(&stop).map_err(cannot)?;
     Ok(stop)
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
     let session = session::open_with(cli, library)?;
     let opening =
         Opening { protocol: Name::from(asked.protocol.as_str()), inputs, terms: session.config().terms() };
-    let stop = signals::stop()?;
+    let stop = signals::stop(out)?;
     let (driver, todo) = session.open(opening, script.as_deref()).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
     if !out.is_json() {
@@ -62,7 +62,7 @@ pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
             asked.protocol,
             safe(&driver.summary().title)
         );
-        out.text(&format!("{}\n", title.trim_end()))?;
+        out.progress(&format!("{}\n", title.trim_end()))?;
     }
     let rest = Wheel::new(&session, &stop, out).drive(driver, todo)?;
     report(&[(id, Left::Rest(rest))], out)
@@ -123,7 +123,7 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
         return Ok(Exit::Done);
     }
     let session = session::open(cli)?;
-    let stop = signals::stop()?;
+    let stop = signals::stop(out)?;
     match rows.as_slice() {
         [row] => {
             let left = Wheel::new(&session, &stop, out).resume(row, by.as_deref())?;
@@ -326,7 +326,7 @@ impl Watch for Follow<'_> {
         let news = entries.iter().filter(|entry| lines::is_news(entry));
         let text: String = news.map(|entry| format!("{} {}\n", self.before, lines::line(entry))).collect();
         if !text.is_empty() {
-            let _ = self.out.text(&text);
+            let _ = self.out.progress(&text);
         }
     }
 }

@@ -131,7 +131,7 @@ fn carry_out(
     if no_wait {
         return kept(run, false, out);
     }
-    let stop = signals::stop()?;
+    let stop = signals::stop(out)?;
     let wheel = Wheel::new(session, &stop, out);
     let mut rest = None;
     loop {

@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(150);
 /// Watches one run until it ends, or all of them until it is interrupted.
 pub(crate) fn run(cli: &Cli, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
-    let stop = signals::stop()?;
+    let stop = signals::stop(out)?;
     let watched = match id {
         Some(id) => {
             let store = session::store_of_runs(&place)?;

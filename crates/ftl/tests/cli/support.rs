@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
@@ -204,6 +204,35 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited too long: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// How long something may take that has two seconds, on a machine that has much else to do.
+///
+/// While it goes on, a thread sleeps for five milliseconds again and again; what it oversleeps is time in
+/// which this machine did not let somebody run who was ready to. Four processes take part in an ending,
+/// one after the other, and a tenth of a second is for looking.
+#[track_caller]
+pub(crate) fn within_two_seconds<T>(work: impl FnOnce() -> T) -> T {
+    let nap = Duration::from_millis(5);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            let mut late = Duration::ZERO;
+            while !done.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                std::thread::sleep(nap);
+                late += began.elapsed().saturating_sub(nap);
+            }
+            late
+        });
+        let began = Instant::now();
+        let result = work();
+        let took = began.elapsed();
+        done.store(true, Ordering::Relaxed);
+        let margin = sleeper.join().unwrap() * 4 + Duration::from_millis(100);
+        assert!(took <= Duration::from_secs(2) + margin, "it took {took:?}, the margin is {margin:?}");
+        result
+    })
 }
 
 /// Whether a process lives; one that nobody has waited for yet does not.

@@ -1,5 +1,8 @@
 //! `ftl status`, `why`, `log`: what people see of runs.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use crate::runs::ASK;
 use crate::support::{Dir, until};
 
@@ -209,4 +212,27 @@ fn watching_waits_for_the_first_run() {
     until("the run is seen", || watching.out().contains(&run));
     watching.signal(rustix::process::Signal::TERM);
     watching.ended().code(130);
+}
+
+/// A reader that takes one line and goes, as `head -1` does: whoever prints ends, although the run goes
+/// on waiting and nothing more is ever printed.
+#[test]
+fn a_stream_ends_with_its_reader() {
+    let dir = Dir::new();
+    dir.protocol("ask", ASK);
+    let (run, _) = dir.run(&["ask", "objective=x"]);
+    for args in
+        [&["log", &run, "--follow"][..], &["log", &run, "--follow", "--json"], &["watch"], &["watch", &run]]
+    {
+        let mut child = dir.command(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("opened"), "{line}");
+        let mut ended = None;
+        until("it has ended", || {
+            ended = child.try_wait().unwrap();
+            ended.is_some()
+        });
+        assert_eq!(ended.unwrap().code(), Some(0), "{args:?}");
+    }
 }
