@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p ftl` prints them: durable transitions beside a bare SQLite loop with the same batch
 //! sizes, recovery of a long journal, `ftl status` beside `ftl --version`, a long chain that is killed
-//! twice, and memory. Set `TMPDIR` to choose the disk; machines are noisy, so compare within one run.
+//! twice, and memory; `cargo bench -p ftl -- status` prints one of them. Set `TMPDIR` to choose the disk; machines are noisy, so compare within one run.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -65,12 +65,20 @@ fn main() {
     if std::env::args().any(|word| word == "--test" || word == "--list") {
         return;
     }
-    transitions(1, 400);
-    transitions(64, 20);
-    recovery();
-    status();
-    chain();
-    memory();
+    let figures: [(&str, fn()); 6] = [
+        ("transitions", || transitions(1, 400)),
+        ("transitions", || transitions(64, 20)),
+        ("recovery", recovery),
+        ("status", status),
+        ("chain", chain),
+        ("memory", memory),
+    ];
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    for (name, figure) in figures {
+        if named.is_empty() || named.iter().any(|one| one == name) {
+            figure();
+        }
+    }
 }
 
 fn library() -> Arc<Library> {
@@ -230,31 +238,28 @@ fn status() {
             driver.release().unwrap();
         }
     }
-    let version = call(folder.path(), &["--version"]);
-    let all = call(folder.path(), &["status"]);
-    let json = call(folder.path(), &["status", "--json"]);
-    println!(
-        "ftl --version {:.1} ms; ftl status with 1,000 runs {:.1} ms, {:.1} times; with --json {:.1} ms",
-        version,
-        all,
-        all / version,
-        json
-    );
+    let calls: [&[&str]; 4] = [&["--version"], &["status"], &["status", "--all"], &["status", "--json"]];
+    let times = times(folder.path(), &calls);
+    println!("ftl --version {:.2} ms; with 1,000 runs:", times[0]);
+    for (words, time) in calls.iter().zip(&times).skip(1) {
+        println!("  ftl {} {time:.2} ms, {:.1} times", words.join(" "), time / times[0]);
+    }
 }
 
-/// The median time of a call, in milliseconds.
-fn call(folder: &Path, words: &[&str]) -> f64 {
-    let mut times: Vec<f64> = (0..21)
-        .map(|_| {
+/// The median time of each call, in milliseconds. They take turns, so that a busy machine is busy for all.
+fn times(folder: &Path, calls: &[&[&str]]) -> Vec<f64> {
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); calls.len()];
+    for _ in 0..41 {
+        for (words, times) in calls.iter().zip(&mut times) {
             let began = Instant::now();
             let mut ftl = Command::new(env!("CARGO_BIN_EXE_ftl"));
-            let status = ftl.arg("--repo").arg(folder).args(words).stdout(Stdio::null()).status().unwrap();
+            let status = ftl.arg("--repo").arg(folder).args(*words).stdout(Stdio::null()).status().unwrap();
             assert!(status.success());
-            began.elapsed().as_secs_f64() * 1e3
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+            times.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+    times.iter().map(|times| times[times.len() / 2]).collect()
 }
 
 /// A chain of dependent tasks with agents that do nothing, killed and resumed twice.

@@ -6,6 +6,7 @@
 
 mod cli;
 mod commands;
+mod document;
 mod exit;
 mod facts;
 mod failure;

@@ -103,10 +103,11 @@ impl Out {
 
     /// Prints the one JSON document of a command.
     pub(crate) fn json(&self, document: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(document).map_err(|error| {
+        let mut text = serde_json::to_string_pretty(document).map_err(|error| {
             Failure::new(format!("the answer cannot be written as JSON: {error}"), "please report this")
         })?;
-        self.bytes(&format!("{text}\n"))
+        text.push('\n');
+        self.bytes(&text)
     }
 
     fn judge(&self, written: io::Result<()>) -> Result<(), Failure> {

@@ -26,11 +26,23 @@ pub(crate) fn safe(text: &str) -> String {
         let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         turns || (c.is_control() && c != '\t')
     };
+    if is_plain(text) {
+        return text.to_owned();
+    }
     text.chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Whether every letter is one byte that a terminal shows as one column: most texts are, and need no
+/// second look.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// How many columns a text takes, colours aside.
 pub(crate) fn columns(text: &str) -> usize {
+    if is_plain(text) {
+        return text.len();
+    }
     strip_str(text).flat_map(str::chars).map(wide).sum()
 }
 

@@ -11,13 +11,12 @@ use ftl_engine::id::RunId;
 use ftl_engine::owner::Card;
 use ftl_engine::place::Place;
 use ftl_engine::session::{Driven, driven};
-use ftl_engine::store::{RunRow, Store};
+use ftl_engine::store::RunRow;
 use ftl_engine::summary::{Spent, Summary, Wait, What};
-use serde_json::{Value as Json, json};
 
 use crate::failure::Failure;
 use crate::paint::{self, paint, safe};
-use crate::session::{session_failure, store_failure};
+use crate::session::session_failure;
 use crate::when;
 
 /// A run as it looks from outside.
@@ -88,20 +87,6 @@ impl Known {
         lines.extend(working.map(|text| paint::fitted(&paint(paint::QUIET, text), width)));
         lines
     }
-
-    /// The run as JSON.
-    pub(crate) fn json(&self) -> Json {
-        let mut document = summary_json(&self.row.run, &self.summary);
-        document["standing"] = json!(self.standing());
-        document["opened"] = json!(when::stamp(self.row.opened));
-        document["changed"] = json!(when::stamp(self.row.changed));
-        document["epoch"] = json!(self.row.epoch);
-        document["owner"] = match &self.driven {
-            Driven::ByNobody => Json::Null,
-            Driven::By(card) => card_json(card.as_ref()),
-        };
-        document
-    }
 }
 
 /// Who drives a run, for a person who wants to find it.
@@ -111,47 +96,9 @@ pub(crate) fn driver(card: Option<&Card>) -> String {
     format!("process {} on {}{since} ({})", card.pid, safe(&card.host), safe(&card.command))
 }
 
-/// The same as JSON.
-pub(crate) fn card_json(card: Option<&Card>) -> Json {
-    let Some(Card { pid, host, command, since }) = card else { return Json::Null };
-    json!({ "pid": pid, "host": host, "command": command, "since": when::stamp(*since) })
-}
-
 /// The summary that stands beside a journal. One that cannot be read says nothing.
 pub(crate) fn summary(row: &RunRow) -> Summary {
     serde_json::from_str(&row.summary).unwrap_or_default()
-}
-
-/// Every run, the newest first. One that was never opened for good has no entry and is none.
-pub(crate) fn rows(store: &dyn Store) -> Result<Vec<RunRow>, Failure> {
-    let mut rows = store.runs("").map_err(|error| store_failure(&error))?;
-    rows.retain(|row| row.head > 0);
-    Ok(rows)
-}
-
-/// A summary as JSON: every field is there, also those that say nothing.
-pub(crate) fn summary_json(run: &RunId, summary: &Summary) -> Json {
-    let meter = |(name, spent): (&String, &Spent)| {
-        let Spent { used, limit, reserved, unknown } = spent;
-        (name.clone(), json!({ "used": used, "limit": limit, "reserved": reserved, "unknown": unknown }))
-    };
-    let wait = |wait: &Wait| {
-        let Wait { instance, state, what, text, action, until } = wait;
-        let until = until.map(when::stamp);
-        json!({ "instance": instance, "state": state, "what": what, "text": text, "action": action, "until": until })
-    };
-    json!({
-        "run": run,
-        "protocol": summary.protocol,
-        "title": summary.title,
-        "state": summary.state,
-        "standing": summary.standing,
-        "reason": summary.reason,
-        "meters": summary.meters.iter().map(meter).collect::<serde_json::Map<_, _>>(),
-        "waits": summary.waits.iter().map(wait).collect::<Vec<_>>(),
-        "instances": summary.instances,
-        "entry": summary.entry,
-    })
 }
 
 /// A run or one of its instances, as a person names it.

@@ -10,7 +10,8 @@ use std::thread;
 use ftl_engine::id::RunId;
 use ftl_engine::store::{
     Append, Digest, Hash, Lease, Line, MAX_APPEND_BYTES, MAX_COMMAND_BYTES, MAX_CONTENT_BYTES,
-    MAX_ENTRY_BYTES, MAX_OWNER_BYTES, MAX_SUMMARY_BYTES, NewRun, Record, Store, StoreError, verify_chain,
+    MAX_ENTRY_BYTES, MAX_OWNER_BYTES, MAX_SUMMARY_BYTES, Most, NewRun, Record, Store, StoreError,
+    verify_chain,
 };
 
 /// A store that was opened for one test, with whatever must live as long as it does.
@@ -40,6 +41,7 @@ macro_rules! store_contract {
             commands_wait_in_order_and_are_answered_once
             commands_belong_to_their_run
             runs_are_found_by_the_beginning_of_their_name
+            the_newest_runs_are_found_and_the_others_counted
             entries_are_read_in_pages
             content_is_kept_under_its_digest
             content_comes_with_an_append
@@ -362,6 +364,30 @@ pub fn runs_are_found_by_the_beginning_of_their_name(store: &dyn Store) {
     for nothing in ["b", "A", "aaaaaaaaa", "%", "a%", "_", "*", "é", "\u{10ffff}", "\0", "a\u{7f}"] {
         assert!(found(nothing).is_empty(), "{nothing:?}");
     }
+}
+
+/// Of each kind the newest ones come, and all are counted; a run without entries is none.
+pub fn the_newest_runs_are_found_and_the_others_counted(store: &dyn Store) {
+    for n in 0..12 {
+        let lease = add(store, n);
+        if n != 11 {
+            let settled = Some(n % 3 == 0);
+            store.append(&lease, Append { settled, ..lines([1]) }).unwrap();
+        }
+    }
+    let found = |open, ended| {
+        let newest = store.newest(Most { open, ended }).unwrap();
+        let names: Vec<RunId> = newest.rows.iter().map(|row| row.run.clone()).collect();
+        (names, newest.open, newest.ended)
+    };
+    let names = |numbers: &[u64]| numbers.iter().map(|n| name(*n)).collect::<Vec<RunId>>();
+    assert_eq!(found(2, 3), (names(&[10, 9, 8, 6, 3]), 7, 4));
+    assert_eq!(found(0, 0), (Vec::new(), 7, 4));
+    assert_eq!(found(9, 0), (names(&[10, 8, 7, 5, 4, 2, 1]), 7, 4));
+    let all = store.newest(Most::ALL).unwrap();
+    let mut rows = store.runs("").unwrap();
+    rows.retain(|row| row.head > 0);
+    assert_eq!((all.rows, all.open, all.ended), (rows, 7, 4));
 }
 
 /// Pages follow each other without a hole.

@@ -62,6 +62,18 @@ pub trait Store: Send + Sync {
     /// Every run whose name begins so, the one added last first.
     fn runs(&self, prefix: &str) -> Result<Vec<RunRow>, StoreError>;
 
+    /// The newest runs that have entries, so many of each kind. Whoever lists runs wants no more, and a
+    /// store need not read the others.
+    fn newest(&self, most: Most) -> Result<Newest, StoreError> {
+        let mut newest = Newest::default();
+        for row in self.runs("")? {
+            if newest.wants(most, row.head, row.settled) {
+                newest.rows.push(row);
+            }
+        }
+        Ok(newest)
+    }
+
     /// Entries of a run in order, beginning after a number; at most so many. `NoRun` if there is none.
     fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError>;
 
@@ -176,6 +188,43 @@ pub struct RunRow {
     pub settled: bool,
     /// What it looks like from outside, as JSON.
     pub summary: String,
+}
+
+/// How many runs somebody wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Most {
+    /// Of those that have not ended.
+    pub open: usize,
+    /// Of those that have.
+    pub ended: usize,
+}
+
+impl Most {
+    /// Every run.
+    pub const ALL: Most = Most { open: usize::MAX, ended: usize::MAX };
+}
+
+/// The newest runs, and how many there are besides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Newest {
+    /// The runs, the one added last first.
+    pub rows: Vec<RunRow>,
+    /// How many have not ended, shown or not.
+    pub open: usize,
+    /// How many have ended, shown or not.
+    pub ended: usize,
+}
+
+impl Newest {
+    /// Counts the next run; whether it is one of the newest. One without entries is no run yet.
+    fn wants(&mut self, most: Most, head: u64, settled: bool) -> bool {
+        if head == 0 {
+            return false;
+        }
+        let (count, most) = if settled { (&mut self.ended, most.ended) } else { (&mut self.open, most.open) };
+        *count += 1;
+        *count <= most
+    }
 }
 
 /// A command that waits for whoever owns a run.

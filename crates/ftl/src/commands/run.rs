@@ -18,11 +18,12 @@ use ftl_engine::order::Order;
 use ftl_engine::owner::Card;
 use ftl_engine::place::Place;
 use ftl_engine::session::{Claim, Driven, Session, driven, find};
-use ftl_engine::store::{Lease, RunRow, Store};
+use ftl_engine::store::{Lease, Most, RunRow, Store};
 use ftl_engine::summary::Summary;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::cli::{Cli, Resume, Run};
+use crate::document::Document;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::lines;
@@ -136,7 +137,8 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
 /// The runs that go on by themselves once somebody drives them, and that nobody drives.
 fn waiting_for_a_driver(place: &Place, store: &dyn Store) -> Result<Vec<RunRow>, Failure> {
     let mut rows = Vec::new();
-    for row in runs::rows(store)?.into_iter().filter(|row| !row.settled) {
+    let open = Most { ended: 0, ..Most::ALL };
+    for row in store.newest(open).map_err(|error| session::store_failure(&error))?.rows {
         let known = runs::Known::of(place, row)?;
         if known.row.settled || known.driven != Driven::ByNobody {
             continue;
@@ -334,7 +336,7 @@ impl Watch for Follow<'_> {
 /// What became of runs: a line each, what a person can do, and the exit code of the worst.
 fn report(ends: &[(RunId, Left)], out: &Out) -> Result<Exit, Failure> {
     if out.is_json() {
-        let runs: Vec<Json> = ends.iter().map(|(id, left)| left_json(id, left)).collect();
+        let runs: Vec<Document<'_>> = ends.iter().map(|(id, left)| document(id, left)).collect();
         match runs.as_slice() {
             [one] => out.json(one)?,
             _ => out.json(&json!({ "runs": runs }))?,
@@ -346,18 +348,13 @@ fn report(ends: &[(RunId, Left)], out: &Out) -> Result<Exit, Failure> {
     Ok(ends.iter().map(|(_, left)| exit_of(left)).max_by_key(|exit| rank(*exit)).unwrap_or(Exit::Done))
 }
 
-/// How a run was left, as JSON.
-pub(crate) fn left_json(id: &RunId, left: &Left) -> Json {
-    let (summary, interrupted) = match left {
-        Left::Rest(Rest::Rests(summary)) => (summary, false),
-        Left::Rest(Rest::Stopped(summary)) | Left::Theirs(summary, _) => (summary, true),
-    };
-    let mut document = runs::summary_json(id, summary);
-    document["interrupted"] = json!(interrupted);
-    if let Left::Theirs(_, card) = left {
-        document["owner"] = runs::card_json(card.as_ref());
+/// How a run was left, as a document.
+pub(crate) fn document<'a>(id: &'a RunId, left: &'a Left) -> Document<'a> {
+    match left {
+        Left::Rest(Rest::Rests(summary)) => Document::left(id, summary, false),
+        Left::Rest(Rest::Stopped(summary)) => Document::left(id, summary, true),
+        Left::Theirs(summary, card) => Document::left(id, summary, true).driven_by(card.as_ref()),
     }
-    document
 }
 
 /// How a run was left, in words.

@@ -9,11 +9,12 @@ use ftl_core::run::Time;
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
 use ftl_engine::session::find;
-use ftl_engine::store::RunRow;
+use ftl_engine::store::{Most, Newest};
 use ftl_engine::summary::Spent;
-use serde_json::{Value as Json, json};
+use serde::Serialize;
 
 use crate::cli::{Cli, Status};
+use crate::document::Document;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::{self, Out};
@@ -40,23 +41,23 @@ const INDENT: usize = 10;
 /// Shows the runs.
 pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
-    let mut rows = match &asked.id {
+    let newest = match &asked.id {
         Some(id) => {
             let store = session::store_of_runs(&place)?;
-            vec![find(&*store, id).map_err(|error| session_failure(&error))?.row]
+            let row = find(&*store, id).map_err(|error| session_failure(&error))?.row;
+            Newest { rows: vec![row], ..Newest::default() }
         }
         None => match session::store(&place)? {
-            Some(store) => runs::rows(&*store)?,
-            None => Vec::new(),
+            // What is not shown is not even read.
+            Some(store) => store.newest(most(asked, out)).map_err(|error| session::store_failure(&error))?,
+            None => Newest::default(),
         },
     };
-    // What is not shown is not even read.
-    let left_out = if out.is_json() || asked.all { LeftOut::default() } else { LeftOut::from(&mut rows) };
+    let left_out = LeftOut::from(&newest);
     let known =
-        rows.into_iter().map(|row| Known::of(&place, row)).collect::<Result<Vec<Known>, Failure>>()?;
+        newest.rows.into_iter().map(|row| Known::of(&place, row)).collect::<Result<Vec<Known>, Failure>>()?;
     if out.is_json() {
-        let runs: Vec<Json> = known.iter().map(Known::json).collect();
-        out.json(&json!({ "runs": runs, "campaign": Json::Null }))?;
+        out.json(&Documents { campaign: (), runs: known.iter().map(Document::known).collect() })?;
     } else if known.is_empty() {
         out.text("no runs\n")?;
     } else {
@@ -67,6 +68,18 @@ pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
+/// How many runs are shown.
+fn most(asked: &Status, out: &Out) -> Most {
+    if out.is_json() || asked.all { Most::ALL } else { Most { open: MAX_OPEN, ended: MAX_ENDED } }
+}
+
+/// What `ftl status --json` prints.
+#[derive(Serialize)]
+struct Documents<'a> {
+    campaign: (),
+    runs: Vec<Document<'a>>,
+}
+
 /// How many runs are not shown.
 #[derive(Clone, Copy, Default)]
 struct LeftOut {
@@ -75,16 +88,10 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// Takes out what is too much: the newest stay.
-    fn from(rows: &mut Vec<RunRow>) -> LeftOut {
-        let mut seen = LeftOut::default();
-        rows.retain(|row| {
-            let (count, most) =
-                if row.settled { (&mut seen.ended, MAX_ENDED) } else { (&mut seen.open, MAX_OPEN) };
-            *count += 1;
-            *count <= most
-        });
-        LeftOut { open: seen.open.saturating_sub(MAX_OPEN), ended: seen.ended.saturating_sub(MAX_ENDED) }
+    fn from(newest: &Newest) -> LeftOut {
+        let ended = newest.rows.iter().filter(|row| row.settled).count();
+        let open = newest.rows.len() - ended;
+        LeftOut { open: newest.open.saturating_sub(open), ended: newest.ended.saturating_sub(ended) }
     }
 
     fn words(self) -> Option<String> {

@@ -16,7 +16,7 @@ use ftl_engine::store::MAX_COMMAND_BYTES;
 use ftl_engine::summary::{Wait, What};
 use serde_json::json;
 
-use super::run::{Left, Wheel, left_json, left_text, value_of};
+use super::run::{Left, Wheel, document, left_text, value_of};
 use crate::cli::{Answer, Cli, Override, Raise, Stop};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -177,7 +177,7 @@ fn tell(
     let interrupted = matches!(rest, Some(Rest::Stopped(_)));
     let left = Left::Rest(if interrupted { Rest::Stopped(now) } else { Rest::Rests(now) });
     if out.is_json() {
-        out.json(&left_json(run, &left))?;
+        out.json(&document(run, &left))?;
     } else {
         out.text(&left_text(run, &left))?;
     }

@@ -26,7 +26,9 @@ use rustix::fs::{Access, access};
 use self::read::{Reader, Readers};
 use self::write::Write;
 use self::writer::{Pen, Shared, Writer};
-use super::{Append, Command, Digest, FORMAT, Lease, NewRun, Record, RunRow, Store, StoreError, limits};
+use super::{
+    Append, Command, Digest, FORMAT, Lease, Most, NewRun, Newest, Record, RunRow, Store, StoreError, limits,
+};
 use crate::id::RunId;
 
 /// The database's file name.
@@ -240,6 +242,10 @@ impl Store for SqliteStore {
 
     fn runs(&self, prefix: &str) -> Result<Vec<RunRow>, StoreError> {
         self.read(|open| read::runs(open, prefix))
+    }
+
+    fn newest(&self, most: Most) -> Result<Newest, StoreError> {
+        self.read(|open| read::newest(open, most))
     }
 
     fn entries(&self, run: &RunId, after: u64, most: usize) -> Result<Vec<Record>, StoreError> {

@@ -12,7 +12,7 @@ use rustix::fs::{Access, access};
 
 use super::{BUSY, DATABASE, schema, trouble};
 use crate::id::RunId;
-use crate::store::{Command, Digest, Hash, Record, RunRow, StoreError};
+use crate::store::{Command, Digest, Hash, Most, Newest, Record, RunRow, StoreError};
 
 /// How many connections are kept for the next one who reads.
 const MAX_IDLE_READERS: usize = 4;
@@ -163,6 +163,19 @@ pub(super) fn runs(open: &Connection, prefix: &str) -> rusqlite::Result<Vec<RunR
     }
     let end = format!("{prefix}{AFTER_LETTERS}");
     open.prepare_cached(RUNS)?.query_map([prefix, &end], run_row)?.collect()
+}
+
+/// The newest runs. The others are counted and not taken out.
+pub(super) fn newest(open: &Connection, most: Most) -> rusqlite::Result<Newest> {
+    let mut find = open.prepare_cached(ALL_RUNS)?;
+    let mut rows = find.query([])?;
+    let mut newest = Newest::default();
+    while let Some(row) = rows.next()? {
+        if newest.wants(most, count(row, 3)?, row.get(7)?) {
+            newest.rows.push(run_row(row)?);
+        }
+    }
+    Ok(newest)
 }
 
 pub(super) fn number(open: &Connection, run: &RunId) -> rusqlite::Result<Option<i64>> {

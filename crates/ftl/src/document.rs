@@ -1,0 +1,139 @@
+//! A run as a JSON document: what every command with `--json` says about one.
+//!
+//! The fields are a contract, in the order of the alphabet; every field is there, also one that says
+//! nothing. It is written straight from what is known, because whoever lists a thousand runs waits for it.
+
+use std::collections::BTreeMap;
+
+use ftl_engine::id::RunId;
+use ftl_engine::owner::Card;
+use ftl_engine::session::Driven;
+use ftl_engine::summary::{Spent, Summary, Wait, What};
+use serde::{Serialize, Serializer};
+
+use crate::runs::Known;
+use crate::when;
+
+/// A run.
+#[derive(Serialize)]
+pub(crate) struct Document<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<String>,
+    entry: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<u64>,
+    instances: (u64, u64),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupted: Option<bool>,
+    #[serde(serialize_with = "meters")]
+    meters: &'a BTreeMap<String, Spent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened: Option<String>,
+    /// Who drives it; inside, `None` is nobody or nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<Option<OwnerDocument<'a>>>,
+    protocol: &'a str,
+    reason: Option<&'a str>,
+    run: &'a RunId,
+    standing: &'a str,
+    state: &'a str,
+    title: &'a str,
+    #[serde(serialize_with = "waits")]
+    waits: &'a [Wait],
+}
+
+#[derive(Serialize)]
+struct OwnerDocument<'a> {
+    command: &'a str,
+    host: &'a str,
+    pid: u32,
+    since: String,
+}
+
+#[derive(Serialize)]
+struct MeterDocument {
+    limit: Option<u64>,
+    reserved: u64,
+    unknown: u64,
+    used: u64,
+}
+
+#[derive(Serialize)]
+struct WaitDocument<'a> {
+    action: Option<&'a str>,
+    instance: u32,
+    state: &'a str,
+    text: &'a str,
+    until: Option<String>,
+    what: What,
+}
+
+impl<'a> Document<'a> {
+    /// A run that a command has left, and whether it was interrupted.
+    pub(crate) fn left(run: &'a RunId, summary: &'a Summary, interrupted: bool) -> Document<'a> {
+        Document { interrupted: Some(interrupted), ..Document::of(run, summary) }
+    }
+
+    /// A run that somebody else drives.
+    pub(crate) fn driven_by(self, card: Option<&'a Card>) -> Document<'a> {
+        Document { owner: Some(card.map(OwnerDocument::of)), ..self }
+    }
+
+    /// A run as it looks from outside.
+    pub(crate) fn known(known: &'a Known) -> Document<'a> {
+        let card = match &known.driven {
+            Driven::ByNobody => None,
+            Driven::By(card) => card.as_ref(),
+        };
+        let document = Document {
+            standing: known.standing(),
+            opened: Some(when::stamp(known.row.opened)),
+            changed: Some(when::stamp(known.row.changed)),
+            epoch: Some(known.row.epoch),
+            ..Document::of(&known.row.run, &known.summary)
+        };
+        document.driven_by(card)
+    }
+
+    fn of(run: &'a RunId, summary: &'a Summary) -> Document<'a> {
+        Document {
+            changed: None,
+            entry: summary.entry,
+            epoch: None,
+            instances: summary.instances,
+            interrupted: None,
+            meters: &summary.meters,
+            opened: None,
+            owner: None,
+            protocol: &summary.protocol,
+            reason: summary.reason.as_deref(),
+            run,
+            standing: &summary.standing,
+            state: &summary.state,
+            title: &summary.title,
+            waits: &summary.waits,
+        }
+    }
+}
+
+impl OwnerDocument<'_> {
+    fn of(card: &Card) -> OwnerDocument<'_> {
+        let Card { pid, host, command, since } = card;
+        OwnerDocument { command, host, pid: *pid, since: when::stamp(*since) }
+    }
+}
+
+fn meters<S: Serializer>(meters: &BTreeMap<String, Spent>, out: S) -> Result<S::Ok, S::Error> {
+    out.collect_map(meters.iter().map(|(name, spent)| {
+        let Spent { used, limit, reserved, unknown } = *spent;
+        (name, MeterDocument { limit, reserved, unknown, used })
+    }))
+}
+
+fn waits<S: Serializer>(waits: &[Wait], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(waits.iter().map(|wait| {
+        let Wait { instance, state, what, text, action, until } = wait;
+        let (action, until) = (action.as_deref(), until.map(when::stamp));
+        WaitDocument { action, instance: *instance, state, text, until, what: *what }
+    }))
+}
