@@ -10,6 +10,7 @@ pub mod context;
 pub mod doctor;
 pub mod drive;
 pub mod driver;
+pub mod framework;
 pub mod hands;
 pub mod id;
 pub mod journal;
