@@ -25,3 +25,4 @@ pub mod services;
 pub mod session;
 pub mod store;
 pub mod summary;
+pub mod workspace;

@@ -1,0 +1,223 @@
+//! Makes the text of a new workspace from a plan, one of its tasks, and what is known around it.
+
+use ftl_core::plan::Seq;
+
+use super::xml::Element;
+use super::{
+    DEFAULT_CONFIDENCE, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, Parent, Refusal, Status,
+    Workspace, block_reason,
+};
+use crate::context::{CodeContext, verify_source};
+use crate::framework::{confidence_text, united};
+use crate::plan_file::{Plan, Task};
+
+/// How much code all files of a delta show together; the files after that are named without their lines.
+pub const MAX_CODE_BYTES: usize = 2 * 1024 * 1024;
+
+/// What a sibling's failure costs, and what it says about its fix.
+const SIBLING_COST: u64 = 1000;
+const SIBLING_FIX: &str = "See blocked workspace";
+
+/// What is known around a task when its workspace is made.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings<'a> {
+    /// The time, as it is written into the file.
+    pub now: &'a str,
+    /// The campaign that the workspace belongs to, by id.
+    pub campaign: Option<&'a str>,
+    /// The confidence in the framework that exploration found.
+    pub explored_confidence: Option<f64>,
+    /// The files of the delta as they are.
+    pub contexts: Vec<CodeContext>,
+    /// Failures recalled from memory.
+    pub failures: Vec<KnownFailure>,
+    /// Patterns recalled from memory.
+    pub patterns: Vec<KnownPattern>,
+    /// Failures of other tasks of this campaign.
+    pub siblings: Vec<KnownFailure>,
+    /// What the tasks before this one delivered.
+    pub parents: Vec<Parent>,
+}
+
+/// A workspace that can be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// The name of its file.
+    pub file_name: FileName,
+    /// Its name, `<seq>-<slug>`.
+    pub id: String,
+    /// What is in the file.
+    pub text: String,
+}
+
+/// Makes the workspace of one task of a plan.
+pub fn create(plan: &Plan, task: &Task, around: &Surroundings<'_>) -> Result<Created, Refusal> {
+    let file_name = FileName::new(&task.seq, &task.slug, Status::Active)?;
+    let confidence = plan.framework_confidence.or(around.explored_confidence).unwrap_or(DEFAULT_CONFIDENCE);
+    let confidence = confidence_text(confidence.clamp(0.0, 1.0));
+    let mut root = Element::new("workspace")
+        .with("id", &task.id())
+        .with("status", Status::Active.word())
+        .with("_schema_version", "1.0")
+        .with("created_at", around.now)
+        .with("type", task.kind.word());
+    if let Some(campaign) = around.campaign {
+        root.set("campaign", campaign);
+    }
+    if !plan.objective.is_empty() {
+        root.push(Element::text("objective", &plan.objective));
+    }
+    root.push(implementation(task));
+    push_code(&mut root, &around.contexts);
+    if let Some(framework) = &plan.framework {
+        root.push(idioms(plan, framework, &confidence));
+    }
+    root.push(Element::text("framework_confidence", &confidence));
+    push_knowledge(&mut root, around);
+    push_lineage(&mut root, &around.parents);
+    root.push(Element::new("delivered"));
+    let text = root.write();
+    if text.len() > MAX_WORKSPACE_BYTES {
+        let message = format!(
+            "the workspace of task {} would have {} bytes; the limit is {MAX_WORKSPACE_BYTES}",
+            task.seq,
+            text.len()
+        );
+        return Err(Refusal::new(message, "give the task fewer files"));
+    }
+    Ok(Created { file_name, id: task.id(), text })
+}
+
+fn implementation(task: &Task) -> Element {
+    let mut element = Element::new("implementation");
+    for path in &task.delta {
+        element.push(Element::text("delta", path));
+    }
+    element.push(Element::text("verify", &task.verify));
+    if let Some(source) = task.verify_source.clone().or_else(|| verify_source(&task.verify)) {
+        element.push(Element::text("verify_source", &source));
+    }
+    element.push(Element::text("budget", &task.budget.to_string()));
+    for command in &task.preflight {
+        element.push(Element::text("preflight", command));
+    }
+    element
+}
+
+fn push_code(root: &mut Element, contexts: &[CodeContext]) {
+    let mut left = MAX_CODE_BYTES;
+    for context in contexts {
+        let shown = context.content.len() <= left;
+        left -= if shown { context.content.len() } else { 0 };
+        let mut element =
+            Element::new("code_context").with("path", &context.path).with("lines", &context.lines);
+        if context.is_cut || !shown {
+            element.set("cut", "true");
+        }
+        element.push(Element::bytes("content", if shown { &context.content } else { b"" }));
+        element.push(Element::text("exports", &context.exports));
+        element.push(Element::text("imports", &context.imports));
+        root.push(element);
+    }
+}
+
+fn idioms(plan: &Plan, framework: &str, confidence: &str) -> Element {
+    let rules = united(framework, &plan.idioms);
+    let mut element = Element::new("idioms").with("framework", framework).with("confidence", confidence);
+    rules.required.iter().for_each(|text| element.push(Element::text("required", text)));
+    rules.forbidden.iter().for_each(|text| element.push(Element::text("forbidden", text)));
+    element
+}
+
+fn push_knowledge(root: &mut Element, around: &Surroundings<'_>) {
+    let mut element = Element::new("prior_knowledge");
+    for failure in around.failures.iter().chain(&around.siblings) {
+        element.push(failure_element(failure));
+    }
+    for pattern in &around.patterns {
+        let mut child = Element::new("pattern")
+            .with("name", &pattern.name)
+            .with("saved", &pattern.saved.to_string())
+            .with("injected", truth(pattern.injected));
+        child.push(Element::text("trigger", &pattern.trigger));
+        child.push(Element::text("insight", &pattern.insight));
+        element.push(child);
+    }
+    if !element.nodes.is_empty() {
+        root.push(element);
+    }
+}
+
+fn failure_element(failure: &KnownFailure) -> Element {
+    let mut element = Element::new("failure")
+        .with("name", &failure.name)
+        .with("cost", &failure.cost.to_string())
+        .with("injected", truth(failure.injected));
+    element.push(Element::text("trigger", &failure.trigger));
+    element.push(Element::text("fix", &failure.fix));
+    if !failure.pattern.is_empty() {
+        element.push(Element::text("match", &failure.pattern));
+    }
+    element
+}
+
+fn push_lineage(root: &mut Element, parents: &[Parent]) {
+    if parents.is_empty() {
+        return;
+    }
+    let mut lineage = Element::new("lineage");
+    for parent in parents {
+        let mut element = Element::new("parent");
+        if let Some(seq) = &parent.seq {
+            element.set("seq", seq);
+        }
+        element.set("workspace", &parent.workspace);
+        element.push(Element::text("prior_delivery", &parent.prior_delivery));
+        lineage.push(element);
+    }
+    root.push(lineage);
+}
+
+fn truth(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
+/// What blocked workspaces of the same campaign teach a task that is about to start. Files of other campaigns, and
+/// files that name none while there is one, are left out.
+pub fn sibling_failures(blocked: &[(FileName, Workspace)], campaign: Option<&str>) -> Vec<KnownFailure> {
+    let ours = blocked.iter().filter(|(_, workspace)| {
+        workspace.status == Status::Blocked && workspace.campaign.as_deref() == campaign
+    });
+    let failure = |(name, workspace): &(FileName, Workspace)| {
+        let reason = block_reason(&workspace.delivered)?;
+        let trigger = reason.lines().next().unwrap_or_default().trim();
+        (!trigger.is_empty()).then(|| KnownFailure {
+            name: format!("sibling-{}", name.stem()),
+            cost: SIBLING_COST,
+            trigger: trigger.to_owned(),
+            fix: SIBLING_FIX.to_owned(),
+            pattern: String::new(),
+            injected: false,
+        })
+    };
+    ours.filter_map(failure).collect()
+}
+
+/// What the tasks that a task depends on delivered: for each the first complete workspace of its seq. A file of this
+/// campaign is taken before one that names none; one of another campaign never.
+pub fn parents(task: &Task, complete: &[(FileName, Workspace)], campaign: Option<&str>) -> Vec<Parent> {
+    let parent = |seq: &String| {
+        let wanted = Seq::read(seq)?;
+        let of_seq = complete.iter().filter(|(name, workspace)| {
+            Seq::read(name.seq()) == Some(wanted) && workspace.status == Status::Complete
+        });
+        let own = of_seq.clone().find(|(_, workspace)| workspace.campaign.as_deref() == campaign);
+        let found = own.or_else(|| of_seq.clone().find(|(_, workspace)| workspace.campaign.is_none()));
+        found.map(|(name, workspace)| Parent {
+            seq: Some(name.seq().to_owned()),
+            workspace: name.stem(),
+            prior_delivery: workspace.delivered.clone(),
+        })
+    };
+    task.depends.iter().filter_map(parent).collect()
+}

@@ -1,0 +1,317 @@
+//! Reads a workspace, also one of the older forms, and prints it as `workspace parse` does.
+
+use ftl_core::catalogue::spec::Spec;
+
+use super::xml::{self, Element};
+use super::{
+    DEFAULT_CONFIDENCE, KnownFailure, KnownPattern, LessonKind, Parent, PriorKnowledge, Refusal, Status,
+    Used, Workspace,
+};
+use crate::context::CodeContext;
+use crate::json_out::{Json, NotJson};
+use crate::plan_file::{DEFAULT_BUDGET, Rules, TaskType};
+
+/// Reads the text of a workspace file.
+pub fn parse(text: &str) -> Result<Workspace, Refusal> {
+    from_tree(&xml::read(text)?)
+}
+
+pub(super) fn from_tree(root: &Element) -> Result<Workspace, Refusal> {
+    let hint = "make the workspace again with \"workspace create\"";
+    if root.name != "workspace" {
+        return Err(Refusal::new(format!("not a workspace: its root is <{}>", root.name), hint));
+    }
+    let word = root.get("status").unwrap_or_default();
+    let status = Status::parse(word).ok_or_else(|| {
+        Refusal::new(
+            format!("not a workspace: its status is {word:?}, not active, complete or blocked"),
+            hint,
+        )
+    })?;
+    let attribute = |name: &str| root.get(name).map(str::to_owned);
+    let empty = Element::default();
+    let work = root.child("implementation").unwrap_or(&empty);
+    let idioms = root.child("idioms").or(root.child("framework_idioms"));
+    let kinds = [TaskType::Spec, TaskType::Build, TaskType::Verify];
+    Ok(Workspace {
+        id: attribute("id").unwrap_or_default(),
+        status,
+        created_at: attribute("created_at"),
+        completed_at: attribute("completed_at"),
+        blocked_at: attribute("blocked_at"),
+        campaign: attribute("campaign"),
+        kind: kinds.into_iter().find(|kind| root.get("type") == Some(kind.word())),
+        escalated: root.get("escalated") == Some("true"),
+        objective: root.text_of("objective"),
+        delta: work.named("delta").map(Element::to_text).collect(),
+        verify: work.text_of("verify"),
+        verify_source: work.text_of("verify_source"),
+        budget: work.text_of("budget").trim().parse().unwrap_or(DEFAULT_BUDGET),
+        preflight: preflight(root, work),
+        delivered: root.text_of("delivered"),
+        contexts: root.named("code_context").map(context).collect(),
+        framework: idioms.and_then(|idioms| idioms.get("framework")).map(str::to_owned),
+        framework_confidence: confidence(root, idioms),
+        idioms: idioms.map(|idioms| Rules {
+            required: rules(idioms, "required"),
+            forbidden: rules(idioms, "forbidden"),
+        }),
+        prior_knowledge: root.child("prior_knowledge").map(knowledge),
+        utilized: root.child("memory_utilization").map(utilized),
+        parents: parents(root.child("lineage")),
+        pattern: root
+            .child("pattern")
+            .or(work.child("pattern"))
+            .map(Element::to_text)
+            .filter(|text| !text.is_empty()),
+    })
+}
+
+/// Commands as texts, or in older files as checks below one element.
+fn preflight(root: &Element, work: &Element) -> Vec<String> {
+    let mut commands = Vec::new();
+    for element in work.named("preflight").chain(root.named("preflight")) {
+        match element.child("check") {
+            Some(_) => commands.extend(element.named("check").map(Element::to_text)),
+            None => commands.push(element.to_text()),
+        }
+    }
+    commands.retain(|command| !command.trim().is_empty());
+    commands
+}
+
+/// Rules as texts, or in older files as idioms below one element.
+fn rules(idioms: &Element, name: &str) -> Vec<String> {
+    let mut list = Vec::new();
+    for element in idioms.named(name) {
+        match element.children().next() {
+            Some(_) => list.extend(element.children().map(Element::to_text)),
+            None => list.push(element.to_text()),
+        }
+    }
+    list.retain(|text| !text.trim().is_empty());
+    list
+}
+
+fn context(element: &Element) -> CodeContext {
+    let attribute = |name: &str| element.get(name).unwrap_or_default().to_owned();
+    CodeContext {
+        path: attribute("path"),
+        lines: attribute("lines"),
+        content: element.child("content").map(Element::to_bytes).unwrap_or_default(),
+        exports: element.text_of("exports"),
+        imports: element.text_of("imports"),
+        is_cut: element.get("cut") == Some("true"),
+    }
+}
+
+/// What the idioms say wins over the element of its own.
+fn confidence(root: &Element, idioms: Option<&Element>) -> Option<f64> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    let by_idioms = idioms.and_then(|idioms| idioms.get("confidence")).and_then(number);
+    by_idioms.or_else(|| number(&root.text_of("framework_confidence")))
+}
+
+fn knowledge(element: &Element) -> PriorKnowledge {
+    let text = |element: &Element, name: &str| element.get(name).unwrap_or_default().to_owned();
+    let count = |element: &Element, name: &str| {
+        element.get(name).and_then(|text| text.parse().ok()).unwrap_or_default()
+    };
+    let failures = element.named("failure").map(|failure| KnownFailure {
+        name: text(failure, "name"),
+        cost: count(failure, "cost"),
+        trigger: failure.text_of("trigger"),
+        fix: failure.text_of("fix"),
+        pattern: failure.text_of("match"),
+        injected: failure.get("injected") == Some("true"),
+    });
+    let patterns = element.named("pattern").map(|pattern| KnownPattern {
+        name: text(pattern, "name"),
+        saved: count(pattern, "saved"),
+        trigger: pattern.text_of("trigger"),
+        insight: pattern.text_of("insight"),
+        injected: pattern.get("injected") == Some("true"),
+    });
+    PriorKnowledge { failures: failures.collect(), patterns: patterns.collect() }
+}
+
+fn utilized(element: &Element) -> Vec<Used> {
+    let used = |one: &Element| Used {
+        name: one.get("name").unwrap_or_default().to_owned(),
+        kind: one.get("type").and_then(LessonKind::parse).unwrap_or(LessonKind::Failure),
+    };
+    element.named("utilized").map(used).collect()
+}
+
+/// Parents as elements with a seq, or in older files one bare text beside what it delivered.
+fn parents(lineage: Option<&Element>) -> Vec<Parent> {
+    let Some(lineage) = lineage else { return Vec::new() };
+    let parent = |element: &Element| {
+        let bare = element.get("seq").is_none() && element.get("workspace").is_none();
+        let delivery =
+            if bare { lineage.text_of("prior_delivery") } else { element.text_of("prior_delivery") };
+        let workspace =
+            element.get("workspace").map_or_else(|| element.to_text().trim().to_owned(), str::to_owned);
+        Parent { seq: element.get("seq").map(str::to_owned), workspace, prior_delivery: delivery }
+    };
+    let is_real = |parent: &Parent| parent.seq.is_some() || !parent.workspace.is_empty();
+    lineage.named("parent").map(parent).filter(is_real).collect()
+}
+
+impl Workspace {
+    /// What keeps a builder from working with it; empty when nothing does.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.id.is_empty() {
+            problems.push("it has no id".to_owned());
+        }
+        if self.delta.is_empty() && self.kind != Some(TaskType::Verify) {
+            problems.push("it names no file that may change".to_owned());
+        }
+        if self.verify.trim().is_empty() {
+            problems.push("it has no verify command".to_owned());
+        }
+        problems
+    }
+
+    /// The workspace as `workspace parse` prints it.
+    pub fn to_json(&self) -> Json {
+        let mut json = Json::object([
+            ("id", Json::from(&self.id)),
+            ("status", Json::from(self.status.word())),
+            ("created_at", Json::from(self.created_at.clone())),
+            ("completed_at", Json::from(self.completed_at.clone())),
+            ("blocked_at", Json::from(self.blocked_at.clone())),
+            ("objective", Json::from(&self.objective)),
+            ("delta", Json::list(&self.delta)),
+            ("verify", Json::from(&self.verify)),
+            ("verify_source", Json::from(&self.verify_source)),
+            ("budget", Json::from(self.budget)),
+            ("preflight", Json::list(&self.preflight)),
+            ("delivered", Json::from(&self.delivered)),
+        ]);
+        self.put_code(&mut json);
+        self.put_framework(&mut json);
+        self.put_knowledge(&mut json);
+        self.put_lineage(&mut json);
+        self.put_rest(&mut json);
+        json
+    }
+
+    /// The workspace in the shape that protocols know.
+    pub fn to_spec(&self) -> Result<Spec, NotJson> {
+        let mut json = self.to_json();
+        if self.framework_confidence.is_none() {
+            json.put("framework_confidence", DEFAULT_CONFIDENCE);
+        }
+        json.to()
+    }
+
+    fn put_code(&self, json: &mut Json) {
+        let mut contexts = self.contexts.iter().map(context_json);
+        let Some(first) = contexts.next() else { return };
+        if self.contexts.len() > 1 {
+            let all = std::iter::once(first.clone()).chain(contexts);
+            json.put("code_contexts", Json::List(all.collect()));
+        }
+        json.put("code_context", first);
+    }
+
+    fn put_framework(&self, json: &mut Json) {
+        if let Some(confidence) = self.framework_confidence {
+            json.put("framework_confidence", confidence);
+        }
+        if let Some(idioms) = &self.idioms {
+            json.put("framework", self.framework.clone());
+            json.put("idioms", idioms.to_json());
+        }
+    }
+
+    fn put_knowledge(&self, json: &mut Json) {
+        if let Some(known) = &self.prior_knowledge {
+            let failures = Json::List(known.failures.iter().map(failure_json).collect());
+            let patterns = Json::List(known.patterns.iter().map(pattern_json).collect());
+            json.put("prior_knowledge", Json::object([("failures", failures), ("patterns", patterns)]));
+        }
+        if let Some(used) = &self.utilized {
+            let used = used.iter().map(|used| {
+                Json::object([("name", Json::from(&used.name)), ("type", Json::from(used.kind.word()))])
+            });
+            json.put("utilized_memories", Json::List(used.collect()));
+        }
+    }
+
+    fn put_lineage(&self, json: &mut Json) {
+        let Some(first) = self.parents.first() else { return };
+        let parent = |parent: &Parent| {
+            Json::object([
+                ("seq", Json::from(parent.seq.clone())),
+                ("workspace", Json::from(&parent.workspace)),
+                ("prior_delivery", Json::from(&parent.prior_delivery)),
+            ])
+        };
+        let lineage = Json::object([
+            ("parents", Json::List(self.parents.iter().map(parent).collect())),
+            ("parent", Json::from(&first.workspace)),
+            ("prior_delivery", Json::from(&first.prior_delivery)),
+        ]);
+        json.put("lineage", lineage);
+    }
+
+    /// What the specification does not list stands last, and only where there is something to say.
+    fn put_rest(&self, json: &mut Json) {
+        if let Some(kind) = self.kind {
+            json.put("type", kind.word());
+        }
+        if let Some(campaign) = &self.campaign {
+            json.put("campaign", campaign);
+        }
+        if self.escalated {
+            json.put("escalated", true);
+        }
+        if let Some(pattern) = &self.pattern {
+            json.put("pattern", pattern);
+        }
+    }
+}
+
+/// Bytes that are no text are shown as well as they can be, and exactly as numbers beside it.
+fn context_json(context: &CodeContext) -> Json {
+    let content = String::from_utf8_lossy(&context.content);
+    let mut json = Json::object([
+        ("path", Json::from(&context.path)),
+        ("lines", Json::from(&context.lines)),
+        ("content", Json::from(content.as_ref())),
+        ("exports", Json::from(&context.exports)),
+        ("imports", Json::from(&context.imports)),
+    ]);
+    if std::str::from_utf8(&context.content).is_err() {
+        let hex: String = context.content.iter().map(|byte| format!("{byte:02x}")).collect();
+        json.put("content_hex", hex);
+    }
+    if context.is_cut {
+        json.put("cut", true);
+    }
+    json
+}
+
+fn failure_json(failure: &KnownFailure) -> Json {
+    Json::object([
+        ("name", Json::from(&failure.name)),
+        ("cost", Json::from(failure.cost)),
+        ("trigger", Json::from(&failure.trigger)),
+        ("fix", Json::from(&failure.fix)),
+        ("match", Json::from(&failure.pattern)),
+        ("injected", Json::from(failure.injected)),
+    ])
+}
+
+fn pattern_json(pattern: &KnownPattern) -> Json {
+    Json::object([
+        ("name", Json::from(&pattern.name)),
+        ("saved", Json::from(pattern.saved)),
+        ("trigger", Json::from(&pattern.trigger)),
+        ("insight", Json::from(&pattern.insight)),
+        ("injected", Json::from(pattern.injected)),
+    ])
+}
