@@ -147,8 +147,11 @@ fn whole_plans_that_are_wrong() {
     assert!(not_json.starts_with("Plan is not valid JSON at line 1, column 14"), "{not_json}");
 }
 
-/// A plan of tasks `seq<deps`.
-fn plan_of(tasks: &[(&str, &[&str])]) -> String {
+/// Tasks, each with what it depends on.
+type Rows<'a> = &'a [(&'a str, &'a [&'a str])];
+
+/// A plan of such tasks.
+fn plan_of(tasks: Rows<'_>) -> String {
     let task = |(seq, depends): &(&str, &[&str])| {
         Json::object([
             ("seq", Json::from(*seq)),
@@ -164,7 +167,7 @@ fn plan_of(tasks: &[(&str, &[&str])]) -> String {
 
 #[test]
 fn graphs_that_are_wrong() {
-    let cases: [(&[(&str, &[&str])], &str); 4] = [
+    let cases: [(Rows<'_>, &str); 4] = [
         (
             &[("001", &["003"]), ("002", &["1"]), ("003", &["002"])],
             "tasks[0].depends: Cycle detected in task dependencies: 001 → 003 → 002 → 001",
@@ -321,7 +324,7 @@ fn campaign(rows: &[(&str, &[&str], &str)]) -> Vec<CampaignTask> {
         .collect()
 }
 
-fn revision(tasks: &[(&str, &[&str])]) -> Plan {
+fn revision(tasks: Rows<'_>) -> Plan {
     read_as(&plan_of(tasks), Reading { objective: None, is_revision: true }).unwrap()
 }
 
@@ -369,7 +372,7 @@ fn a_revision_gives_blocked_work_a_new_try() {
 fn a_revision_is_taken_whole_or_not_at_all() {
     let before =
         campaign(&[("001", &[], "complete"), ("002", &["001"], "blocked"), ("003", &["002"], "pending")]);
-    let cases: [(&[(&str, &[&str])], &str); 3] = [
+    let cases: [(Rows<'_>, &str); 3] = [
         (&[("002", &["003"])], "tasks[0].depends: Cycle detected in task dependencies: 002 → 003 → 002"),
         (&[("004", &["001"]), ("003", &["009"])], "tasks[1].depends: Task 003 depends on unknown task 009"),
         (&[("004", &["4"])], "tasks[0].depends: Cycle detected in task dependencies: 004 → 004"),
