@@ -11,7 +11,7 @@ use std::path::Path;
 use md5::{Digest as _, Md5};
 
 use super::campaign::Campaign;
-use super::projection::{Projected, keep};
+use super::projection::{Projected, json_text, keep};
 use super::{Paper, PaperError};
 use crate::json_out::Json;
 use crate::place::replace;
@@ -36,7 +36,7 @@ fn projected(name: &str) -> Projected {
         kind: KIND,
         key: Cow::Owned(name.to_owned()),
         file: Cow::Owned(format!("archive/{name}.json")),
-        check: |json| Campaign::read(json).map(drop),
+        check: |text| json_text(text, |json| Campaign::read(json).map(drop)),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status};
 
 use super::archive;
-use super::projection::Projected;
+use super::projection::{Projected, json_text};
 use super::{Paper, PaperError};
 use crate::json_out::Json;
 use crate::plan_file::merge::{CampaignTask, merge, read_task};
@@ -40,7 +40,12 @@ pub struct Revised {
 }
 
 fn projected() -> Projected {
-    Projected { kind: "campaign", key: Cow::Borrowed("current"), file: Cow::Borrowed("campaign.json"), check }
+    Projected {
+        kind: "campaign",
+        key: Cow::Borrowed("current"),
+        file: Cow::Borrowed("campaign.json"),
+        check: |text| json_text(text, check),
+    }
 }
 
 fn check(json: &Json) -> Result<(), String> {

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use super::projection::Projected;
+use super::projection::{Projected, json_text};
 use super::{Paper, PaperError};
 use crate::json_out::Json;
 
@@ -21,10 +21,12 @@ fn projected() -> Projected {
         kind: "exploration",
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("exploration.json"),
-        check: |json| {
-            if json.is_object() { Ok(()) } else { Err(format!("it is {}, not an object", json.kind())) }
-        },
+        check: |text| json_text(text, check),
     }
+}
+
+fn check(json: &Json) -> Result<(), String> {
+    if json.is_object() { Ok(()) } else { Err(format!("it is {}, not an object", json.kind())) }
 }
 
 impl Paper {

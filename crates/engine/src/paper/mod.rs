@@ -5,11 +5,13 @@
 //! refused with its path if it does not. Nothing here prints: what a person should hear is a notice.
 
 pub mod archive;
+pub mod briefs;
 pub mod campaign;
 pub mod events;
 pub mod explored;
 pub mod phase;
 pub mod projection;
+pub mod views;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::place::Place;
 use crate::plan_file::PlanErrors;
 use crate::store::{SqliteStore, StoreError};
+use crate::workspace::Refusal;
 
 /// The paperwork of one repository.
 pub struct Paper {
@@ -127,6 +130,12 @@ impl std::error::Error for PaperError {}
 impl From<StoreError> for PaperError {
     fn from(error: StoreError) -> PaperError {
         PaperError::Store(error)
+    }
+}
+
+impl From<Refusal> for PaperError {
+    fn from(refusal: Refusal) -> PaperError {
+        PaperError::Refused { message: refusal.message, hint: refusal.hint }
     }
 }
 

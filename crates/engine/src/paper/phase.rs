@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use ftl_core::plan::Status;
 
-use super::projection::Projected;
+use super::projection::{Projected, json_text};
 use super::{Paper, PaperError};
 use crate::json_out::Json;
 
@@ -57,7 +57,12 @@ fn moves(table: &[(&str, &'static [&'static str])], from: &str) -> Option<&'stat
 }
 
 fn projected() -> Projected {
-    Projected { kind: "phase", key: Cow::Borrowed("current"), file: Cow::Borrowed("phase_state.json"), check }
+    Projected {
+        kind: "phase",
+        key: Cow::Borrowed("current"),
+        file: Cow::Borrowed("phase_state.json"),
+        check: |text| json_text(text, check),
+    }
 }
 
 fn check(json: &Json) -> Result<(), String> {

@@ -34,8 +34,21 @@ pub struct Projected {
     pub key: Cow<'static, str>,
     /// The file, from `.ftl/`.
     pub file: Cow<'static, str>,
-    /// Whether a value can be taken over; what is wrong with it if not.
-    pub check: fn(&Json) -> Result<(), String>,
+    /// Whether a text can be taken over, and as which; what is wrong with it if not.
+    pub check: fn(&str) -> Result<String, String>,
+}
+
+/// A check of a text that must be JSON and pass a check of its own.
+pub(super) fn json_text(text: &str, check: fn(&Json) -> Result<(), String>) -> Result<String, String> {
+    let value = Json::parse(text).map_err(|error| error.to_string())?;
+    check(&value)?;
+    Ok(written(&value))
+}
+
+fn written(value: &Json) -> String {
+    let mut text = value.pretty();
+    text.push('\n');
+    text
 }
 
 impl Paper {
@@ -44,11 +57,15 @@ impl Paper {
         self.place.state().join(&*what.file)
     }
 
+    /// The text of a note, after a change by hand was taken over.
+    pub(super) fn read_text(&self, what: &Projected) -> Result<Option<String>, PaperError> {
+        self.take_over(what)?;
+        Ok(self.store.note(what.kind, &what.key)?)
+    }
+
     /// The value of a note, after a change by hand was taken over.
     pub(super) fn read(&self, what: &Projected) -> Result<Option<Json>, PaperError> {
-        self.take_over(what)?;
-        let body = self.store.note(what.kind, &what.key)?;
-        body.map(|body| parsed(&body)).transpose().map_err(PaperError::from)
+        self.read_text(what)?.map(|body| parsed(&body)).transpose().map_err(PaperError::from)
     }
 
     /// Changes the value of a note while nobody else does, and its copy after it. `None` removes both.
@@ -91,7 +108,7 @@ impl Paper {
     }
 
     /// Takes over a copy that was changed by hand.
-    fn take_over(&self, what: &Projected) -> Result<(), PaperError> {
+    pub(super) fn take_over(&self, what: &Projected) -> Result<(), PaperError> {
         let path = self.file(what);
         let Some(bytes) = read(&path)? else { return Ok(()) };
         let digest = Digest::of(&bytes).to_string();
@@ -99,7 +116,7 @@ impl Paper {
         if stamps.contains(&digest) {
             return Ok(());
         }
-        let value = self.checked(what, &path, &bytes);
+        let text = self.checked(what, &path, &bytes);
         let mut taken = false;
         let mut wrong = None;
         self.store.amend(&mut |notes| {
@@ -109,9 +126,9 @@ impl Paper {
             if self::stamps(notes.get(STAMPS, &what.file)?).contains(&digest) {
                 return Ok(false);
             }
-            match &value {
-                Ok(value) => {
-                    keep(notes, what, Some(value))?;
+            match &text {
+                Ok(text) => {
+                    keep_text(notes, what, text)?;
                     stamp(notes, what, &digest)?;
                     taken = true;
                 }
@@ -129,16 +146,14 @@ impl Paper {
         Ok(())
     }
 
-    fn checked(&self, what: &Projected, path: &Path, bytes: &[u8]) -> Result<Json, PaperError> {
+    fn checked(&self, what: &Projected, path: &Path, bytes: &[u8]) -> Result<String, PaperError> {
         let wrong = |message: String| PaperError::Malformed {
             path: path.to_owned(),
             message,
             hint: format!("mend it, or remove it: `ftl` writes {} again from its store", &what.file),
         };
         let text = std::str::from_utf8(bytes).map_err(|error| wrong(format!("not UTF-8: {error}")))?;
-        let value = Json::parse(text).map_err(|error| wrong(error.to_string()))?;
-        (what.check)(&value).map_err(wrong)?;
-        Ok(value)
+        (what.check)(text).map_err(wrong)
     }
 
     /// Only one process writes copies at a time.
@@ -152,10 +167,15 @@ impl Paper {
 
 /// Keeps a value as a note, and the digest that its copy will have.
 pub(super) fn keep(notes: &mut dyn Notes, what: &Projected, value: Option<&Json>) -> Result<(), StoreError> {
-    let Some(value) = value else { return notes.remove(what.kind, &what.key) };
-    let mut body = value.pretty();
-    body.push('\n');
-    notes.put(what.kind, &what.key, &body)?;
+    match value {
+        Some(value) => keep_text(notes, what, &written(value)),
+        None => notes.remove(what.kind, &what.key),
+    }
+}
+
+/// Keeps a text as a note, and the digest that its copy will have.
+pub(super) fn keep_text(notes: &mut dyn Notes, what: &Projected, body: &str) -> Result<(), StoreError> {
+    notes.put(what.kind, &what.key, body)?;
     stamp(notes, what, &Digest::of(body.as_bytes()).to_string())
 }
 

@@ -1,0 +1,306 @@
+//! The workspaces of a repository: made from a plan, completed, blocked, read.
+//!
+//! A workspace is kept in the store under the name of its file; the file in `.ftl/workspace/` is its
+//! copy. A file somewhere else is worked on where it is, whole or not at all. Completing or blocking a
+//! workspace also tells the campaign that it belongs to, so that the two cannot drift apart.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::projection::{Projected, keep_text};
+use super::{Paper, PaperError};
+use crate::context;
+use crate::json_out::Json;
+use crate::place::replace;
+use crate::plan_file::{Plan, Task};
+use crate::store::{Notebook as _, Notes};
+use crate::workspace::{
+    self, BlockReason, Closed, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, Refusal,
+    Surroundings, Used, Workspace,
+};
+
+const KIND: &str = "workspace";
+
+/// Where older texts go that a new one takes the place of.
+const REPLACED: &str = "workspace_replaced";
+
+/// How many files of a folder are looked at.
+const MAX_FILES: usize = 100_000;
+
+/// What is recalled from memory for a task.
+#[derive(Clone, Debug, Default)]
+pub struct Recalled {
+    /// Failures to avoid.
+    pub failures: Vec<KnownFailure>,
+    /// Patterns to follow.
+    pub patterns: Vec<KnownPattern>,
+}
+
+/// Recalls what is known for a plan and one of its tasks.
+pub type Recall<'a> = &'a dyn Fn(&Plan, &Task) -> Result<Recalled, PaperError>;
+
+/// A workspace that was found in a file.
+pub type Found = (FileName, Workspace);
+
+fn projected(name: &FileName) -> Projected {
+    Projected {
+        kind: KIND,
+        key: Cow::Owned(name.stem()),
+        file: Cow::Owned(format!("workspace/{name}")),
+        check: |text| {
+            workspace::parse(text).map_err(|refusal| refusal.message)?;
+            Ok(text.to_owned())
+        },
+    }
+}
+
+impl Paper {
+    /// Where workspaces are.
+    pub fn workspace_folder(&self) -> PathBuf {
+        self.place().state().join("workspace")
+    }
+
+    /// Every workspace, by name. A file that makes no sense is told and left out.
+    pub fn workspaces(&self) -> Result<Vec<Found>, PaperError> {
+        for name in names(&self.workspace_folder())? {
+            if let Err(error) = self.take_over(&projected(&name)) {
+                match error {
+                    PaperError::Malformed { .. } => self.notice(format!("left out: {error}")),
+                    error => return Err(error),
+                }
+            }
+        }
+        let mut all = Vec::new();
+        for (stem, text) in self.store().notes(KIND)? {
+            let Some(name) = FileName::parse(&format!("{stem}.xml")) else { continue };
+            all.push((name, workspace::parse(&text)?));
+        }
+        Ok(all)
+    }
+
+    /// Every workspace in a folder; what makes no sense is told and left out.
+    pub fn workspaces_in(&self, folder: &Path) -> Result<Vec<Found>, PaperError> {
+        if is_same(folder, &self.workspace_folder()) {
+            return self.workspaces();
+        }
+        let mut all = Vec::new();
+        for name in names(folder)? {
+            match read_file(&folder.join(name.to_string())).and_then(|text| Ok(workspace::parse(&text)?)) {
+                Ok(found) => all.push((name, found)),
+                Err(error) => {
+                    self.notice(format!("left out: {}: {error}", folder.join(name.to_string()).display()))
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Makes the workspaces of a plan, or of one of its tasks; where each is.
+    pub fn create_workspaces(
+        &self,
+        plan: &Plan,
+        task: Option<&str>,
+        recall: Recall<'_>,
+        now: &str,
+    ) -> Result<Vec<PathBuf>, PaperError> {
+        let tasks: Vec<&Task> = match task {
+            None => plan.tasks.iter().collect(),
+            Some(seq) => vec![plan.find(seq).ok_or_else(|| {
+                let known: Vec<&str> = plan.tasks.iter().take(10).map(|task| task.seq.as_str()).collect();
+                PaperError::refused(
+                    format!("Unknown task: {seq}"),
+                    format!("the plan has {}", known.join(", ")),
+                )
+            })?],
+        };
+        let campaign = self.campaign()?.filter(super::campaign::Campaign::is_active);
+        let campaign = campaign.as_ref().and_then(super::campaign::Campaign::id);
+        let before = self.workspaces()?;
+        let confidence = self.explored_confidence()?;
+        let mut made = Vec::new();
+        for task in tasks {
+            let Recalled { failures, patterns } = recall(plan, task)?;
+            let around = Surroundings {
+                now,
+                campaign,
+                explored_confidence: confidence,
+                contexts: context::gather(self.place().root(), task),
+                failures,
+                patterns,
+                siblings: workspace::sibling_failures(&before, campaign),
+                parents: workspace::parents(task, &before, campaign),
+            };
+            made.push(workspace::create(plan, task, &around)?);
+        }
+        self.store().amend(&mut |notes: &mut dyn Notes| {
+            for one in &made {
+                replaced(notes, &one.file_name, now)?;
+                keep_text(notes, &projected(&one.file_name), &one.text)?;
+            }
+            Ok(true)
+        })?;
+        for one in &made {
+            self.project(&projected(&one.file_name))?;
+        }
+        Ok(made.iter().map(|one| self.workspace_folder().join(one.file_name.to_string())).collect())
+    }
+
+    /// Ends a workspace as complete; where it is now.
+    pub fn complete_workspace(
+        &self,
+        path: &Path,
+        delivered: &str,
+        used: &[Used],
+        now: &str,
+    ) -> Result<(PathBuf, Workspace), PaperError> {
+        self.close(path, now, &|name, text| workspace::complete(name, text, delivered, used, now))
+    }
+
+    /// Ends a workspace as blocked; where it is now.
+    pub fn block_workspace(
+        &self,
+        path: &Path,
+        why: &BlockReason,
+        now: &str,
+    ) -> Result<(PathBuf, Workspace), PaperError> {
+        self.close(path, now, &|name, text| workspace::block(name, text, why, now))
+    }
+
+    /// Reads a workspace.
+    pub fn parse_workspace(&self, path: &Path) -> Result<Workspace, PaperError> {
+        let text = match self.own(path) {
+            Some(name) => self.read_text(&projected(&name))?.map_or_else(|| read_file(path), Ok)?,
+            None => read_file(path)?,
+        };
+        workspace::parse(&text).map_err(|refusal| malformed(path, &refusal))
+    }
+
+    fn close(
+        &self,
+        path: &Path,
+        now: &str,
+        end: &dyn Fn(&str, &str) -> Result<Closed, Refusal>,
+    ) -> Result<(PathBuf, Workspace), PaperError> {
+        let Some(name) = self.own(path) else { return close_elsewhere(path, end) };
+        self.take_over(&projected(&name))?;
+        let mut told: Option<Result<Closed, PaperError>> = None;
+        self.store().amend(&mut |notes: &mut dyn Notes| {
+            let ended = match notes.get(KIND, &name.stem())? {
+                Some(text) => end(&name.to_string(), &text).map_err(PaperError::from),
+                None => Err(missing(path)),
+            };
+            if let Ok(closed) = &ended {
+                replaced(notes, &closed.file_name, now)?;
+                keep_text(notes, &projected(&closed.file_name), &closed.text)?;
+                notes.remove(KIND, &name.stem())?;
+            }
+            let kept = ended.is_ok();
+            told = Some(ended);
+            Ok(kept)
+        })?;
+        let closed = told.unwrap_or_else(|| Err(missing(path)))?;
+        // The new file first: whoever looks in between sees two of them, never none.
+        self.project(&projected(&closed.file_name))?;
+        self.project(&projected(&name))?;
+        self.tell_campaign(&closed, now)?;
+        Ok((path.with_file_name(closed.file_name.to_string()), closed.workspace))
+    }
+
+    /// The campaign's task has ended with its workspace.
+    fn tell_campaign(&self, closed: &Closed, now: &str) -> Result<(), PaperError> {
+        let Some(campaign) = self.campaign()?.filter(super::campaign::Campaign::is_active) else {
+            return Ok(());
+        };
+        let ours =
+            closed.workspace.campaign.is_some() && closed.workspace.campaign.as_deref() == campaign.id();
+        let seq = closed.file_name.seq();
+        if ours && campaign.progress()?.graph().find(seq).is_some() {
+            self.update_task(seq, closed.file_name.status().word(), now)?;
+        }
+        Ok(())
+    }
+
+    /// The name of a workspace that lies where workspaces are.
+    fn own(&self, path: &Path) -> Option<FileName> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = FileName::parse(path.file_name()?.to_str()?)?;
+        is_same(folder, &self.workspace_folder()).then_some(name)
+    }
+
+    fn explored_confidence(&self) -> Result<Option<f64>, PaperError> {
+        let exploration = self.exploration()?.unwrap_or_default();
+        Ok(exploration.get("pattern").and_then(|one| one.get("confidence")).and_then(Json::as_f64))
+    }
+}
+
+/// Keeps what is about to be replaced.
+fn replaced(notes: &mut dyn Notes, name: &FileName, now: &str) -> Result<(), crate::store::StoreError> {
+    match notes.get(KIND, &name.stem())? {
+        Some(old) => notes.put(REPLACED, &format!("{}@{now}", name.stem()), &old),
+        None => Ok(()),
+    }
+}
+
+/// Ends a workspace that lies somewhere else: the new file is whole before the old one goes.
+fn close_elsewhere(
+    path: &Path,
+    end: &dyn Fn(&str, &str) -> Result<Closed, Refusal>,
+) -> Result<(PathBuf, Workspace), PaperError> {
+    let text = read_file(path)?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let closed = end(&name, &text)?;
+    let target = path.with_file_name(closed.file_name.to_string());
+    replace(&target, closed.text.as_bytes()).map_err(|error| PaperError::disk(&target, &error))?;
+    fs::remove_file(path).map_err(|error| PaperError::disk(path, &error))?;
+    Ok((target, closed.workspace))
+}
+
+/// The names of workspaces in a folder, sorted; none where there is no folder.
+fn names(folder: &Path) -> Result<Vec<FileName>, PaperError> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(PaperError::disk(folder, &error)),
+        Ok(entries) => entries,
+    };
+    let name = |entry: fs::DirEntry| FileName::parse(entry.file_name().to_str()?);
+    let mut names: Vec<FileName> = entries.take(MAX_FILES).flatten().filter_map(name).collect();
+    names.sort();
+    Ok(names)
+}
+
+fn read_file(path: &Path) -> Result<String, PaperError> {
+    let found = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(path)),
+        found => found.map_err(|error| PaperError::disk(path, &error))?,
+    };
+    if !found.is_file() || found.len() > MAX_WORKSPACE_BYTES as u64 {
+        let message = if found.is_file() { "it is too large" } else { "it is no file" };
+        return Err(malformed(
+            path,
+            &Refusal { message: message.to_owned(), hint: "name a workspace".to_owned() },
+        ));
+    }
+    let bytes = fs::read(path).map_err(|error| PaperError::disk(path, &error))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let (message, hint) = (format!("it is not UTF-8: {error}"), "name a workspace".to_owned());
+        malformed(path, &Refusal { message, hint })
+    })
+}
+
+fn missing(path: &Path) -> PaperError {
+    PaperError::refused(format!("there is no workspace {}", path.display()), "`ls .ftl/workspace` shows them")
+}
+
+fn malformed(path: &Path, refusal: &Refusal) -> PaperError {
+    let (message, hint) = (refusal.message.clone(), refusal.hint.clone());
+    PaperError::Malformed { path: path.to_owned(), message, hint }
+}
+
+fn is_same(left: &Path, right: &Path) -> bool {
+    match (left.canonicalize(), right.canonicalize()) {
+        (Ok(left), Ok(right)) => left == right,
+        (Ok(_) | Err(_), _) => false,
+    }
+}
