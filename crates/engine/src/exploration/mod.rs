@@ -1,0 +1,354 @@
+//! What four explorers found, as one object: where things are, how they are done, what happened, what will change.
+//!
+//! Explorers are models: their answers come bare, fenced, on one line or on many, with lists where maps belong. What
+//! can be understood is brought into shape; what cannot is named, never dropped in silence. An answer that reports an
+//! error keeps what it found.
+
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::extract;
+use crate::json_out::Json;
+
+/// How large one explorer's answer may be.
+pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+
+/// How large all answers on one stream may be together.
+pub const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
+
+/// How many explorers are enough unless somebody says otherwise.
+pub const QUORUM: usize = 3;
+
+/// What an explorer looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Where things are.
+    Structure,
+    /// How things are done.
+    Pattern,
+    /// What happened before.
+    Memory,
+    /// What is likely to change.
+    Delta,
+}
+
+impl Mode {
+    /// All of them, in the order of the sections.
+    pub const ALL: [Mode; 4] = [Mode::Structure, Mode::Pattern, Mode::Memory, Mode::Delta];
+
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Mode::Structure => "structure",
+            Mode::Pattern => "pattern",
+            Mode::Memory => "memory",
+            Mode::Delta => "delta",
+        }
+    }
+
+    /// Reads the word for it.
+    pub fn parse(text: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.word().eq_ignore_ascii_case(text.trim()))
+    }
+
+    /// The file in `.ftl/cache` that its explorer writes.
+    pub fn file_name(self) -> String {
+        format!("explorer_{}.json", self.word())
+    }
+
+    /// What getters answer where nothing is known.
+    pub fn missing(self) -> Json {
+        let empty = || Json::List(Vec::new());
+        let mut json = Json::object([("status", Json::from("missing"))]);
+        match self {
+            Mode::Structure => {}
+            Mode::Pattern => {
+                json.put("framework", "none");
+                json.put("idioms", Json::object([("required", empty()), ("forbidden", empty())]));
+            }
+            Mode::Memory => {
+                json.put("failures", empty());
+                json.put("patterns", empty());
+                json.put(
+                    "total_in_memory",
+                    Json::object([("failures", Json::Int(0)), ("patterns", Json::Int(0))]),
+                );
+                json.put("similar_campaigns", empty());
+            }
+            Mode::Delta => json.put("candidates", empty()),
+        }
+        json
+    }
+}
+
+/// How well an explorer did; better ones are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It reports something we do not know, and counts as an error.
+    Other,
+    /// It reports an error.
+    Error,
+    /// It found some of it.
+    Partial,
+    /// It found what it looked for.
+    Ok,
+}
+
+impl Standing {
+    fn read(text: &str) -> Standing {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "ok" => Standing::Ok,
+            "partial" => Standing::Partial,
+            "error" => Standing::Error,
+            _ => Standing::Other,
+        }
+    }
+
+    /// Whether there is something to work with.
+    pub fn is_usable(self) -> bool {
+        match self {
+            Standing::Ok | Standing::Partial => true,
+            Standing::Error | Standing::Other => false,
+        }
+    }
+
+    /// The word for it, as it is stored.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Standing::Ok => "ok",
+            Standing::Partial => "partial",
+            Standing::Error | Standing::Other => "error",
+        }
+    }
+}
+
+/// One explorer's answer, in shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What it looked for.
+    pub mode: Mode,
+    /// How well it did.
+    pub standing: Standing,
+    /// All it said.
+    pub json: Json,
+}
+
+/// When and for what an exploration was made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Meta<'a> {
+    /// The time.
+    pub created_at: &'a str,
+    /// The short commit; empty outside a repository, `unknown` if git could not run.
+    pub git_sha: &'a str,
+    /// What it was for.
+    pub objective: &'a str,
+}
+
+/// Reads one answer out of a text. `expected` is the mode of the file it stands in, for answers that do not say.
+pub fn read_answer(text: &str, expected: Option<Mode>) -> Result<Answer, String> {
+    if text.len() > MAX_ANSWER_BYTES {
+        return Err(format!("an answer of {} bytes; the limit is {MAX_ANSWER_BYTES}", text.len()));
+    }
+    let json = extract::object(text).ok_or("no JSON object in the answer")?;
+    answer(json, expected)
+}
+
+/// Takes an object as an answer: it must have one of the four modes and a status.
+pub fn answer(mut json: Json, expected: Option<Mode>) -> Result<Answer, String> {
+    let named = match json.get("mode") {
+        None | Some(Json::Null) => None,
+        Some(Json::Text(word)) => Some(Mode::parse(word).ok_or_else(|| format!("unknown mode {word:?}"))?),
+        Some(other) => return Err(format!("mode is {}, not a string", other.kind())),
+    };
+    let mode = named.or(expected).ok_or("an answer without a mode")?;
+    let status =
+        json.get("status").and_then(Json::as_str).ok_or_else(|| format!("{}: no status", mode.word()))?;
+    let standing = Standing::read(status);
+    let status = status.to_owned();
+    json.put("mode", mode.word());
+    json.put("status", standing.word());
+    shape::mend(mode, &mut json);
+    if !standing.is_usable() {
+        let said = json.get("error").or(json.get("_error")).and_then(Json::as_str).map(str::to_owned);
+        json.put("_error", said.unwrap_or_else(|| format!("status {status}")));
+    }
+    Ok(Answer { mode, standing, json })
+}
+
+/// All answers of a stream, one a line or spread over many lines; beside them what was no answer.
+pub fn read_stream(text: &str) -> (Vec<Answer>, Vec<String>) {
+    let mut answers = Vec::new();
+    let mut ignored = Vec::new();
+    if text.len() > MAX_STREAM_BYTES {
+        ignored.push(format!("input of {} bytes; the limit is {MAX_STREAM_BYTES}", text.len()));
+        return (answers, ignored);
+    }
+    for json in pieces(text) {
+        match answer(json, None) {
+            Ok(answer) => answers.push(answer),
+            Err(why) => ignored.push(why),
+        }
+    }
+    (answers, ignored)
+}
+
+/// The objects of a stream. A line that is a whole answer stands by itself, so that one that was cut off does not take
+/// the next with it; everything between such lines is looked at together.
+fn pieces(text: &str) -> Vec<Json> {
+    let mut found = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let whole = line.trim_start().starts_with('{').then(|| Json::parse(line.trim()).ok()).flatten();
+        if let Some(json) = whole.filter(|json| json.get("mode").is_some()) {
+            found.extend(extract::objects(&text[from..at]));
+            found.push(json);
+            from = at + line.len();
+        }
+        at += line.len();
+    }
+    found.extend(extract::objects(&text[from..]));
+    found
+}
+
+/// The answers in a cache folder, by their file names; beside them what could not be read. A file that is not there
+/// is no complaint.
+pub fn read_files(cache: &Path) -> (Vec<Answer>, Vec<String>) {
+    let mut answers = Vec::new();
+    let mut ignored = Vec::new();
+    for mode in Mode::ALL {
+        let path = cache.join(mode.file_name());
+        let Some(text) = read(&path) else { continue };
+        match text.and_then(|text| read_answer(&text, Some(mode))) {
+            Ok(answer) => answers.push(answer),
+            Err(why) => ignored.push(format!("{}: {why}", path.display())),
+        }
+    }
+    (answers, ignored)
+}
+
+fn read(path: &Path) -> Option<Result<String, String>> {
+    let is_file = fs::metadata(path).ok()?.is_file();
+    let mut bytes = Vec::new();
+    let limit = MAX_ANSWER_BYTES as u64 + 1;
+    let done = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    Some(match (is_file, done) {
+        (false, _) => Err("not a file".to_owned()),
+        (true, Err(error)) => Err(error.to_string()),
+        (true, Ok(_)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+    })
+}
+
+/// Merges answers into one exploration: of two for one mode the better one stands, of two equal ones the first.
+pub fn aggregate(answers: &[Answer], meta: Meta<'_>) -> Json {
+    let mut json = Json::object([(
+        "_meta",
+        Json::object([
+            ("version", Json::from("1.0")),
+            ("created_at", Json::from(meta.created_at)),
+            ("git_sha", Json::from(meta.git_sha)),
+            ("objective", Json::from(meta.objective)),
+        ]),
+    )]);
+    for mode in Mode::ALL {
+        let mut best: Option<&Answer> = None;
+        for answer in answers.iter().filter(|answer| answer.mode == mode) {
+            if best.is_none_or(|best| answer.standing > best.standing) {
+                best = Some(answer);
+            }
+        }
+        if let Some(best) = best {
+            json.put(mode.word(), best.json.clone());
+        }
+    }
+    json
+}
+
+/// One section of an exploration, or what stands for a missing one.
+pub fn section(exploration: Option<&Json>, mode: Mode) -> Json {
+    let found = exploration.and_then(|json| json.get(mode.word())).filter(|section| section.is_object());
+    found.cloned().unwrap_or_else(|| mode.missing())
+}
+
+/// The confidence in the framework that the pattern explorer stated.
+pub fn framework_confidence(exploration: &Json) -> Option<f64> {
+    let stated = exploration.get("pattern")?.get("confidence")?.as_f64()?;
+    (0.0..=1.0).contains(&stated).then_some(stated)
+}
+
+/// The files that the delta explorer named, under either of the words that are in use.
+pub fn candidate_paths(exploration: &Json) -> Vec<String> {
+    let candidates = exploration.get("delta").and_then(|delta| delta.get("candidates")).map(Json::items);
+    let path = |one: &Json| one.get("path").or(one.get("file"))?.as_str().map(str::to_owned);
+    candidates.unwrap_or_default().iter().filter_map(path).collect()
+}
+
+/// Which rule said that there is enough to go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// All four answered.
+    All,
+    /// Structure and delta have something to work with.
+    CriticalPair,
+    /// As many as were asked for have something to work with.
+    Count,
+}
+
+impl Rule {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Rule::All => "all",
+            Rule::CriticalPair => "structure+delta",
+            Rule::Count => "count",
+        }
+    }
+}
+
+/// Whether there is enough to go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quorum {
+    /// The modes that answered.
+    pub completed: Vec<Mode>,
+    /// The modes that did not.
+    pub missing: Vec<Mode>,
+    /// Which rule fired; none when there is not enough.
+    pub rule: Option<Rule>,
+}
+
+impl Quorum {
+    /// The status word of `wait-explorers`. While there is time, `None` means: wait on.
+    pub fn status(&self, time_is_over: bool) -> Option<&'static str> {
+        match (self.rule, time_is_over) {
+            (Some(Rule::All), _) => Some("all_complete"),
+            (Some(Rule::CriticalPair | Rule::Count), false) => Some("quorum_met"),
+            (Some(Rule::CriticalPair | Rule::Count), true) => Some("timeout"),
+            (None, true) => Some("quorum_failure"),
+            (None, false) => None,
+        }
+    }
+}
+
+/// Judges answers: all four, or the critical pair, or the count. Errors count as answered, but not as something to
+/// work with; four errors are not enough.
+pub fn judge(answers: &[(Mode, Standing)], required: usize) -> Quorum {
+    let answered = |mode: Mode| answers.iter().any(|(one, _)| *one == mode);
+    let usable = |mode: Mode| answers.iter().any(|(one, standing)| *one == mode && standing.is_usable());
+    let (completed, missing): (Vec<Mode>, Vec<Mode>) =
+        Mode::ALL.into_iter().partition(|mode| answered(*mode));
+    let count = Mode::ALL.into_iter().filter(|mode| usable(*mode)).count();
+    let rule = if missing.is_empty() && count > 0 {
+        Some(Rule::All)
+    } else if usable(Mode::Structure) && usable(Mode::Delta) {
+        Some(Rule::CriticalPair)
+    } else if count > 0 && count >= required {
+        Some(Rule::Count)
+    } else {
+        None
+    };
+    Quorum { completed, missing, rule }
+}
