@@ -18,6 +18,7 @@ pub mod hands;
 pub mod id;
 pub mod journal;
 pub mod json_out;
+pub mod observe;
 pub mod order;
 pub mod owner;
 pub mod paper;

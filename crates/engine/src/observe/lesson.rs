@@ -1,0 +1,256 @@
+//! Lessons out of workspaces: a pattern from one that went well, a failure from one that is blocked.
+
+use super::score::{PATTERN_SCORE, Score};
+use crate::json_out::Json;
+use crate::plan_file::slug_of;
+use crate::workspace::{Workspace, block_reason};
+
+/// How long a trigger may be.
+pub const MAX_TRIGGER_CHARS: usize = 500;
+
+const NAME_CHARS: usize = 40;
+const NAME_FROM_CHARS: usize = 50;
+const OBJECTIVE_CHARS: usize = 60;
+const DELIVERED_CHARS: usize = 300;
+const INSIGHT_CHARS: usize = 500;
+const TRIED_CHARS: usize = 200;
+const FALLBACK_CHARS: usize = 100;
+const UNKNOWN_ERROR: &str = "Unknown error";
+const UNKNOWN_FIX: &str = "UNKNOWN";
+
+/// Something that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its name.
+    pub name: String,
+    /// How it shows.
+    pub trigger: String,
+    /// What helped, what was attempted, or `UNKNOWN`.
+    pub fix: String,
+    /// A regular expression that the error matches.
+    pub pattern: String,
+    /// What it cost.
+    pub cost: u64,
+    /// The workspaces it came from.
+    pub source: Vec<String>,
+    /// What it is about.
+    pub tags: Vec<String>,
+}
+
+/// Something that went well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Its name: that of its workspace, so that each task of a campaign has its own.
+    pub name: String,
+    /// When it applies.
+    pub trigger: String,
+    /// What to do.
+    pub insight: String,
+    /// What it saved.
+    pub saved: u64,
+    /// The workspaces it came from.
+    pub source: Vec<String>,
+    /// What it is about.
+    pub tags: Vec<String>,
+}
+
+impl Failure {
+    /// `{name, trigger, fix, match, cost, source}` and `tags` where there are some.
+    pub fn to_json(&self) -> Json {
+        let mut json = Json::object([
+            ("name", Json::from(&self.name)),
+            ("trigger", Json::from(&self.trigger)),
+            ("fix", Json::from(&self.fix)),
+            ("match", Json::from(&self.pattern)),
+            ("cost", Json::from(self.cost)),
+            ("source", Json::list(&self.source)),
+        ]);
+        put_tags(&mut json, &self.tags);
+        json
+    }
+}
+
+impl Pattern {
+    /// `{name, trigger, insight, saved, source}` and `tags` where there are some.
+    pub fn to_json(&self) -> Json {
+        let mut json = Json::object([
+            ("name", Json::from(&self.name)),
+            ("trigger", Json::from(&self.trigger)),
+            ("insight", Json::from(&self.insight)),
+            ("saved", Json::from(self.saved)),
+            ("source", Json::list(&self.source)),
+        ]);
+        put_tags(&mut json, &self.tags);
+        json
+    }
+}
+
+fn put_tags(json: &mut Json, tags: &[String]) {
+    if !tags.is_empty() {
+        json.put("tags", Json::list(tags));
+    }
+}
+
+/// The failure behind a blocked workspace; `output` is what its verify command printed, where it was run.
+pub fn failure(workspace: &Workspace, output: Option<&str>) -> Failure {
+    let trigger = trigger(workspace, output);
+    let slug = slug_of(start(&trigger, NAME_FROM_CHARS), NAME_CHARS);
+    let name = if slug.is_empty() { format!("failure-{}", workspace.id) } else { slug };
+    Failure {
+        name,
+        fix: fix(&workspace.delivered),
+        pattern: generalise(&trigger),
+        trigger,
+        cost: workspace.budget.saturating_mul(1000),
+        source: vec![workspace.id.clone()],
+        tags: tags(workspace),
+    }
+}
+
+/// The first line of the reason, else a line of the output that tells of an error, else how the delivery begins.
+fn trigger(workspace: &Workspace, output: Option<&str>) -> String {
+    let reason = block_reason(&workspace.delivered).and_then(|reason| reason.lines().next()).map(str::trim);
+    let tells = |line: &&str| {
+        let line = line.to_uppercase();
+        ["ERROR", "FAIL", "EXCEPTION"].iter().any(|word| line.contains(word))
+    };
+    let printed = || output.unwrap_or_default().lines().map(str::trim).find(tells);
+    let delivered = || Some(start(workspace.delivered.trim(), FALLBACK_CHARS));
+    let real = |text: &&str| !text.is_empty() && *text != "BLOCKED:";
+    let found = reason.filter(real).or_else(printed).or_else(|| delivered().filter(real));
+    start(found.unwrap_or(UNKNOWN_ERROR), MAX_TRIGGER_CHARS).to_owned()
+}
+
+/// What stands between `Tried:` and `Unknown:`.
+fn fix(delivered: &str) -> String {
+    let tried =
+        delivered.split_once("Tried:").map(|(_, rest)| rest.split("Unknown:").next().unwrap_or(rest).trim());
+    match tried.filter(|tried| !tried.is_empty()) {
+        Some(tried) => format!("Attempted: {}", start(tried, TRIED_CHARS)),
+        None => UNKNOWN_FIX.to_owned(),
+    }
+}
+
+/// Memory filters by the framework in small letters; without a tag nothing would ever be found there.
+fn tags(workspace: &Workspace) -> Vec<String> {
+    workspace.framework.iter().map(|name| name.to_lowercase()).filter(|name| name != "none").collect()
+}
+
+/// A regular expression for an error: digits, addresses and quoted text may differ, everything else is literal.
+pub fn generalise(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    let mut rest = text;
+    let mut before = ' ';
+    while let Some(letter) = rest.chars().next() {
+        let (piece, length) = match letter {
+            '\'' | '"' | '`' => match quoted(rest, before) {
+                Some(length) => (format!("{letter}.*{letter}"), length),
+                None => (letter.to_string(), letter.len_utf8()),
+            },
+            '0'..='9' => number(rest),
+            '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$' | '#'
+            | '&' | '-' | '~' => (format!("\\{letter}"), 1),
+            other => (other.to_string(), other.len_utf8()),
+        };
+        out.push_str(&piece);
+        before = rest[..length].chars().next_back().unwrap_or(letter);
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// How long a quoted text is, quotes included. An apostrophe inside a word opens and closes nothing.
+fn quoted(text: &str, before: char) -> Option<usize> {
+    let quote = text.chars().next().filter(|_| !before.is_alphanumeric())?;
+    let inner = &text[1..];
+    let ends = |at: &usize| !inner[at + 1..].starts_with(char::is_alphanumeric);
+    let close = inner.match_indices(quote).map(|(at, _)| at).find(ends)?;
+    Some(close + 2)
+}
+
+/// A run of digits, or an address in hexadecimal.
+fn number(text: &str) -> (String, usize) {
+    let run = |from: &str, is: fn(&u8) -> bool| from.bytes().take_while(is).count();
+    let hex =
+        text.strip_prefix("0x").map(|digits| run(digits, u8::is_ascii_hexdigit)).filter(|length| *length > 0);
+    match hex {
+        Some(length) => ("0x[0-9a-fA-F]+".to_owned(), length + 2),
+        None => (r"\d+".to_owned(), run(text, u8::is_ascii_digit)),
+    }
+}
+
+/// The pattern behind a complete workspace, where its score is high enough.
+pub fn pattern(workspace: &Workspace, score: &Score) -> Option<Pattern> {
+    if score.total < PATTERN_SCORE {
+        return None;
+    }
+    Some(Pattern {
+        name: workspace.id.clone(),
+        trigger: pattern_trigger(workspace),
+        insight: insight(workspace, score),
+        saved: workspace.budget.saturating_mul(500),
+        source: vec![workspace.id.clone()],
+        tags: tags(workspace),
+    })
+}
+
+/// All tasks of a campaign share its objective, so the task comes first and the objective is cut: otherwise they would
+/// all be one pattern.
+fn pattern_trigger(workspace: &Workspace) -> String {
+    let task = workspace.id.trim_start_matches(|letter: char| letter.is_ascii_digit()).replace('-', " ");
+    let files: Vec<&str> =
+        workspace.delta.iter().take(3).filter_map(|path| path.rsplit('/').next()).collect();
+    let place = if files.is_empty() { String::new() } else { format!(" in {}", files.join(", ")) };
+    let objective = start(workspace.objective.trim(), OBJECTIVE_CHARS);
+    match (task.trim(), objective) {
+        ("", "") => workspace.id.replace('-', " "),
+        ("", objective) => objective.to_owned(),
+        (task, "") => format!("{task}{place}"),
+        (task, objective) => format!("{task}{place}: {objective}"),
+    }
+}
+
+fn insight(workspace: &Workspace, score: &Score) -> String {
+    let mut parts = Vec::new();
+    if score.has("blocked_then_fixed") {
+        parts.push("Recovered from a block.".to_owned());
+    }
+    if score.has("first_try_success") {
+        parts.push("Worked at the first try.".to_owned());
+    }
+    if let Some(idioms) = workspace.idioms.as_ref().filter(|_| score.has("framework_idioms")) {
+        parts.push(format!("Idioms: {}.", idioms.required.join("; ")));
+    }
+    parts.push(start(workspace.delivered.trim(), DELIVERED_CHARS).to_owned());
+    start(parts.join(" ").trim(), INSIGHT_CHARS).to_owned()
+}
+
+/// A failure out of an older builder's `experience.json`; nothing where it names no trigger.
+pub fn experience(json: &Json) -> Option<Failure> {
+    let text =
+        |key: &str| json.get(key).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty());
+    let texts = |key: &str| -> Vec<String> {
+        let items = json.get(key).map(Json::items).unwrap_or_default();
+        items.iter().filter_map(Json::as_str).map(str::to_owned).collect()
+    };
+    let trigger = start(text("trigger")?, MAX_TRIGGER_CHARS).to_owned();
+    let attempted = texts("attempted").join("; ");
+    let tried = (!attempted.is_empty()).then(|| format!("Attempted: {}", start(&attempted, TRIED_CHARS)));
+    let known = text("fix").filter(|fix| *fix != UNKNOWN_FIX).map(str::to_owned);
+    let name = slug_of(text("name").unwrap_or(start(&trigger, NAME_FROM_CHARS)), NAME_CHARS);
+    let cost = json.get("cost").and_then(Json::as_i64).and_then(|cost| u64::try_from(cost).ok());
+    Some(Failure {
+        name: if name.is_empty() { "failure".to_owned() } else { name },
+        pattern: generalise(&trigger),
+        trigger,
+        fix: known.or(tried).unwrap_or_else(|| UNKNOWN_FIX.to_owned()),
+        cost: cost.unwrap_or_default(),
+        source: texts("source"),
+        tags: Vec::new(),
+    })
+}
+
+/// The first letters of a text.
+fn start(text: &str, letters: usize) -> &str {
+    text.char_indices().nth(letters).map_or(text, |(end, _)| text[..end].trim_end())
+}

@@ -1,0 +1,187 @@
+//! What can be learned from workspaces that ended: scores, patterns, failures, and how they belong together.
+//!
+//! Pure: running verify commands and keeping lessons is the caller's. A block that now passes, that could not be
+//! judged or could not be run teaches nothing.
+
+mod lesson;
+mod score;
+#[cfg(test)]
+mod tests;
+
+pub use lesson::{Failure, MAX_TRIGGER_CHARS, Pattern, experience, failure, generalise, pattern};
+pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, Seen, score, was_blocked};
+
+use crate::json_out::Json;
+use crate::workspace::{FileName, LessonKind, Status, Used, Workspace};
+
+/// How many pairs of failures of one analysis are linked.
+pub const MAX_PAIRS: usize = 1000;
+
+/// How running the verify command of a blocked workspace again went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rerun {
+    /// The workspace names no command.
+    NoCommand,
+    /// It ran to its end, with this exit code.
+    Exited(i32),
+    /// A signal ended it.
+    Killed(i32),
+    /// It took too long.
+    TimedOut,
+    /// It could not be started, or the workspace could not be read.
+    CouldNotRun(String),
+}
+
+/// What that says about the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It still fails.
+    Confirmed,
+    /// It passes now.
+    FalsePositive,
+    /// Nobody can tell.
+    Indeterminate,
+    /// It could not be run.
+    Error,
+}
+
+impl Standing {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Standing::Confirmed => "CONFIRMED",
+            Standing::FalsePositive => "FALSE_POSITIVE",
+            Standing::Indeterminate => "INDETERMINATE",
+            Standing::Error => "ERROR",
+        }
+    }
+
+    /// Whether the block teaches something.
+    pub fn is_learned(self) -> bool {
+        match self {
+            Standing::Confirmed => true,
+            Standing::FalsePositive | Standing::Indeterminate | Standing::Error => false,
+        }
+    }
+}
+
+/// What a look at a block showed, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verification {
+    /// What it showed.
+    pub standing: Standing,
+    /// Why, such as `exit 1`.
+    pub reason: String,
+}
+
+/// Signals that a program gets for its own faults: illegal instruction, abort, bus error, arithmetic, bad address.
+const OWN_FAULTS: [i32; 5] = [4, 6, 7, 8, 11];
+
+/// Exit codes by which a shell says that it could not run a command at all.
+const NOT_RUN: [i32; 2] = [126, 127];
+
+/// Judges by how the command ended, never by what it printed: `0 failed` is no failure.
+pub fn judge(rerun: &Rerun) -> Verification {
+    let (standing, reason) = match rerun {
+        Rerun::NoCommand => (Standing::Confirmed, "No verify command".to_owned()),
+        Rerun::Exited(0) => (Standing::FalsePositive, "Tests pass now".to_owned()),
+        Rerun::Exited(code) if NOT_RUN.contains(code) => {
+            (Standing::Error, format!("could not run: exit {code}"))
+        }
+        Rerun::Exited(code) => (Standing::Confirmed, format!("exit {code}")),
+        Rerun::Killed(signal) if OWN_FAULTS.contains(signal) => {
+            (Standing::Confirmed, format!("signal {signal}"))
+        }
+        Rerun::Killed(signal) => (Standing::Indeterminate, format!("signal {signal}")),
+        Rerun::TimedOut => (Standing::Indeterminate, "Timeout".to_owned()),
+        Rerun::CouldNotRun(why) => (Standing::Error, why.clone()),
+    };
+    Verification { standing, reason }
+}
+
+/// A failure that memory took, with the workspace it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFailure {
+    /// Its name in memory.
+    pub name: String,
+    /// The file it came from.
+    pub file: FileName,
+    /// The campaign of that file.
+    pub campaign: Option<String>,
+}
+
+/// A pattern that memory took, with the workspace it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPattern {
+    /// Its name in memory.
+    pub name: String,
+    /// The file it came from.
+    pub file: FileName,
+    /// The campaign of that file.
+    pub campaign: Option<String>,
+    /// Whether the same task was blocked before.
+    pub recovered: bool,
+}
+
+/// Which lessons belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    /// Failure and pattern: the pattern solves it.
+    pub solves: Vec<(String, String)>,
+    /// Failures that came up in one campaign, at most [`MAX_PAIRS`].
+    pub co_occurs: Vec<(String, String)>,
+}
+
+/// Links what was newly learned: a recovered pattern with the failures of the same task, and failures of one campaign
+/// with each other.
+pub fn links(failures: &[NewFailure], patterns: &[NewPattern]) -> Links {
+    let mut links = Links::default();
+    for pattern in patterns.iter().filter(|pattern| pattern.recovered) {
+        let same = |failure: &&NewFailure| {
+            failure.file.is_of(pattern.file.seq()) && failure.campaign == pattern.campaign
+        };
+        let solved = failures.iter().filter(same).map(|failure| (failure.name.clone(), pattern.name.clone()));
+        links.solves.extend(solved);
+    }
+    for (at, first) in failures.iter().enumerate() {
+        for second in &failures[at + 1..] {
+            if links.co_occurs.len() == MAX_PAIRS {
+                return links;
+            }
+            if first.campaign == second.campaign && first.name != second.name {
+                links.co_occurs.push((first.name.clone(), second.name.clone()));
+            }
+        }
+    }
+    links
+}
+
+/// Whether each lesson that came from memory was used: helped, or not.
+pub fn feedback(workspace: &Workspace) -> Vec<(Used, bool)> {
+    let Some(known) = &workspace.prior_knowledge else { return Vec::new() };
+    let failures =
+        known.failures.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Failure));
+    let patterns =
+        known.patterns.iter().filter(|one| one.injected).map(|one| (&one.name, LessonKind::Pattern));
+    let used = workspace.utilized.as_deref().unwrap_or_default();
+    let judged = |(name, kind): (&String, LessonKind)| {
+        let lesson = Used { name: name.clone(), kind };
+        let helped = used.contains(&lesson);
+        (lesson, helped)
+    };
+    failures.chain(patterns).map(judged).collect()
+}
+
+/// Workspace files by status, as `observer list` prints them. Other files are left out.
+pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> Json {
+    let mut files: Vec<FileName> = names.into_iter().filter_map(FileName::parse).collect();
+    files.sort();
+    let of = |status: Status| {
+        Json::list(files.iter().filter(|file| file.status() == status).map(FileName::to_string))
+    };
+    Json::object([
+        ("complete", of(Status::Complete)),
+        ("blocked", of(Status::Blocked)),
+        ("active", of(Status::Active)),
+    ])
+}

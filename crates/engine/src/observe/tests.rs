@@ -1,0 +1,283 @@
+//! Tests of what is learned: judgements, scores, triggers, names, links, and the time of two hundred.
+
+use std::time::Instant;
+
+use regex::Regex;
+
+use super::*;
+use crate::plan_file::Rules;
+use crate::workspace::{self, KnownFailure, KnownPattern, PriorKnowledge};
+
+fn workspace(id: &str, delivered: &str) -> Workspace {
+    let mut found = workspace::parse("<workspace status=\"blocked\"/>").unwrap();
+    found.id = id.to_owned();
+    found.objective = "add a login page to the shop".to_owned();
+    found.delivered = delivered.to_owned();
+    found.delta = vec!["src/login.py".to_owned()];
+    found
+}
+
+fn name(text: &str) -> FileName {
+    FileName::parse(text).unwrap()
+}
+
+#[test]
+fn judged_by_how_it_ended() {
+    let cases = [
+        (Rerun::NoCommand, "CONFIRMED", "No verify command", true),
+        (Rerun::Exited(0), "FALSE_POSITIVE", "Tests pass now", false),
+        (Rerun::Exited(1), "CONFIRMED", "exit 1", true),
+        (Rerun::Exited(5), "CONFIRMED", "exit 5", true),
+        (Rerun::Exited(126), "ERROR", "could not run: exit 126", false),
+        (Rerun::Exited(127), "ERROR", "could not run: exit 127", false),
+        (Rerun::Killed(11), "CONFIRMED", "signal 11", true),
+        (Rerun::Killed(9), "INDETERMINATE", "signal 9", false),
+        (Rerun::TimedOut, "INDETERMINATE", "Timeout", false),
+        (Rerun::CouldNotRun("no shell".to_owned()), "ERROR", "no shell", false),
+    ];
+    for (rerun, word, reason, learned) in cases {
+        let found = judge(&rerun);
+        assert_eq!((found.standing.word(), found.reason.as_str()), (word, reason));
+        assert_eq!(found.standing.is_learned(), learned, "{rerun:?}");
+    }
+}
+
+#[test]
+fn scores_by_the_table() {
+    let none = Seen { was_blocked: false, likeness: 1.0, tools_used: None };
+    let base = |change: fn(&mut Workspace)| {
+        let mut found = workspace("001-login", "failed then passed");
+        found.budget = 3;
+        change(&mut found);
+        found
+    };
+    let cases: [(Workspace, Seen, &str); 11] = [
+        (base(|_| {}), none, "{}"),
+        (base(|_| {}), Seen { was_blocked: true, ..none }, r#"{"blocked_then_fixed": 3}"#),
+        (base(|found| found.delivered = "Done".to_owned()), none, r#"{"first_try_success": 2}"#),
+        (base(|found| found.delivered = "Second Attempt worked".to_owned()), none, "{}"),
+        (
+            base(|found| found.idioms = Some(Rules { required: vec!["a".to_owned()], forbidden: vec![] })),
+            none,
+            r#"{"framework_idioms": 2}"#,
+        ),
+        (base(|found| found.idioms = Some(Rules::default())), none, "{}"),
+        (base(|found| found.budget = 4), none, r#"{"budget_efficient": 1}"#),
+        (base(|found| found.budget = 5), Seen { tools_used: Some(3), ..none }, "{}"),
+        (base(|found| found.budget = 5), Seen { tools_used: Some(2), ..none }, r#"{"budget_efficient": 1}"#),
+        (base(|found| found.delta.push("b.py".to_owned())), none, r#"{"multi_file": 1}"#),
+        (base(|_| {}), Seen { likeness: NOVEL_BELOW, ..none }, r#"{"novel": 1}"#),
+    ];
+    for (found, seen, expected) in cases {
+        let result = score(&found, seen);
+        assert_eq!(result.breakdown_json().line(), expected);
+        assert_eq!(result.total, result.breakdown.iter().map(|(_, points)| points).sum::<u64>());
+    }
+    let shown =
+        score(&base(|_| {}), Seen { was_blocked: true, ..none }).to_json(&base(|_| {}), "x.xml").line();
+    assert_eq!(
+        shown,
+        r#"{"score": 3, "breakdown": {"blocked_then_fixed": 3}, "workspace": "001-login", "path": "x.xml"}"#
+    );
+    let blocked = [(name("001_other_blocked.xml"), Some("c1".to_owned()))];
+    assert!(was_blocked(&name("001_login_complete.xml"), Some("c1"), &blocked));
+    assert!(!was_blocked(&name("001_login_complete.xml"), Some("c2"), &blocked));
+    assert!(!was_blocked(&name("002_login_complete.xml"), Some("c1"), &blocked));
+}
+
+#[test]
+fn failures_out_of_blocks() {
+    // delivered, output, trigger, name, fix
+    let cases = [
+        (
+            "BLOCKED: ImportError: cannot import name 'x'\nTried: moved it\nUnknown: why",
+            None,
+            "ImportError: cannot import name 'x'",
+            "importerror-cannot-import-name-x",
+            "Attempted: moved it",
+        ),
+        (
+            "BLOCKED: ",
+            Some("3 passed\nE   AssertionError: 1 != 2\n"),
+            "E   AssertionError: 1 != 2",
+            "e-assertionerror-1-2",
+            "UNKNOWN",
+        ),
+        ("just stopped", Some("all fine"), "just stopped", "just-stopped", "UNKNOWN"),
+        ("", None, "Unknown error", "unknown-error", "UNKNOWN"),
+        ("BLOCKED: 错误", None, "错误", "failure-001-login", "UNKNOWN"),
+        ("BLOCKED: a\nTried: \nUnknown: b", None, "a", "a", "UNKNOWN"),
+    ];
+    for (delivered, output, trigger, name, fix) in cases {
+        let found = failure(&workspace("001-login", delivered), output);
+        assert_eq!((found.trigger.as_str(), found.name.as_str(), found.fix.as_str()), (trigger, name, fix));
+        assert!(Regex::new(&found.pattern).unwrap().is_match(trigger), "{}", found.pattern);
+        assert_eq!((found.cost, found.source.join(",")), (5000, "001-login".to_owned()));
+    }
+    let long = failure(&workspace("001-login", &format!("BLOCKED: {}", "word ".repeat(1000))), None);
+    assert!(long.trigger.chars().count() <= MAX_TRIGGER_CHARS && long.name.len() <= 40);
+    let mut tagged = workspace("001-login", "BLOCKED: x");
+    tagged.framework = Some("FastAPI".to_owned());
+    assert_eq!(failure(&tagged, None).to_json().get("tags").unwrap().line(), r#"["fastapi"]"#);
+}
+
+#[test]
+fn errors_are_generalised() {
+    let cases = [
+        ("line 42: expected 3", r"line \d+: expected \d+"),
+        ("cannot import name 'x' from \"y z\"", "cannot import name '.*' from \".*\""),
+        ("don't use a.b(c)", r"don't use a\.b\(c\)"),
+        ("can't find 'it' or won't", "can't find '.*' or won't"),
+        ("at 0x7ffDe0 in `f`", "at 0x[0-9a-fA-F]+ in `.*`"),
+        ("100% [a-z]+ ^$|\\", r"\d+% \[a\-z\]\+ \^\$\|\\"),
+        ("'open", "'open"),
+        ("", ""),
+        ("0x", r"\d+x"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(generalise(text), expected);
+        assert!(Regex::new(&generalise(text)).unwrap().is_match(text), "{text}");
+    }
+    let other = Regex::new(&generalise("KeyError: 'user_17' at line 3")).unwrap();
+    assert!(
+        other.is_match("KeyError: 'account' at line 99") && !other.is_match("KeyError: 'account' at row 99")
+    );
+}
+
+#[test]
+fn generalised_text_always_matches_itself() {
+    let letters: Vec<char> = "ab'\"` 019x0.()[]{}*+?|^$\\#&-~é错\n\t:".chars().collect();
+    let mut state = 13_u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % limit
+    };
+    for _ in 0..2_000 {
+        let text: String =
+            (0..below(20)).map(|_| letters[below(letters.len())]).filter(|letter| *letter != '\n').collect();
+        let pattern = Regex::new(&format!("^(?:{})$", generalise(&text))).unwrap();
+        assert!(pattern.is_match(&text), "{text:?} {pattern}");
+    }
+}
+
+#[test]
+fn each_task_of_a_campaign_has_its_own_pattern() {
+    let good = Seen { was_blocked: true, likeness: 0.0, tools_used: None };
+    let of = |id: &str| {
+        let found = workspace(id, "Wrote it.");
+        pattern(&found, &score(&found, good)).unwrap()
+    };
+    let (first, second) = (of("001-write-tests"), of("002-add-route"));
+    assert_eq!((first.name.as_str(), second.name.as_str()), ("001-write-tests", "002-add-route"));
+    assert_eq!(first.trigger, "write tests in login.py: add a login page to the shop");
+    assert_ne!(first.trigger, second.trigger);
+    assert_eq!(first.insight, "Recovered from a block. Worked at the first try. Wrote it.");
+    assert_eq!(first.saved, 2500);
+    assert_eq!(
+        first.to_json().line(),
+        r#"{"name": "001-write-tests", "trigger": "write tests in login.py: add a login page to the shop", "insight": "Recovered from a block. Worked at the first try. Wrote it.", "saved": 2500, "source": ["001-write-tests"]}"#
+    );
+    let poor = workspace("003-x", "retried");
+    assert_eq!(pattern(&poor, &score(&poor, Seen { likeness: 1.0, ..Seen::default() })), None);
+    let mut long = workspace("004-x", &"é".repeat(10_000));
+    long.idioms = Some(Rules { required: vec!["r".repeat(400)], forbidden: vec![] });
+    assert!(pattern(&long, &score(&long, good)).unwrap().insight.chars().count() <= 500);
+    long.objective = String::new();
+    long.id = "005".to_owned();
+    assert_eq!(pattern(&long, &score(&long, good)).unwrap().trigger, "005");
+}
+
+#[test]
+fn lessons_are_linked_within_a_campaign() {
+    let failure = |at: usize, campaign: &str| NewFailure {
+        name: format!("f{at}"),
+        file: name(&format!("{at:03}_x_blocked.xml")),
+        campaign: Some(campaign.to_owned()),
+    };
+    let pattern = |at: usize, recovered: bool| NewPattern {
+        name: format!("p{at}"),
+        file: name(&format!("{at:03}_y_complete.xml")),
+        campaign: Some("c1".to_owned()),
+        recovered,
+    };
+    let failures = [failure(1, "c1"), failure(2, "c1"), failure(3, "c1"), failure(1, "c2")];
+    let found = links(&failures, &[pattern(1, true), pattern(2, false), pattern(9, true)]);
+    assert_eq!(found.solves, [("f1".to_owned(), "p1".to_owned())]);
+    let pairs: Vec<String> = found.co_occurs.iter().map(|(left, right)| format!("{left}{right}")).collect();
+    assert_eq!(pairs, ["f1f2", "f1f3", "f2f3"]);
+    let many: Vec<NewFailure> = (0..500).map(|at| failure(at, "c")).collect();
+    assert_eq!(links(&many, &[]).co_occurs.len(), MAX_PAIRS);
+}
+
+#[test]
+fn what_was_injected_helped_or_did_not() {
+    let mut found = workspace("001-x", "done");
+    let failure =
+        |name: &str, injected| KnownFailure { name: name.to_owned(), injected, ..KnownFailure::default() };
+    found.prior_knowledge = Some(PriorKnowledge {
+        failures: vec![failure("a", true), failure("b", true), failure("sibling", false)],
+        patterns: vec![KnownPattern { name: "a".to_owned(), injected: true, ..KnownPattern::default() }],
+    });
+    found.utilized = Some(vec![Used { name: "a".to_owned(), kind: LessonKind::Failure }]);
+    let told: Vec<String> = feedback(&found)
+        .iter()
+        .map(|(used, helped)| format!("{} {} {helped}", used.kind.word(), used.name))
+        .collect();
+    assert_eq!(told, ["failure a true", "failure b false", "pattern a false"]);
+    assert!(feedback(&workspace("001-x", "")).is_empty());
+}
+
+#[test]
+fn files_are_listed_by_status() {
+    let names = ["002_b_blocked.xml", "001_a_complete.xml", "notes.txt", "001_c_active.xml"];
+    assert_eq!(
+        list(names).line(),
+        r#"{"complete": ["001_a_complete.xml"], "blocked": ["002_b_blocked.xml"], "active": ["001_c_active.xml"]}"#
+    );
+}
+
+#[test]
+fn experiences_of_older_builders_are_failures() {
+    let json = Json::parse(
+        r#"{"name": "Import Loop", "trigger": "ImportError: 7", "fix": "UNKNOWN", "attempted": ["a", "b"], "cost": 1200, "source": ["001-x"]}"#,
+    );
+    let found = experience(&json.unwrap()).unwrap();
+    assert_eq!(
+        found.to_json().line(),
+        r#"{"name": "import-loop", "trigger": "ImportError: 7", "fix": "Attempted: a; b", "match": "ImportError: \\d+", "cost": 1200, "source": ["001-x"]}"#
+    );
+    assert_eq!(experience(&Json::parse("{}").unwrap()), None);
+}
+
+#[test]
+fn two_hundred_workspaces_are_read_and_learned_from_in_no_time() {
+    let text = |at: usize| {
+        let status = if at.is_multiple_of(2) { "blocked" } else { "complete" };
+        let code = "def f(x):\n    return x\n".repeat(30);
+        let why = if at.is_multiple_of(2) {
+            format!("BLOCKED: Error {at} in 'x'")
+        } else {
+            "Done at once".to_owned()
+        };
+        format!(
+            "<workspace id=\"{at:03}-task\" status=\"{status}\"><objective>big</objective><implementation><delta>a.py</delta><verify>true</verify><budget>5</budget></implementation><code_context path=\"a.py\" lines=\"1-60\"><content>{code}</content></code_context><delivered>{why}</delivered></workspace>"
+        )
+    };
+    let texts: Vec<String> = (0..200).map(text).collect();
+    let began = Instant::now();
+    let mut lessons = 0;
+    for text in &texts {
+        let found = workspace::parse(text).unwrap();
+        lessons += match found.status {
+            Status::Blocked => usize::from(!failure(&found, None).pattern.is_empty()),
+            Status::Complete | Status::Active => {
+                usize::from(pattern(&found, &score(&found, Seen::default())).is_some())
+            }
+        };
+    }
+    let took = began.elapsed();
+    println!("200 workspaces: {took:?}");
+    assert_eq!(lessons, 200);
+    // The aim is far below a second of an optimised build.
+    assert!(took.as_secs_f64() < 1.0, "{took:?}");
+}
