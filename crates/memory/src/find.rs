@@ -1,0 +1,236 @@
+//! Finds the lesson for an error text, as a builder needs it before it tries again.
+//!
+//! First the text itself, then the regular expressions of lessons, then the meaning. Expressions come
+//! from files that nobody vouches for: they run in linear time, on a bounded text, a bounded number of
+//! them, and one that cannot be used matches nothing.
+
+use std::collections::BTreeSet;
+
+use regex_lite::RegexBuilder;
+
+use crate::json::{Json, Object};
+use crate::lesson::{Kind, Lesson};
+use crate::lessons::{Kept, Lessons};
+use crate::search::Way;
+use crate::similar;
+use crate::text;
+use crate::time::Now;
+use crate::trouble::Trouble;
+use crate::worth;
+
+/// A longer expression is not tried.
+pub const MAX_EXPRESSION: usize = 1_000;
+
+/// So many expressions are tried for one error text.
+pub const MAX_TRIED: usize = 256;
+
+/// So much of an error text is searched by expressions.
+pub const MAX_TEXT: usize = 10_000;
+
+/// A compiled expression may have so many bytes.
+const MAX_COMPILED: usize = 64 * 1024;
+
+/// A shorter trigger inside an error text is chance.
+const MIN_INSIDE: usize = 12;
+
+/// How a lesson was found, the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum By {
+    /// The error text says its trigger, or the trigger says the error text.
+    Text,
+    /// Its expression matches.
+    Expression,
+    /// It means something near.
+    Meaning,
+}
+
+impl By {
+    /// `text`, `match` or `meaning`.
+    pub fn word(self) -> &'static str {
+        match self {
+            By::Text => "text",
+            By::Expression => "match",
+            By::Meaning => "meaning",
+        }
+    }
+}
+
+/// A lesson that may help with an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The failure.
+    pub lesson: Lesson,
+    /// How it was found.
+    pub by: By,
+    /// How near it is, calibrated.
+    pub relevance: f64,
+}
+
+impl Answer {
+    /// The entry with `_by` and `_relevance` at its end.
+    pub fn to_json(&self) -> Json {
+        let body: Object = self.lesson.body().clone();
+        body.with("_by", self.by.word()).with("_relevance", worth::thousandths(self.relevance)).into()
+    }
+}
+
+impl Lessons<'_> {
+    /// Failures for an error text, the surest first; feedback and age decide among equals.
+    pub fn for_error(&self, error: &str, most: usize, now: &Now) -> Result<Vec<Answer>, Trouble> {
+        let hits = self.search(error, Way::Both, now)?;
+        let normal = text::normalise(text::clip(error, MAX_TEXT));
+        let mut seen = BTreeSet::new();
+        let mut found: Vec<(Answer, f64)> = Vec::new();
+        for hit in hits.into_iter().filter(|hit| hit.kept.lesson.kind() == Kind::Failure) {
+            seen.insert(hit.kept.id);
+            let by = how(&hit.kept.lesson, &normal, error, seen.len() <= MAX_TRIED);
+            if by == By::Meaning && hit.relevance <= similar::QUERY {
+                continue;
+            }
+            let rank = hit.fused * worth::standing(hit.kept.lesson.used(now), worth::HALF_LIFE_DAYS);
+            found.push((Answer { lesson: hit.kept.lesson, by, relevance: hit.relevance }, rank));
+        }
+        for kept in self.wordless(MAX_TRIED)?.into_iter().filter(|kept| !seen.contains(&kept.id)) {
+            if matches(kept.lesson.matcher(), error) {
+                found.push((Answer { lesson: kept.lesson, by: By::Expression, relevance: 0.0 }, 0.0));
+            }
+        }
+        found.sort_by(|(left, left_rank), (right, right_rank)| {
+            left.by.cmp(&right.by).then(right_rank.total_cmp(left_rank))
+        });
+        Ok(found.into_iter().map(|(answer, _)| answer).take(most).collect())
+    }
+
+    /// Lessons whose expression has no word that the index could find.
+    fn wordless(&self, most: usize) -> Result<Vec<Kept>, Trouble> {
+        let sql = format!(
+            "SELECT {} FROM lesson WHERE wordless = 1 AND quarantine IS NULL AND kind = 1 ORDER BY id DESC LIMIT ?1",
+            crate::lessons::COLUMNS
+        );
+        let mut select = self.db.prepare_cached(&sql)?;
+        let mut rows = select.query([i64::try_from(most).unwrap_or(i64::MAX)])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(crate::lessons::read(row)?);
+        }
+        Ok(found)
+    }
+}
+
+fn how(lesson: &Lesson, normal: &str, error: &str, may_try: bool) -> By {
+    let trigger = text::normalise(lesson.trigger());
+    let inside =
+        |part: &str, whole: &str| part == whole || (part.len() >= MIN_INSIDE && whole.contains(part));
+    if inside(&trigger, normal) || inside(normal, &trigger) {
+        By::Text
+    } else if may_try && matches(lesson.matcher(), error) {
+        By::Expression
+    } else {
+        By::Meaning
+    }
+}
+
+/// Whether an expression matches somewhere in a text. An empty or unusable one does not.
+pub fn matches(expression: &str, text: &str) -> bool {
+    compile(expression).is_some_and(|regex| regex.is_match(text::clip(text, MAX_TEXT)))
+}
+
+/// Whether an expression can be used.
+pub fn is_usable(expression: &str) -> bool {
+    compile(expression).is_some()
+}
+
+fn compile(expression: &str) -> Option<regex_lite::Regex> {
+    if expression.is_empty() || expression.chars().count() > MAX_EXPRESSION {
+        return None;
+    }
+    RegexBuilder::new(&unescape(expression)).size_limit(MAX_COMPILED).nest_limit(50).build().ok()
+}
+
+/// Takes away the escapes of letters that need none, such as `\ ` and `\#` of Python's `re.escape`.
+fn unescape(expression: &str) -> String {
+    let mut out = String::with_capacity(expression.len());
+    let mut letters = expression.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            out.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some(next) if next.is_alphanumeric() || r"\.+*?()|[]{}^$-".contains(next) => {
+                out.extend(['\\', next]);
+            }
+            Some(next) => out.push(next),
+            None => out.push('\\'),
+        }
+    }
+    out
+}
+
+/// The whole words that every match must hold, so that an index can find the expression by them.
+pub fn literals(expression: &str) -> String {
+    let mut out = String::new();
+    let mut letters = unescape(expression).chars().collect::<Vec<_>>().into_iter().peekable();
+    let mut in_class = false;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => match letters.next() {
+                // A boundary ends a word; every other class of letters may go on with it.
+                Some('b' | 's' | 'n' | 't') => out.push(' '),
+                Some(next) if next.is_alphanumeric() => out.push(PART),
+                Some(next) => out.push(next),
+                None => {}
+            },
+            '[' => in_class = true,
+            ']' if in_class => {
+                in_class = false;
+                out.push(PART);
+            }
+            _ if in_class => {}
+            '.' | '*' | '+' | '?' | '{' | '}' => out.push(PART),
+            '(' | ')' | '|' | '^' | '$' => out.push(' '),
+            other => out.push(other),
+        }
+    }
+    let is_letter = |letter: char| letter.is_alphanumeric() || letter == PART;
+    let words = out.split(|letter: char| !is_letter(letter));
+    words.filter(|word| word.chars().count() > 2 && !word.contains(PART)).collect::<Vec<_>>().join(" ")
+}
+
+/// Stands for letters that are not known.
+const PART: char = '\u{1}';
+
+/// Whether every alternative of an expression has a whole word.
+pub(crate) fn has_word(expression: &str) -> bool {
+    expression.split('|').all(|part| !literals(part).is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions() {
+        let table = r"
+            Connection\ refused\ on\ port\ \d+ | connect: Connection refused on port 5432 | yes | Connection refused port
+            error\[E0\d+\] | error[E0382]: moved | yes | error
+            ^E\d{4}$ | E0382 | yes |
+            conn\w+ refused | connection refused | yes | refused
+            \bFoo\b | a Foo b | yes | Foo
+            (unclosed | (unclosed | no | unclosed
+            (?=look)ahead | ahead | no | look ahead
+            a{1000}{1000}{1000} | aaa | no |
+            issue\ \#\d+ | issue #12 | yes | issue
+        ";
+        for line in table.lines().filter(|line| line.contains(" | ")) {
+            let parts: Vec<&str> = line.split(" |").map(str::trim).collect();
+            assert_eq!(matches(parts[0], parts[1]), parts[2] == "yes", "{}", line.trim());
+            if parts[2] == "yes" {
+                assert_eq!(literals(parts[0]), parts[3], "{}", line.trim());
+            }
+        }
+        assert!(!matches("", "anything") && !matches(&"a".repeat(MAX_EXPRESSION + 1), &"a".repeat(5000)));
+        assert!(!matches("end$", &format!("{}end", " ".repeat(MAX_TEXT))));
+        assert!(has_word("foo|bar baz") && !has_word(r"foo|\d+"));
+    }
+}

@@ -1,0 +1,304 @@
+//! The lessons over a connection: kept, indexed, read back.
+//!
+//! What is written here is written inside the engine's transaction. A lesson and its two indexes always
+//! change together, so that a search never finds what is not there.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use crate::embed::{Embedder, Vector};
+use crate::json::Json;
+use crate::lesson::{Kind, Lesson};
+use crate::scan::Suspicion;
+use crate::text;
+use crate::trouble::Trouble;
+use crate::vectors::Writer;
+
+const EMBEDDER: &str = "embedder";
+
+/// How far the vector of a lesson leans to its fix or insight; measured on the labelled set.
+const REMEDY_SHARE: f32 = 0.5;
+
+/// The columns that [`read`] wants, in its order.
+pub(crate) const COLUMNS: &str = "id, kind, quarantine, body";
+
+/// The lessons of one store, with the embedder in use.
+#[derive(Clone, Copy)]
+pub struct Lessons<'c> {
+    pub(crate) db: &'c Connection,
+    pub(crate) embedder: &'c dyn Embedder,
+}
+
+/// A lesson with its number in the store.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) id: i64,
+    pub(crate) lesson: Lesson,
+    pub(crate) quarantined: bool,
+}
+
+/// A lesson that is kept away from agents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quarantined {
+    /// The lesson.
+    pub lesson: Lesson,
+    /// Why it is kept away.
+    pub reasons: Vec<String>,
+}
+
+impl<'c> Lessons<'c> {
+    /// Looks at the lessons of a connection whose tables are there already.
+    pub fn new(db: &'c Connection, embedder: &'c dyn Embedder) -> Lessons<'c> {
+        Lessons { db, embedder }
+    }
+
+    /// How many lessons of a kind there are, quarantine included.
+    pub fn count(&self, kind: Kind) -> Result<u64, Trouble> {
+        let mut select = self.db.prepare_cached("SELECT count(*) FROM lesson WHERE kind = ?1")?;
+        let count: i64 = select.query_row([kind.number()], |row| row.get(0))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// The lesson of that name.
+    pub fn find(&self, kind: Kind, name: &str) -> Result<Option<Lesson>, Trouble> {
+        Ok(self.named(kind, name)?.map(|kept| kept.lesson))
+    }
+
+    /// What is in quarantine, in the order in which it came, with the reasons.
+    pub fn quarantined(&self) -> Result<Vec<Quarantined>, Trouble> {
+        let sql = format!("SELECT {COLUMNS} FROM lesson WHERE quarantine IS NOT NULL ORDER BY id");
+        let mut select = self.db.prepare_cached(&sql)?;
+        let mut rows = select.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let reasons: String = row.get(2)?;
+            let reasons = reasons.lines().map(str::to_owned).collect();
+            found.push(Quarantined { lesson: read(row)?.lesson, reasons });
+        }
+        Ok(found)
+    }
+
+    /// Lets a lesson out of quarantine, because a person looked at it. `false` if there is none.
+    pub fn release(&self, kind: Kind, name: &str) -> Result<bool, Trouble> {
+        let Some(kept) = self.named(kind, name)?.filter(|kept| kept.quarantined) else { return Ok(false) };
+        self.db.prepare_cached("UPDATE lesson SET quarantine = NULL WHERE id = ?1")?.execute([kept.id])?;
+        self.index(kept.id, &kept.lesson)?;
+        Ok(true)
+    }
+
+    /// Of which embedder the stored vectors are; `None` as long as there are none.
+    pub fn embedded_by(&self) -> Result<Option<String>, Trouble> {
+        let mut select = self.db.prepare_cached("SELECT value FROM lesson_setting WHERE key = ?1")?;
+        Ok(select.query_row([EMBEDDER], |row| row.get(0)).optional()?)
+    }
+
+    /// Whether the stored vectors are of the embedder in use, so that meaning can be searched.
+    pub fn has_meaning(&self) -> Result<bool, Trouble> {
+        Ok(self.embedded_by()?.is_some_and(|id| id == self.embedder.id()))
+    }
+
+    /// Makes every vector again with the embedder in use, if they are of another one. `progress` is told
+    /// how many of how many are done. The number of lessons embedded.
+    pub fn embed_again(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64, Trouble> {
+        if self.has_meaning()? {
+            return Ok(0);
+        }
+        self.db.execute("DELETE FROM lesson_vectors", [])?;
+        self.set_embedder()?;
+        let sql = "SELECT count(*) FROM lesson WHERE quarantine IS NULL";
+        let total: i64 = self.db.query_row(sql, [], |row| row.get(0))?;
+        let total = u64::try_from(total).unwrap_or(0);
+        let sql = format!("SELECT {COLUMNS} FROM lesson WHERE quarantine IS NULL ORDER BY id");
+        let mut select = self.db.prepare(&sql)?;
+        let mut rows = select.query([])?;
+        let mut writer = Writer::new(self.db, self.embedder.dims());
+        let mut done = 0;
+        while let Some(row) = rows.next()? {
+            let kept = read(row)?;
+            writer.put(kept.id, kept.lesson.kind(), &self.vector_of(&kept.lesson))?;
+            done += 1;
+            progress(done, total);
+        }
+        writer.finish()?;
+        Ok(done)
+    }
+
+    /// Every lesson of a kind, in the order in which they came.
+    pub(crate) fn all(&self, kind: Kind) -> Result<Vec<Kept>, Trouble> {
+        let sql = format!("SELECT {COLUMNS} FROM lesson WHERE kind = ?1 ORDER BY id");
+        let mut select = self.db.prepare_cached(&sql)?;
+        let mut rows = select.query([kind.number()])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn named(&self, kind: Kind, name: &str) -> Result<Option<Kept>, Trouble> {
+        let sql = format!("SELECT {COLUMNS} FROM lesson WHERE kind = ?1 AND name = ?2");
+        let mut select = self.db.prepare_cached(&sql)?;
+        let mut rows = select.query(params![kind.number(), name])?;
+        rows.next()?.map(read).transpose()
+    }
+
+    pub(crate) fn by_id(&self, id: i64) -> Result<Option<Kept>, Trouble> {
+        let sql = format!("SELECT {COLUMNS} FROM lesson WHERE id = ?1");
+        let mut select = self.db.prepare_cached(&sql)?;
+        let mut rows = select.query([id])?;
+        rows.next()?.map(read).transpose()
+    }
+
+    /// Lessons of a kind whose normalised trigger has this fingerprint.
+    pub(crate) fn with_fingerprint(&self, kind: Kind, fingerprint: i64) -> Result<Vec<Kept>, Trouble> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM lesson WHERE kind = ?1 AND fingerprint = ?2 ORDER BY id LIMIT 64");
+        let mut select = self.db.prepare_cached(&sql)?;
+        let mut rows = select.query([kind.number(), fingerprint])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+
+    /// The name itself, or with the first of `-2`, `-3` … that nobody has.
+    pub(crate) fn free_name(&self, kind: Kind, name: &str) -> Result<String, Trouble> {
+        let mut select = self.db.prepare_cached("SELECT 1 FROM lesson WHERE kind = ?1 AND name = ?2")?;
+        if !select.exists(params![kind.number(), name])? {
+            return Ok(name.to_owned());
+        }
+        // Doubling first keeps a thousand namesakes from asking a thousand times.
+        let mut taken = 1_u64;
+        while select.exists(params![kind.number(), format!("{name}-{}", taken * 2)])? {
+            taken *= 2;
+        }
+        let mut number = taken + 1;
+        while number < taken * 2 && select.exists(params![kind.number(), format!("{name}-{number}")])? {
+            number += 1;
+        }
+        Ok(format!("{name}-{number}"))
+    }
+
+    /// Stores a new lesson whose name is free, with both indexes unless it is suspicious.
+    pub(crate) fn insert(
+        &self,
+        lesson: &Lesson,
+        why: &[Suspicion],
+        writer: &mut Writer<'_>,
+    ) -> Result<i64, Trouble> {
+        let reasons: Vec<String> = why.iter().map(ToString::to_string).collect();
+        let quarantine = (!reasons.is_empty()).then(|| reasons.join("\n"));
+        let sql = "INSERT INTO lesson (kind, name, fingerprint, value, wordless, quarantine, body)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        self.db.prepare_cached(sql)?.execute(params![
+            lesson.kind().number(),
+            lesson.name(),
+            text::fingerprint(&text::normalise(lesson.trigger())),
+            lesson.value(),
+            is_wordless(lesson),
+            quarantine,
+            Json::Object(lesson.body().clone()).compact(),
+        ])?;
+        let id = self.db.last_insert_rowid();
+        if quarantine.is_none() {
+            self.index_words(id, lesson)?;
+            writer.put(id, lesson.kind(), &self.vector_of(lesson))?;
+        }
+        Ok(id)
+    }
+
+    /// Writes a lesson whose name and trigger are as they were.
+    pub(crate) fn update(&self, kept: &Kept) -> Result<(), Trouble> {
+        let sql = "UPDATE lesson SET value = ?2, wordless = ?3, body = ?4 WHERE id = ?1";
+        let body = Json::Object(kept.lesson.body().clone()).compact();
+        let values = params![kept.id, kept.lesson.value(), is_wordless(&kept.lesson), body];
+        self.db.prepare_cached(sql)?.execute(values)?;
+        Ok(())
+    }
+
+    /// Brings both indexes up to date, after the fix, the tags or the match of a lesson have changed.
+    pub(crate) fn update_index(&self, kept: &Kept) -> Result<(), Trouble> {
+        if kept.quarantined {
+            return Ok(());
+        }
+        self.db.prepare_cached("DELETE FROM lesson_words WHERE rowid = ?1")?.execute([kept.id])?;
+        self.index(kept.id, &kept.lesson)
+    }
+
+    /// Where a lesson points: to its trigger, leaning to what to do about it.
+    fn vector_of(&self, lesson: &Lesson) -> Vector {
+        let trigger = self.embedder.embed(lesson.trigger());
+        if lesson.has_remedy() {
+            trigger.leaning(&self.embedder.embed(lesson.remedy()), REMEDY_SHARE)
+        } else {
+            trigger
+        }
+    }
+
+    /// Takes lessons out of the store and of both indexes.
+    pub(crate) fn remove(&self, ids: &[i64]) -> Result<(), Trouble> {
+        let mut writer = Writer::new(self.db, self.embedder.dims());
+        let has_meaning = self.has_meaning()?;
+        for id in ids {
+            self.db.prepare_cached("DELETE FROM lesson_words WHERE rowid = ?1")?.execute([id])?;
+            self.db.prepare_cached("DELETE FROM lesson WHERE id = ?1")?.execute([id])?;
+            if has_meaning {
+                writer.clear(*id)?;
+            }
+        }
+        writer.finish()
+    }
+
+    /// A writer of vectors, if the stored ones are of the embedder in use or there are none yet.
+    pub(crate) fn vectors(&self) -> Result<Writer<'c>, Trouble> {
+        match self.embedded_by()? {
+            Some(stored) if stored != self.embedder.id() => {
+                Err(Trouble::OtherEmbedder { stored, current: self.embedder.id().to_owned() })
+            }
+            Some(_) => Ok(Writer::new(self.db, self.embedder.dims())),
+            None => {
+                self.set_embedder()?;
+                Ok(Writer::new(self.db, self.embedder.dims()))
+            }
+        }
+    }
+
+    fn index(&self, id: i64, lesson: &Lesson) -> Result<(), Trouble> {
+        self.index_words(id, lesson)?;
+        let mut writer = self.vectors()?;
+        writer.put(id, lesson.kind(), &self.vector_of(lesson))?;
+        writer.finish()
+    }
+
+    fn index_words(&self, id: i64, lesson: &Lesson) -> Result<(), Trouble> {
+        let sql = "INSERT INTO lesson_words (rowid, happens, rest) VALUES (?1, ?2, ?3)";
+        let words = params![id, text::indexed(lesson.trigger()), text::indexed(&lesson.rest())];
+        self.db.prepare_cached(sql)?.execute(words)?;
+        Ok(())
+    }
+
+    fn set_embedder(&self) -> Result<(), Trouble> {
+        let sql = "INSERT OR REPLACE INTO lesson_setting (key, value) VALUES (?1, ?2)";
+        self.db.prepare_cached(sql)?.execute([EMBEDDER, self.embedder.id()])?;
+        Ok(())
+    }
+}
+
+/// Reads [`COLUMNS`].
+pub(crate) fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
+    let id = row.get(0)?;
+    let kind = match row.get::<_, i64>(1)? {
+        1 => Kind::Failure,
+        2 => Kind::Pattern,
+        other => return Err(Trouble::Damaged { id, what: format!("no kind {other}") }),
+    };
+    let quarantined = !matches!(row.get_ref(2)?, rusqlite::types::ValueRef::Null);
+    let body = row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?;
+    Ok(Kept { id, lesson: Lesson::stored(kind, id, body)?, quarantined })
+}
+
+/// Whether it has a regular expression without a whole word, so that the index cannot find it.
+fn is_wordless(lesson: &Lesson) -> bool {
+    let matcher = lesson.matcher();
+    !matcher.is_empty() && !crate::find::has_word(matcher)
+}

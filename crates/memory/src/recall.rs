@@ -1,0 +1,263 @@
+//! Gives lessons back: for a question, and for an objective that an agent is about to work on.
+//!
+//! Reading changes nothing; that a lesson was given out is counted by [`Lessons::accessed`]. What is in
+//! quarantine is never given back here.
+
+use std::collections::BTreeSet;
+
+use rusqlite::params;
+
+use crate::json::{Json, Object};
+use crate::lesson::{Kind, Lesson};
+use crate::lessons::{COLUMNS, Kept, Lessons, read};
+use crate::search::{Hit, Way};
+use crate::similar;
+use crate::time::Now;
+use crate::trouble::Trouble;
+use crate::worth::{self, Tier};
+
+/// `query` lists so many, unless somebody says otherwise.
+pub const QUERY_ROWS: usize = 50;
+
+/// So many lessons with a tag are looked at for an objective.
+const MAX_TAGGED: usize = 4_000;
+
+/// A lesson that answers a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The lesson.
+    pub lesson: Lesson,
+    /// How near it is, calibrated.
+    pub relevance: f64,
+}
+
+impl Row {
+    /// `{type, score, …entry}`.
+    pub fn to_json(&self) -> Json {
+        let mut row = Object::new();
+        row.set("type", self.lesson.kind().word());
+        row.set("score", worth::thousandths(self.relevance));
+        self.lesson.body().members().for_each(|(key, value)| row.set(key, value.clone()));
+        row.into()
+    }
+}
+
+/// What an agent is about to do, and how much it may be told.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What it is about; without it the dearest lessons are given.
+    pub objective: Option<String>,
+    /// Only lessons of this kind.
+    pub kind: Option<Kind>,
+    /// Only lessons that share one of these; empty for all.
+    pub tags: Vec<String>,
+    /// So many failures at most.
+    pub max_failures: usize,
+    /// So many patterns at most.
+    pub max_patterns: usize,
+    /// Everything, without an objective and without limits.
+    pub all: bool,
+    /// Says the tier of each.
+    pub tiers: bool,
+    /// For a prompt: nothing of the archive tier, also if that leaves nothing.
+    pub inject: bool,
+    /// Also what is related to a hit by one hop, within the limits.
+    pub expand: bool,
+}
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked {
+            objective: None,
+            kind: None,
+            tags: Vec::new(),
+            max_failures: 5,
+            max_patterns: 3,
+            all: false,
+            tiers: false,
+            inject: false,
+            expand: false,
+        }
+    }
+}
+
+/// Lessons for an agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given {
+    /// Failures, the most useful first.
+    pub failures: Vec<Entry>,
+    /// Patterns, the most useful first.
+    pub patterns: Vec<Entry>,
+}
+
+/// One lesson for an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    id: i64,
+    /// The lesson.
+    pub lesson: Lesson,
+    /// How near it is, if an objective was given.
+    pub relevance: Option<f64>,
+    /// The name of the hit to which it is related, if it is no hit itself.
+    pub expanded_from: Option<String>,
+}
+
+impl Given {
+    /// `{failures: […], patterns: […]}`; with tiers if they are wanted.
+    pub fn to_json(&self, tiers: bool) -> Json {
+        let list = |entries: &[Entry]| Json::List(entries.iter().map(|entry| entry.to_json(tiers)).collect());
+        Object::new().with("failures", list(&self.failures)).with("patterns", list(&self.patterns)).into()
+    }
+
+    /// Both lists, failures first.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.failures.iter().chain(&self.patterns)
+    }
+}
+
+impl Entry {
+    fn to_json(&self, tiers: bool) -> Json {
+        let mut body = self.lesson.body().clone();
+        if let Some(relevance) = self.relevance {
+            body.set("_relevance", worth::thousandths(relevance));
+            body.set("_score", worth::thousandths(worth::score(relevance, self.lesson.value())));
+            if tiers {
+                body.set("_tier", Tier::of_relevance(relevance).word());
+            }
+        }
+        if let Some(from) = &self.expanded_from {
+            body.set("_expanded", true);
+            body.set("_expanded_from", from.as_str());
+        }
+        body.into()
+    }
+}
+
+impl Lessons<'_> {
+    /// Lessons for a question, nearest first.
+    pub fn query(&self, topic: &str, most: usize, now: &Now) -> Result<Vec<Row>, Trouble> {
+        let hits = self.search(topic, Way::Both, now)?;
+        let near = hits.into_iter().filter(|hit| hit.relevance > similar::QUERY).take(most);
+        Ok(near.map(|hit| Row { lesson: hit.kept.lesson, relevance: hit.relevance }).collect())
+    }
+
+    /// Lessons for an agent.
+    pub fn context(&self, asked: &Asked, now: &Now) -> Result<Given, Trouble> {
+        let hits = match asked.objective.as_deref().filter(|_| !asked.all) {
+            Some(objective) => Some(self.hits(objective, &asked.tags, now)?),
+            None => None,
+        };
+        let of = |kind: Kind, most: usize| -> Result<Vec<Entry>, Trouble> {
+            if asked.kind.is_some_and(|only| only != kind) {
+                return Ok(Vec::new());
+            }
+            let most = if asked.all { usize::MAX } else { most };
+            let entries = match &hits {
+                Some(hits) => self.relevant(hits, kind, most, asked, now)?,
+                None => self.dearest(kind, &asked.tags, most)?.into_iter().map(plain).collect(),
+            };
+            if asked.expand { self.expanded(entries, most) } else { Ok(entries) }
+        };
+        Ok(Given {
+            failures: of(Kind::Failure, asked.max_failures)?,
+            patterns: of(Kind::Pattern, asked.max_patterns)?,
+        })
+    }
+
+    /// Counts that these were given out.
+    pub fn accessed(&self, given: &Given, now: &Now) -> Result<(), Trouble> {
+        for entry in given.entries() {
+            let Some(mut kept) = self.by_id(entry.id)? else { continue };
+            kept.lesson.count_up("access_count");
+            kept.lesson.set("last_accessed", now.local.as_str());
+            self.update(&kept)?;
+        }
+        Ok(())
+    }
+
+    fn hits(&self, objective: &str, tags: &[String], now: &Now) -> Result<Vec<Hit>, Trouble> {
+        if tags.is_empty() {
+            return self.search(objective, Way::Both, now);
+        }
+        let tagged = self.with_tag_words(tags, MAX_TAGGED)?;
+        let hits = self.judge_these(objective, &tagged)?;
+        Ok(hits.into_iter().filter(|hit| shares_tag(&hit.kept.lesson, tags)).collect())
+    }
+
+    fn relevant(
+        &self,
+        hits: &[Hit],
+        kind: Kind,
+        most: usize,
+        asked: &Asked,
+        now: &Now,
+    ) -> Result<Vec<Entry>, Trouble> {
+        let near = hits.iter().filter(|hit| hit.kind() == kind && hit.relevance >= similar::CONTEXT);
+        let mut ranked: Vec<(f64, &Hit)> = near.map(|hit| (rank(hit, now), hit)).collect();
+        ranked.sort_by(|(left, _), (right, _)| right.total_cmp(left));
+        let mut entries: Vec<Entry> = ranked.into_iter().take(most).map(|(_, hit)| entry(hit)).collect();
+        if entries.is_empty() && !asked.inject && most > 0 {
+            let objective = asked.objective.as_deref().unwrap_or_default();
+            let ids: Vec<i64> = self.dearest(kind, &asked.tags, 1)?.iter().map(|kept| kept.id).collect();
+            entries.extend(self.judge_these(objective, &ids)?.iter().map(entry));
+        }
+        Ok(entries)
+    }
+
+    /// The lessons with the highest cost or saving.
+    fn dearest(&self, kind: Kind, tags: &[String], most: usize) -> Result<Vec<Kept>, Trouble> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM lesson WHERE kind = ?1 AND quarantine IS NULL ORDER BY value DESC, id"
+        );
+        let mut select = self.db.prepare_cached(&sql)?;
+        let mut rows = select.query(params![kind.number()])?;
+        let mut found = Vec::new();
+        while found.len() < most
+            && let Some(row) = rows.next()?
+        {
+            let kept = read(row)?;
+            if tags.is_empty() || shares_tag(&kept.lesson, tags) {
+                found.push(kept);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The entries, and what is related to them, up to the limit.
+    fn expanded(&self, entries: Vec<Entry>, most: usize) -> Result<Vec<Entry>, Trouble> {
+        let mut seen: BTreeSet<String> = entries.iter().map(|entry| entry.lesson.name().to_owned()).collect();
+        let mut out = entries.clone();
+        for entry in entries {
+            for name in entry.lesson.texts("related") {
+                if out.len() >= most || !seen.insert(name.clone()) {
+                    continue;
+                }
+                let found = self.named(entry.lesson.kind(), &name)?.filter(|kept| !kept.quarantined);
+                out.extend(found.map(|kept| Entry {
+                    expanded_from: Some(entry.lesson.name().to_owned()),
+                    ..plain(kept)
+                }));
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// What orders lessons for an agent: `_score`, moved by feedback and age.
+fn rank(hit: &Hit, now: &Now) -> f64 {
+    let of = hit.kept.lesson.used(now);
+    worth::score(hit.relevance, of.value) * worth::standing(of, worth::HALF_LIFE_DAYS)
+}
+
+fn entry(hit: &Hit) -> Entry {
+    Entry { relevance: Some(hit.relevance), ..plain(hit.kept.clone()) }
+}
+
+fn plain(kept: Kept) -> Entry {
+    Entry { id: kept.id, lesson: kept.lesson, relevance: None, expanded_from: None }
+}
+
+fn shares_tag(lesson: &Lesson, tags: &[String]) -> bool {
+    let own = lesson.texts("tags");
+    tags.iter().any(|tag| own.iter().any(|own| own.eq_ignore_ascii_case(tag)))
+}
