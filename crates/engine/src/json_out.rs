@@ -33,9 +33,22 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
+/// Why a text is not JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Something stands where it cannot stand.
+    Syntax,
+    /// It ends too soon.
+    End,
+    /// It is nested too deep.
+    Depth,
+}
+
 /// A text that is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotJson {
+    /// Why it is not.
+    pub cause: Cause,
     /// What is wrong with it.
     pub message: String,
     /// On which line, counted from one; zero where that is unknown.
@@ -56,7 +69,12 @@ impl NotJson {
     fn new(error: &serde_json::Error) -> NotJson {
         let full = error.to_string();
         let message = full.rsplit_once(" at line ").map_or(full.as_str(), |(message, _)| message).to_owned();
-        NotJson { message, line: error.line(), column: error.column() }
+        let cause = match message.starts_with("recursion limit") {
+            true => Cause::Depth,
+            false if error.is_eof() => Cause::End,
+            false => Cause::Syntax,
+        };
+        NotJson { cause, message, line: error.line(), column: error.column() }
     }
 }
 
@@ -73,7 +91,9 @@ impl Json {
         match values.next() {
             Some(Ok(value)) => Ok((value, values.byte_offset())),
             Some(Err(error)) => Err(NotJson::new(&error)),
-            None => Err(NotJson { message: "nothing here".to_owned(), line: 1, column: 1 }),
+            None => {
+                Err(NotJson { cause: Cause::End, message: "nothing here".to_owned(), line: 1, column: 1 })
+            }
         }
     }
 
@@ -552,7 +572,11 @@ mod tests {
             "{error}"
         );
         let deep = "[".repeat(100_000);
-        assert!(Json::parse(&deep).unwrap_err().message.contains("recursion limit"));
+        let error = Json::parse(&deep).unwrap_err();
+        assert!(error.message.contains("recursion limit"));
+        assert_eq!(error.cause, Cause::Depth);
+        assert_eq!(Json::parse("{\"a\": \"b").unwrap_err().cause, Cause::End);
+        assert_eq!(Json::parse("{a}").unwrap_err().cause, Cause::Syntax);
     }
 
     #[test]

@@ -9,12 +9,35 @@ use anstyle::{AnsiColor, Style};
 use clap::builder::styling::Styles;
 use clap::{Args, ColorChoice, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+use crate::groups::{self, Group};
 use crate::paint::{self, paint};
 
 /// The groups of `ftl --help`. A command that is in no group fails a test below.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "resume", "stop"]),
     ("See and steer", &["status", "why", "log", "watch", "answer", "override", "raise", "audit"]),
+    (
+        "The FTL protocol's own",
+        &[
+            "campaign",
+            "workspace",
+            "memory",
+            "observer",
+            "exploration",
+            "orchestration",
+            "phase",
+            "decision",
+            "framework",
+            "benchmark",
+            "logfile",
+            "query",
+            "stats",
+            "prune",
+            "related",
+            "similar",
+            "observe",
+        ],
+    ),
     ("Protocols", &["check", "draw", "protocols", "schema"]),
     ("Set-up", &["config", "doctor", "completions", "man", "help"]),
 ];
@@ -29,14 +52,14 @@ const STYLES: Styles = Styles::styled()
     .invalid(paint::WARNING);
 
 /// What the help of a command says beside its options.
-struct Page {
-    command: &'static str,
+pub(crate) struct Page {
+    pub(crate) command: &'static str,
     /// What to know before the options.
-    more: &'static str,
+    pub(crate) more: &'static str,
     /// What to type, one example a line.
-    examples: &'static [&'static str],
+    pub(crate) examples: &'static [&'static str],
     /// What to know after them.
-    last: &'static str,
+    pub(crate) last: &'static str,
 }
 
 const MAIN: Page = Page {
@@ -302,6 +325,64 @@ pub(crate) enum Command {
         what: Audit,
     },
 
+    /// The campaign: its tasks, how far they are, its archive
+    Campaign(Group<groups::Campaign>),
+
+    /// The briefs that builders get
+    Workspace(Group<groups::Workspace>),
+
+    /// The lessons: failures to avoid, patterns to follow
+    Memory(Group<groups::Memory>),
+
+    /// Verify blocked work, and learn from what has ended
+    Observer(Group<groups::Observer>),
+
+    /// What explorers found
+    Exploration(Group<groups::Exploration>),
+
+    /// Wait for explorers, check edges, record states
+    Orchestration(Group<groups::Orchestration>),
+
+    /// Where the flow stands
+    Phase(Group<groups::Phase>),
+
+    /// What a planner decided
+    Decision(groups::Decision),
+
+    /// What is known of frameworks
+    Framework(Group<groups::Framework>),
+
+    /// Figures of the memory
+    Benchmark(Group<groups::Benchmark>),
+
+    /// The log file of these commands
+    Logfile(Group<groups::Logfile>),
+
+    /// Print the lessons on a topic: `memory query`
+    Query(groups::Query),
+
+    /// Print counts and health of the memory: `memory stats`
+    Stats,
+
+    /// Drop the least important lessons: `memory prune`
+    Prune(groups::Prune),
+
+    /// Print the lessons that are linked to one: `memory related`
+    Related(groups::Related),
+
+    /// Print campaigns that are like this one: `campaign find-similar`
+    Similar {
+        /// How much alike, from 0 to 1
+        #[arg(long, value_name = "N", default_value_t = 0.6)]
+        threshold: f64,
+        /// How many at most
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        max: usize,
+    },
+
+    /// Verify blocked work and learn from it: `observer analyze`
+    Observe(groups::Analyze),
+
     /// Show every setting, its value and where it comes from
     Config,
 
@@ -522,6 +603,27 @@ impl Format {
     }
 }
 
+/// The words of the command line. In `memory add-failure` and `memory add-pattern` the flag `--json` is
+/// what comes in; everywhere else it is the form of what goes out.
+pub(crate) fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = args.collect();
+    let at = |wanted: &[&str]| words.iter().position(|word| wanted.iter().any(|one| word == one));
+    let (memory, verb) = (at(&["memory"]), at(&["add-failure", "add-pattern"]));
+    if let (Some(memory), Some(verb)) = (memory, verb)
+        && verb == memory + 1
+    {
+        for word in &mut words[verb + 1..] {
+            let text = word.to_string_lossy().into_owned();
+            if text == "--json" {
+                *word = OsString::from("--entry");
+            } else if let Some(value) = text.strip_prefix("--json=") {
+                *word = OsString::from(format!("--entry={value}"));
+            }
+        }
+    }
+    words
+}
+
 /// The whole command line, with its commands in groups and its examples.
 pub(crate) fn command() -> clap::Command {
     let main = Cli::command();
@@ -533,7 +635,7 @@ pub(crate) fn command() -> clap::Command {
             page.dress(one).help_template(format!("{HEAD}{{all-args}}{{after-help}}"))
         })
     };
-    PAGES.iter().fold(main, dress)
+    PAGES.iter().chain(groups::PAGES).fold(main, dress)
 }
 
 /// How every help begins.
@@ -579,7 +681,11 @@ mod tests {
     #[test]
     fn every_command_has_its_page() {
         for command in Cli::command().get_subcommands() {
-            assert!(PAGES.iter().any(|page| page.command == command.get_name()), "{}", command.get_name());
+            assert!(
+                PAGES.iter().chain(groups::PAGES).any(|page| page.command == command.get_name()),
+                "{}",
+                command.get_name()
+            );
         }
     }
 

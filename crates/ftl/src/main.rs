@@ -10,6 +10,7 @@ mod document;
 mod exit;
 mod facts;
 mod failure;
+mod groups;
 mod lines;
 mod out;
 mod paint;
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches as _;
 
 use cli::{Cli, Command};
+use commands::ftl;
 use exit::Exit;
 use out::Out;
 
@@ -37,7 +39,9 @@ fn main() -> ExitCode {
         return ExitCode::from(u8::try_from(ftl_engine::process::guard::main()).unwrap_or(1));
     }
     out::choose_colour(std::env::args_os());
-    let parsed = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = cli::command()
+        .try_get_matches_from(cli::words(std::env::args_os()))
+        .and_then(|matches| Cli::from_arg_matches(&matches));
     let exit = match parsed {
         Ok(cli) => run(&cli),
         Err(said) => say(&said),
@@ -65,6 +69,23 @@ fn run(cli: &Cli) -> Exit {
         Command::Override(asked) => commands::steer::override_(cli, asked, &out),
         Command::Raise(asked) => commands::steer::raise(cli, asked, &out),
         Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
+        Command::Campaign(asked) => ftl::campaign::run(cli, asked, &out),
+        Command::Workspace(asked) => ftl::workspace::run(cli, asked, &out),
+        Command::Memory(asked) => ftl::memory::run(cli, asked, &out),
+        Command::Observer(asked) => ftl::observer::run(cli, asked, &out),
+        Command::Exploration(asked) => ftl::exploration::run(cli, asked, &out),
+        Command::Orchestration(asked) => ftl::orchestration::run(cli, asked, &out),
+        Command::Phase(asked) => ftl::phase::run(cli, asked, &out),
+        Command::Decision(asked) => ftl::decision::run(asked, &out),
+        Command::Framework(asked) => ftl::framework::run(asked, &out),
+        Command::Benchmark(asked) => ftl::benchmark::run(cli, asked, &out),
+        Command::Logfile(asked) => ftl::logfile::run(cli, asked, &out),
+        Command::Query(asked) => ftl::memory::query(cli, asked, &out),
+        Command::Stats => ftl::memory::stats(cli, &out),
+        Command::Prune(asked) => ftl::memory::prune(cli, asked, &out),
+        Command::Related(asked) => ftl::memory::related(cli, asked, &out),
+        Command::Similar { threshold, max } => ftl::campaign::similar(cli, *threshold, *max, &out),
+        Command::Observe(asked) => ftl::observer::observe(cli, asked, &out),
         Command::Config => commands::config::run(cli, &out),
         Command::Doctor(asked) => commands::doctor::run(cli, asked, &out),
         Command::Check(asked) => commands::check::run(cli, asked, &out),

@@ -111,6 +111,14 @@ impl Shell {
         })
     }
 
+    /// Runs a command by itself, for nobody's action: how it ended, or why it could not be run.
+    pub fn once(&self, command: &str, limit: Duration, cancel: &Cancel) -> Result<process::Ended, String> {
+        let limits = Limits { hard: Some(limit), ..self.commands };
+        let key = format!("once.{:016x}", crate::id::random().unwrap_or(0));
+        let spec = self.spec(command, &[], &key, limits).map_err(|ended| format!("{ended:?}"))?;
+        self.supervisor.run(&spec, cancel, &mut |_, _| {}).map_err(|error| error.to_string())
+    }
+
     /// Keeps the whole of an output that does not fit into the answer.
     fn keep(&self, captured: &Captured) -> Option<String> {
         if captured.left_out() == 0 {
@@ -238,10 +246,7 @@ impl Probe for Probes {
     fn answers(&self, service: &str, cancel: &Cancel) -> bool {
         // Without a probe of its own a service is asked by doing the work again.
         let Some(command) = self.config.probe(service) else { return true };
-        let limits = Limits { hard: Some(PROBE_LIMIT), ..self.shell.commands };
-        let key = format!("probe.{:016x}", crate::id::random().unwrap_or(0));
-        let Ok(spec) = self.shell.spec(command, &[], &key, limits) else { return false };
-        let ended = self.shell.supervisor.run(&spec, cancel, &mut |_, _| {});
+        let ended = self.shell.once(command, PROBE_LIMIT, cancel);
         ended.is_ok_and(|ended| ended.cut.is_none() && ended.how == How::Exited(0))
     }
 }

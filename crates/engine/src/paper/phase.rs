@@ -70,7 +70,8 @@ fn check(json: &Json) -> Result<(), String> {
     if PHASES.contains(&phase) { Ok(()) } else { Err(format!("`{phase}` is no phase")) }
 }
 
-fn fresh() -> Json {
+/// The phase before anything was done.
+pub fn fresh() -> Json {
     Json::object([
         ("phase", Json::from("none")),
         ("started_at", Json::Null),

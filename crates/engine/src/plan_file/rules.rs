@@ -52,7 +52,7 @@ pub fn check_slug(slug: &str) -> Result<(), Wrong> {
     if is_kebab && slug.len() <= MAX_SLUG_BYTES {
         return Ok(());
     }
-    let meant = slug_of(slug, 40);
+    let meant = slug_of(&slug.replace(['_', '/', '.'], " "), 40);
     let hint = match meant.is_empty() {
         true => "use small letters and digits with single dashes between, such as \"add-login\"".to_owned(),
         false => format!("use small letters and digits with single dashes between, such as \"{meant}\""),
@@ -98,14 +98,16 @@ pub fn check_path(path: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A slug out of any text: small letters, digits and single dashes, cut to a length. Empty where nothing is left.
+/// A slug out of any text: small letters, digits and single dashes, everything else left out, cut to a length. Empty
+/// where nothing is left.
 pub fn slug_of(text: &str, longest: usize) -> String {
+    let is_open = |slug: &str| !slug.is_empty() && !slug.ends_with('-');
     let mut slug = String::new();
     for letter in text.chars().flat_map(char::to_lowercase) {
         match letter {
             'a'..='z' | '0'..='9' => slug.push(letter),
-            '-' | '_' if !slug.is_empty() && !slug.ends_with('-') => slug.push('-'),
-            space if space.is_whitespace() && !slug.is_empty() && !slug.ends_with('-') => slug.push('-'),
+            '-' if is_open(&slug) => slug.push('-'),
+            gap if gap.is_whitespace() && is_open(&slug) => slug.push('-'),
             _ => {}
         }
         if slug.len() >= longest {

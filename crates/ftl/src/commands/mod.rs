@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod draw;
+pub(crate) mod ftl;
 pub(crate) mod log;
 pub(crate) mod protocols;
 pub(crate) mod run;

@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use ftl_core::run::Time;
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
+use ftl_engine::json_out::Json;
 use ftl_engine::session::find;
 use ftl_engine::store::{Most, Newest};
 use ftl_engine::summary::Spent;
 use serde::Serialize;
 
+use super::ftl::campaign;
 use crate::cli::{Cli, Status};
 use crate::document::Document;
 use crate::exit::Exit;
@@ -57,8 +59,16 @@ pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure>
     let known =
         newest.rows.into_iter().map(|row| Known::of(&place, row)).collect::<Result<Vec<Known>, Failure>>()?;
     if out.is_json() {
-        out.json(&Documents { campaign: (), runs: known.iter().map(Document::known).collect() })?;
-    } else if known.is_empty() {
+        let campaign = campaign::for_status(cli, out)?;
+        out.json(&Documents { campaign, runs: known.iter().map(Document::known).collect() })?;
+        return Ok(Exit::Done);
+    }
+    if asked.id.is_none()
+        && let Some(line) = campaign::line(cli, out)?
+    {
+        out.text(&format!("{line}\n"))?;
+    }
+    if known.is_empty() {
         out.text("no runs\n")?;
     } else {
         let width = out::terminal().map(|(width, _)| width);
@@ -76,7 +86,7 @@ fn most(asked: &Status, out: &Out) -> Most {
 /// What `ftl status --json` prints.
 #[derive(Serialize)]
 struct Documents<'a> {
-    campaign: (),
+    campaign: Json,
     runs: Vec<Document<'a>>,
 }
 

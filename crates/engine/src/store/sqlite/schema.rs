@@ -23,7 +23,7 @@ const APPLICATION: i32 = 0x6674_6c00;
 const UNFINISHED: &str = "ftl.db.new";
 
 /// What makes each format out of the one before it. The length of the list is `FORMAT`.
-const MIGRATIONS: [&str; FORMAT as usize] = [FORMAT_1, FORMAT_2];
+const MIGRATIONS: [&[&str]; FORMAT as usize] = [&[FORMAT_1], &[FORMAT_2, ftl_memory::schema::CREATE]];
 
 /// Entries lie in the order of their run and number, so that a journal is read in one sweep. Content
 /// of up to one chunk is one row; what is longer goes on in `chunks`.
@@ -222,7 +222,7 @@ fn name_store(open: &Connection) -> io::Result<rusqlite::Result<()>> {
     Ok(open.execute("INSERT INTO meta (key, value) VALUES ('store', ?1)", [name]).map(drop))
 }
 
-fn migrate(open: &Connection, found: u32, migrations: &[&str]) -> rusqlite::Result<()> {
+fn migrate(open: &Connection, found: u32, migrations: &[&[&str]]) -> rusqlite::Result<()> {
     open.execute_batch("BEGIN IMMEDIATE")?;
     let done = apply(open, found, migrations).and_then(|()| open.execute_batch("COMMIT"));
     if done.is_err() && !open.is_autocommit() {
@@ -232,9 +232,9 @@ fn migrate(open: &Connection, found: u32, migrations: &[&str]) -> rusqlite::Resu
     done
 }
 
-fn apply(open: &Connection, found: u32, migrations: &[&str]) -> rusqlite::Result<()> {
+fn apply(open: &Connection, found: u32, migrations: &[&[&str]]) -> rusqlite::Result<()> {
     for (format, migration) in (1_u32..).zip(migrations).filter(|(format, _)| *format > found) {
-        open.execute_batch(migration)?;
+        migration.iter().try_for_each(|tables| open.execute_batch(tables))?;
         open.pragma_update(None, "user_version", format)?;
     }
     Ok(())
@@ -263,9 +263,10 @@ mod tests {
     #[test]
     fn only_the_migrations_that_are_missing_are_applied() {
         let open = Connection::open_in_memory().unwrap();
-        migrate(&open, 0, &["CREATE TABLE a (x)"]).unwrap();
+        let (one, two): (&[&str], &[&str]) = (&["CREATE TABLE a (x)"], &["CREATE TABLE b (x)"]);
+        migrate(&open, 0, &[one]).unwrap();
         assert_eq!(version(&open), 1);
-        migrate(&open, 1, &["CREATE TABLE a (x)", "CREATE TABLE b (x)", "INSERT INTO b VALUES (7)"]).unwrap();
+        migrate(&open, 1, &[one, two, &["INSERT INTO b VALUES (6)", "UPDATE b SET x = 7"]]).unwrap();
         assert_eq!(version(&open), 3);
         assert_eq!(open.query_row("SELECT x FROM b", [], |row| row.get::<_, i64>(0)).unwrap(), 7);
     }
@@ -273,8 +274,8 @@ mod tests {
     #[test]
     fn a_migration_that_fails_leaves_everything_as_it_was() {
         let open = Connection::open_in_memory().unwrap();
-        migrate(&open, 0, &["CREATE TABLE a (x)"]).unwrap();
-        assert!(migrate(&open, 1, &["", "CREATE TABLE b (x)", "CREATE TABLE a (x)"]).is_err());
+        migrate(&open, 0, &[&["CREATE TABLE a (x)"]]).unwrap();
+        assert!(migrate(&open, 1, &[&[], &["CREATE TABLE b (x)"], &["CREATE TABLE a (x)"]]).is_err());
         assert_eq!(version(&open), 1);
         assert!(open.prepare("SELECT x FROM b").is_err(), "nothing of the second one stays");
         assert!(open.is_autocommit());

@@ -1,0 +1,267 @@
+//! The lessons of a repository: the memory's own crate at work on this store.
+//!
+//! What changes lessons runs in one transaction. `.ftl/memory.json` is their copy in the original's
+//! form. A small memory is copied after each change, a large one when somebody asks for it; the file
+//! is looked at only when its size or date say that somebody else wrote it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use ftl_memory::carry::{Imported, Mode};
+use ftl_memory::embed::{Embedder, TokenTable};
+use ftl_memory::{Kind, Lessons, Now, Trouble};
+
+use super::{Paper, PaperError};
+use crate::clock;
+use crate::place::replace;
+use crate::store::{Digest, Notebook as _, StoreError};
+use crate::workspace::{KnownFailure, KnownPattern, LessonKind, Workspace};
+
+/// A memory with more lessons is copied only when somebody asks for it.
+pub const MAX_COPIED: u64 = 1_000;
+
+/// The largest memory file that is taken over.
+pub const MAX_MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// The kind of the notes about the copy.
+const STAMPS: &str = "projected";
+
+const FILE: &str = "memory.json";
+
+/// What the file looked like when it was last written or read.
+const LOOK: &str = "memory.json:look";
+
+/// Which digest it had then.
+const DIGEST: &str = "memory.json:digest";
+
+/// The time as lessons want it.
+pub fn now() -> Now {
+    Now { local: clock::local(), ms: i64::try_from(clock::wall()).unwrap_or(i64::MAX) }
+}
+
+impl From<Trouble> for PaperError {
+    fn from(trouble: Trouble) -> PaperError {
+        match &trouble {
+            Trouble::Database(_) | Trouble::Damaged { .. } => {
+                PaperError::Store(StoreError::Corrupt(trouble.to_string()))
+            }
+            Trouble::Refused { .. } | Trouble::OtherEmbedder { .. } => {
+                PaperError::refused(trouble.to_string(), trouble.hint())
+            }
+        }
+    }
+}
+
+/// The embedder that is part of the program.
+pub fn embedder() -> Result<TokenTable, PaperError> {
+    let broken = || PaperError::refused("the table of token vectors is broken", "install ftl again");
+    TokenTable::built_in().ok_or_else(broken)
+}
+
+/// Looks at a memory in which nothing is.
+pub fn on_nothing<T>(work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+    let open = rusqlite::Connection::open_in_memory().map_err(Trouble::Database)?;
+    open.execute_batch(ftl_memory::schema::CREATE).map_err(Trouble::Database)?;
+    Ok(work(&Lessons::new(&open, &embedder()?))?)
+}
+
+/// How much two texts are alike, from 0 to 1.
+pub fn alike(left: &str, right: &str) -> f64 {
+    embedder().map_or(0.0, |table| ftl_memory::similar::similarity(left, right, &table))
+}
+
+impl Paper {
+    /// Where the copy stands.
+    pub fn memory_file(&self) -> PathBuf {
+        self.place().state().join(FILE)
+    }
+
+    /// Looks at the lessons.
+    pub fn look_up<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+        self.take_over_memory()?;
+        let table = embedder()?;
+        self.asked(&table, work)
+    }
+
+    fn asked<T>(
+        &self,
+        table: &dyn Embedder,
+        work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, PaperError> {
+        let told = self.store().ask(|open| match work(&Lessons::new(open, table)) {
+            Err(Trouble::Database(error)) => Err(error),
+            told => Ok(told),
+        })?;
+        Ok(told?)
+    }
+
+    /// Changes lessons, all that the work does or nothing.
+    pub fn learn<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+        self.take_over_memory()?;
+        let done = self.changed(work)?;
+        let table = embedder()?;
+        let count =
+            self.asked(&table, |lessons| Ok(lessons.count(Kind::Failure)? + lessons.count(Kind::Pattern)?))?;
+        if count <= MAX_COPIED {
+            self.copy_memory()?;
+        }
+        Ok(done)
+    }
+
+    fn changed<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+        let table = embedder()?;
+        let told = self.store().change(|open| match work(&Lessons::new(open, &table)) {
+            Err(Trouble::Database(error)) => Err(error),
+            told => Ok(told),
+        })?;
+        Ok(told?)
+    }
+
+    /// Writes `.ftl/memory.json` as the memory is now.
+    pub fn copy_memory(&self) -> Result<(), PaperError> {
+        let path = self.memory_file();
+        let on_disk = |error: io::Error| PaperError::disk(&path, &error);
+        let _held = self.hold().map_err(on_disk)?;
+        let table = embedder()?;
+        let text = format!("{}\n", self.asked(&table, |lessons| lessons.export(false))?.pretty());
+        replace(&path, text.as_bytes()).map_err(on_disk)?;
+        self.stamp_memory(&path, text.as_bytes())
+    }
+
+    fn stamp_memory(&self, path: &Path, bytes: &[u8]) -> Result<(), PaperError> {
+        let look = look(path)?.unwrap_or_default();
+        let digest = Digest::of(bytes).to_string();
+        self.store().amend(&mut |notes| {
+            notes.put(STAMPS, LOOK, &look)?;
+            notes.put(STAMPS, DIGEST, &digest)?;
+            Ok(true)
+        })?;
+        Ok(())
+    }
+
+    /// Takes over a memory file that somebody else wrote.
+    fn take_over_memory(&self) -> Result<(), PaperError> {
+        let path = self.memory_file();
+        let Some(found) = look(&path)? else { return Ok(()) };
+        if self.store().note(STAMPS, LOOK)?.is_some_and(|known| known == found) {
+            return Ok(());
+        }
+        let on_disk = |error: io::Error| PaperError::disk(&path, &error);
+        let held = self.hold().map_err(on_disk)?;
+        let bytes = read(&path)?;
+        let digest = Digest::of(&bytes).to_string();
+        let before = self.store().note(STAMPS, DIGEST)?;
+        if before.as_ref() == Some(&digest) {
+            return self.stamp_memory(&path, &bytes);
+        }
+        let text =
+            std::str::from_utf8(&bytes).map_err(|error| malformed(&path, &format!("not UTF-8: {error}")))?;
+        let mode = if before.is_some() { Mode::Replace } else { Mode::Add };
+        let imported = self.changed(|lessons| lessons.import(text, mode)).map_err(|error| match error {
+            PaperError::Refused { message, .. } => malformed(&path, &message),
+            error => error,
+        })?;
+        self.stamp_memory(&path, &bytes)?;
+        drop(held);
+        self.tell_imported(&path, &imported, before.is_some());
+        Ok(())
+    }
+
+    fn tell_imported(&self, path: &Path, imported: &Imported, by_hand: bool) {
+        let how = if by_hand { "changed by hand" } else { "found" };
+        let (failures, patterns) = (imported.failures, imported.patterns);
+        self.notice(format!(
+            "{} was {how} and is taken over: {failures} failures, {patterns} patterns",
+            path.display()
+        ));
+        for warning in &imported.warnings {
+            self.notice(warning.to_string());
+        }
+    }
+
+    /// Counts for every lesson that a complete workspace was given whether it was used.
+    pub fn credit(&self, brief: &Workspace) -> Result<(), PaperError> {
+        let Some(prior) = &brief.prior_knowledge else { return Ok(()) };
+        let failures =
+            prior.failures.iter().filter(|one| one.injected).map(|one| (Kind::Failure, one.name.clone()));
+        let patterns =
+            prior.patterns.iter().filter(|one| one.injected).map(|one| (Kind::Pattern, one.name.clone()));
+        let injected: Vec<(Kind, String)> = failures.chain(patterns).collect();
+        if injected.is_empty() {
+            return Ok(());
+        }
+        let used = brief.utilized.iter().flatten().map(|one| {
+            let kind = match one.kind {
+                LessonKind::Failure => Kind::Failure,
+                LessonKind::Pattern => Kind::Pattern,
+            };
+            (kind, one.name.clone())
+        });
+        let used: Vec<(Kind, String)> = used.collect();
+        self.learn(|lessons| lessons.feedback_of(&injected, &used))?;
+        Ok(())
+    }
+
+    /// What is known that fits an objective, for a brief; that it was given out is counted.
+    pub fn recall(&self, objective: &str) -> Result<super::briefs::Recalled, PaperError> {
+        let asked = ftl_memory::recall::Asked {
+            objective: Some(objective.to_owned()),
+            inject: true,
+            ..ftl_memory::recall::Asked::default()
+        };
+        let now = now();
+        let given = self.look_up(|lessons| lessons.context(&asked, &now))?;
+        if given.entries().next().is_some() {
+            self.learn(|lessons| lessons.accessed(&given, &now))?;
+        }
+        let value = |lesson: &ftl_memory::Lesson| lesson.value().max(0.0) as u64;
+        let failures = given.failures.iter().map(|entry| KnownFailure {
+            name: entry.lesson.name().to_owned(),
+            cost: value(&entry.lesson),
+            trigger: entry.lesson.trigger().to_owned(),
+            fix: entry.lesson.remedy().to_owned(),
+            pattern: entry.lesson.matcher().to_owned(),
+            injected: true,
+        });
+        let patterns = given.patterns.iter().map(|entry| KnownPattern {
+            name: entry.lesson.name().to_owned(),
+            saved: value(&entry.lesson),
+            trigger: entry.lesson.trigger().to_owned(),
+            insight: entry.lesson.remedy().to_owned(),
+            injected: true,
+        });
+        Ok(super::briefs::Recalled { failures: failures.collect(), patterns: patterns.collect() })
+    }
+}
+
+/// What a file looks like from outside; nothing where there is none.
+fn look(path: &Path) -> Result<Option<String>, PaperError> {
+    match fs::metadata(path) {
+        Ok(found) => {
+            Ok(Some(format!("{}:{}:{}:{}", found.len(), found.mtime(), found.mtime_nsec(), found.ino())))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(PaperError::disk(path, &error)),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, PaperError> {
+    let found = fs::metadata(path).map_err(|error| PaperError::disk(path, &error))?;
+    if !found.is_file() {
+        return Err(malformed(path, "it is no file"));
+    }
+    if found.len() > MAX_MEMORY_BYTES {
+        return Err(malformed(
+            path,
+            &format!("it has {} bytes; {MAX_MEMORY_BYTES} is the most", found.len()),
+        ));
+    }
+    fs::read(path).map_err(|error| PaperError::disk(path, &error))
+}
+
+fn malformed(path: &Path, message: &str) -> PaperError {
+    let hint = String::from("mend it, or remove it: `ftl memory export .ftl/memory.json` writes it again");
+    PaperError::Malformed { path: path.to_owned(), message: message.to_owned(), hint }
+}

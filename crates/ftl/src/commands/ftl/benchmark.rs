@@ -1,0 +1,136 @@
+//! `ftl benchmark`: figures of the memory, on a memory of its own.
+
+use std::path::Path;
+use std::time::Instant;
+
+use ftl_engine::paper::lessons::{embedder, now};
+use ftl_memory::figures::{self, Record};
+use ftl_memory::json::Object;
+use ftl_memory::{Json, Now, Trouble};
+
+use super::{failure, help, look, open, text_of};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::{Benchmark, Group};
+use crate::out::Out;
+
+/// How often recall is measured at each size.
+const ROUNDS: usize = 100;
+
+const RESULTS: &str = "benchmark/results.json";
+
+pub(crate) fn run(cli: &Cli, asked: &Group<Benchmark>, out: &Out) -> Result<Exit, Failure> {
+    let Some(verb) = &asked.verb else { return help(out, "benchmark", Exit::Error) };
+    let now = now();
+    match verb {
+        Benchmark::Retrieval => print(out, &rows(&retrieval(&now)?)),
+        Benchmark::Matching => print(out, &rows(&matching(&now)?)),
+        Benchmark::Learning { campaigns, tasks } => {
+            print(out, &rows(&figures::learning_records(*campaigns, *tasks, &now)))
+        }
+        Benchmark::Pruning => print(out, &rows(&pruning(&now)?)),
+        Benchmark::Generate { failures, patterns } => {
+            let most = figures::MAX_GENERATED;
+            if *failures > most || *patterns > most {
+                return Err(Failure::usage(format!("{most} is the most of each"), "ask for fewer"));
+            }
+            print(out, &figures::generate(*failures, *patterns, figures::SEED, &now))
+        }
+        Benchmark::Run => {
+            let paper = open(cli)?;
+            let all =
+                [retrieval(&now)?, matching(&now)?, figures::learning_records(10, 5, &now), pruning(&now)?];
+            let meta = Object::new()
+                .with("timestamp", now.local.as_str())
+                .with("version", env!("CARGO_PKG_VERSION"))
+                .with("note", "learning is a simulation; its rate of learning is assumed");
+            let results =
+                Json::from(Object::new().with("metadata", meta).with("results", rows(&all.concat())));
+            let file = paper.place().state().join(RESULTS);
+            let written = std::fs::create_dir_all(file.parent().unwrap_or(Path::new("."))).and_then(|()| {
+                ftl_engine::place::replace(&file, format!("{}\n", results.pretty()).as_bytes())
+            });
+            written.map_err(|error| failure(&ftl_engine::paper::PaperError::disk(&file, &error)))?;
+            print(out, &results)
+        }
+        Benchmark::Report { input } => report(cli, input.as_deref(), out),
+    }
+}
+
+fn print(out: &Out, value: &Json) -> Result<Exit, Failure> {
+    out.bytes(&format!("{}\n", value.pretty()))?;
+    Ok(Exit::Done)
+}
+
+fn rows(records: &[Record]) -> Json {
+    Json::List(records.iter().map(Record::to_json).collect())
+}
+
+fn told<T>(done: Result<T, Trouble>) -> Result<T, Failure> {
+    done.map_err(|trouble| failure(&trouble.into()))
+}
+
+/// Milliseconds that something takes.
+fn watch(work: &mut dyn FnMut() -> Result<(), Trouble>) -> Result<f64, Trouble> {
+    let began = Instant::now();
+    work()?;
+    Ok(began.elapsed().as_secs_f64() * 1000.0)
+}
+
+fn retrieval(now: &Now) -> Result<Vec<Record>, Failure> {
+    let table = embedder().map_err(|error| failure(&error))?;
+    told(figures::retrieval(&table, &mut watch, ROUNDS, now))
+}
+
+fn matching(now: &Now) -> Result<Vec<Record>, Failure> {
+    Ok(figures::matching(&embedder().map_err(|error| failure(&error))?, now))
+}
+
+fn pruning(now: &Now) -> Result<Vec<Record>, Failure> {
+    let table = embedder().map_err(|error| failure(&error))?;
+    told(figures::pruning(&table, &mut watch, now))
+}
+
+fn report(cli: &Cli, input: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+    let text = match input {
+        Some(file) => text_of(file)?,
+        None => {
+            let kept = look(cli)?.map(|paper| paper.place().state().join(RESULTS));
+            let kept = kept.filter(|file| file.is_file()).ok_or_else(|| {
+                Failure::new(
+                    "there are no results",
+                    "run `ftl benchmark run`, or give some with --input FILE",
+                )
+            })?;
+            text_of(&kept)?
+        }
+    };
+    let json = Json::parse(&text).map_err(|error| {
+        Failure::new(format!("the results are no JSON: {error}"), "see `ftl benchmark run`")
+    })?;
+    let found = json.as_object().and_then(|all| all.get("results")).unwrap_or(&json);
+    let Some(found) = found.as_list() else {
+        return Err(Failure::new("the results are no list", "see `ftl benchmark run`"));
+    };
+    let mut lines = vec![String::from("FTL benchmark report"), String::from("====================")];
+    lines.extend(found.iter().map(line));
+    super::word(out, &lines.join("\n"))
+}
+
+fn line(row: &Json) -> String {
+    let field = |key: &str| row.as_object().and_then(|row| row.get(key));
+    let text = |key: &str| field(key).and_then(Json::as_text).unwrap_or("?").to_owned();
+    let number = |key: &str| field(key).and_then(Json::as_number);
+    let mut line = format!(
+        "{}: {} {} ({})",
+        text("name"),
+        number("value").unwrap_or(f64::NAN),
+        text("unit"),
+        text("metric")
+    );
+    if let (Some(baseline), Some(improvement)) = (number("baseline"), number("improvement")) {
+        line.push_str(&format!(", baseline {baseline}, improvement {improvement} %"));
+    }
+    line
+}

@@ -1,0 +1,188 @@
+//! `ftl campaign`: the one current campaign, its tasks and its archive.
+
+use std::path::Path;
+
+use ftl_core::plan::Status;
+use ftl_engine::clock;
+use ftl_engine::json_out::Json;
+use ftl_engine::paper::campaign::no_campaign;
+use ftl_engine::paper::{Paper, PaperError, views};
+
+use super::{failure, help, look, note, open, print, text_of, with, word};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::{Campaign, Group};
+use crate::out::Out;
+use crate::paint::{self, paint};
+
+pub(crate) fn run(cli: &Cli, asked: &Group<Campaign>, out: &Out) -> Result<Exit, Failure> {
+    let Some(verb) = &asked.verb else { return help(out, "campaign", Exit::Error) };
+    let now = clock::local();
+    match verb {
+        Campaign::Create { objective, framework } => {
+            let made =
+                with(out, &open(cli)?, |paper| paper.create_campaign(objective, framework.as_deref(), &now))?;
+            print(out, &made.to_json())
+        }
+        Campaign::AddTasks => {
+            let text = text_of(Path::new("-"))?;
+            with(out, &existing(cli)?, |paper| paper.add_tasks(&text, &now))?;
+            word(out, "Tasks added")
+        }
+        Campaign::UpdateTask { seq, status } => {
+            with(out, &existing(cli)?, |paper| paper.update_task(seq, status, &now))?;
+            word(out, &format!("Task {seq} \u{2192} {status}"))
+        }
+        Campaign::PropagateBlocks => {
+            let Some(paper) = look(cli)? else { return word(out, NOTHING_BLOCKED) };
+            match with(out, &paper, |paper| paper.propagate_blocks(&now))?.as_slice() {
+                [] => word(out, NOTHING_BLOCKED),
+                seqs => word(out, &format!("Propagated blocks to: {}", seqs.join(", "))),
+            }
+        }
+        Campaign::Complete { summary } => {
+            let closed =
+                with(out, &existing(cli)?, |paper| paper.complete_campaign(summary.as_deref(), &[], &now))?;
+            print(out, &closed.to_json())
+        }
+        Campaign::MergeRevisedPlan { file } => merge(cli, file, &now, out),
+        Campaign::Export { file, start, end } => {
+            let paper = open(cli)?;
+            print(out, &with(out, &paper, |paper| paper.export(file, start.as_deref(), end.as_deref()))?)
+        }
+        Campaign::NextTask
+        | Campaign::ReadyTasks
+        | Campaign::CascadeStatus
+        | Campaign::Status
+        | Campaign::Active
+        | Campaign::History
+        | Campaign::Fingerprint
+        | Campaign::FindSimilar { .. }
+        | Campaign::GetReplanInput
+        | Campaign::Summary
+        | Campaign::CascadeAnalysis => show(cli, verb, out),
+    }
+}
+
+const NOTHING_BLOCKED: &str = "No blocks to propagate";
+
+/// The paperwork of a campaign that must be there: where there is no state, none is made.
+fn existing(cli: &Cli) -> Result<Paper, Failure> {
+    look(cli)?.ok_or_else(|| failure(&no_campaign()))
+}
+
+fn show(cli: &Cli, verb: &Campaign, out: &Out) -> Result<Exit, Failure> {
+    let Some(paper) = look(cli)? else { return print(out, &nothing(verb)) };
+    print(out, &with(out, &paper, |paper| shown(paper, verb))?)
+}
+
+/// What a verb that only looks prints.
+fn shown(paper: &Paper, verb: &Campaign) -> Result<Json, PaperError> {
+    match verb {
+        Campaign::History => return paper.history(),
+        Campaign::Fingerprint => return paper.fingerprint(),
+        Campaign::FindSimilar { threshold, max } => {
+            return paper.find_similar(*threshold, *max, &super::alike);
+        }
+        Campaign::CascadeStatus => return Ok(views::cascade(&paper.cascade()?)),
+        _ => {}
+    }
+    let Some(campaign) = paper.campaign()? else { return Ok(nothing(verb)) };
+    Ok(match verb {
+        Campaign::NextTask => campaign.ready()?.first().map_or(Json::Null, |one| one.to_json()),
+        Campaign::ReadyTasks => Json::List(campaign.ready()?.iter().map(|one| one.to_json()).collect()),
+        Campaign::Active if !campaign.is_active() => Json::Null,
+        Campaign::GetReplanInput => campaign.replan_input(&paper.evidence()?),
+        Campaign::Summary => campaign.summary(&paper.evidence()?),
+        Campaign::CascadeAnalysis => campaign.cascade_analysis(&paper.evidence()?)?,
+        _ => campaign.to_json(),
+    })
+}
+
+/// What a verb that only looks prints where there is no campaign.
+fn nothing(verb: &Campaign) -> Json {
+    let empty = || Json::Object(Vec::new());
+    match verb {
+        Campaign::ReadyTasks | Campaign::FindSimilar { .. } => Json::List(Vec::new()),
+        Campaign::CascadeStatus | Campaign::CascadeAnalysis => Json::object([("state", Json::from("none"))]),
+        Campaign::Status | Campaign::Summary => Json::object([("status", Json::from("none"))]),
+        Campaign::History => Json::object([("archives", Json::List(Vec::new()))]),
+        Campaign::Fingerprint | Campaign::GetReplanInput => empty(),
+        _ => Json::Null,
+    }
+}
+
+/// A revision that is refused changes nothing and says why in the answer, as its scripts expect.
+fn merge(cli: &Cli, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> {
+    let paper = existing(cli)?;
+    let refused = |message: &str| {
+        Json::object([("error", Json::from(message)), ("merged", Json::Int(0)), ("unchanged", Json::Int(0))])
+    };
+    if with(out, &paper, Paper::campaign)?.is_none() {
+        return Err(failure(&no_campaign()));
+    }
+    let text = match text_of(file) {
+        Ok(text) => text,
+        Err(error) => {
+            out.error(&error);
+            return print(out, &refused(&error.message));
+        }
+    };
+    match paper.merge_plan(&text, now) {
+        Ok(done) => {
+            super::tell(out, &paper);
+            for seq in &done.kept {
+                note(out, &format!("task {seq} is complete or being worked on and stays as it is"));
+            }
+            print(
+                out,
+                &Json::object([
+                    ("merged", Json::from(done.merged)),
+                    ("unchanged", Json::from(done.unchanged)),
+                ]),
+            )
+        }
+        Err(PaperError::Plan(errors)) => {
+            let said = failure(&PaperError::Plan(errors.clone()));
+            out.error(&said);
+            let mut answer = refused(&said.message);
+            answer.put(
+                "errors",
+                Json::List(errors.iter().map(ftl_engine::plan_file::PlanError::to_json).collect()),
+            );
+            print(out, &answer)
+        }
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+/// The campaign as `ftl status --json` carries it.
+pub(crate) fn for_status(cli: &Cli, out: &Out) -> Result<Json, Failure> {
+    match look(cli)? {
+        Some(paper) => with(out, &paper, |paper| shown(paper, &Campaign::Status)),
+        None => Ok(nothing(&Campaign::Status)),
+    }
+}
+
+/// The campaign as `ftl status` shows it in one line, if it goes on.
+pub(crate) fn line(cli: &Cli, out: &Out) -> Result<Option<String>, Failure> {
+    let Some(paper) = look(cli)? else { return Ok(None) };
+    let Some(campaign) = with(out, &paper, Paper::campaign)?.filter(|campaign| campaign.is_active()) else {
+        return Ok(None);
+    };
+    let count = |status: Status| campaign.tasks().iter().filter(|one| one.status == status).count();
+    let mut words = vec![format!("{} of {} tasks complete", count(Status::Complete), campaign.tasks().len())];
+    for (status, word) in [(Status::InProgress, "at work"), (Status::Blocked, "blocked")] {
+        if count(status) > 0 {
+            words.push(format!("{} {word}", count(status)));
+        }
+    }
+    let name = paint(paint::STRONG, "campaign");
+    Ok(Some(format!("{name}  {}: {}", paint::safe(campaign.objective()), words.join(", "))))
+}
+
+/// `ftl similar`.
+pub(crate) fn similar(cli: &Cli, threshold: f64, max: usize, out: &Out) -> Result<Exit, Failure> {
+    show(cli, &Campaign::FindSimilar { threshold, max }, out)
+}

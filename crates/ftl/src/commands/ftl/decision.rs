@@ -1,0 +1,20 @@
+//! `ftl decision`: what a planner decided.
+
+use ftl_engine::decision::{self, Kind};
+
+use super::{print, text_of};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::Decision;
+use crate::out::Out;
+
+pub(crate) fn run(asked: &Decision, out: &Out) -> Result<Exit, Failure> {
+    let decision = decision::parse(&text_of(&asked.file)?);
+    print(out, &decision.to_json(asked.validate))?;
+    Ok(match decision.kind {
+        Kind::Proceed => Exit::Done,
+        Kind::Unknown => Exit::Error,
+        Kind::Clarify => Exit::Usage,
+        Kind::Confirm => Exit::Blocked,
+    })
+}

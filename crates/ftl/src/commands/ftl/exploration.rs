@@ -1,0 +1,200 @@
+//! `ftl exploration`, and waiting for explorers.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ftl_engine::clock;
+use ftl_engine::exploration::{self, Answer, Meta, Mode};
+use ftl_engine::json_out::Json;
+use ftl_engine::paper::Paper;
+
+use super::{help, look, note, open, print, text_of, with, word};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::{Exploration, Group};
+use crate::out::Out;
+use crate::signals;
+
+/// How often the results of explorers are looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How much alike campaigns must be to be named, and how many are.
+const SIMILAR: (f64, usize) = (0.6, 3);
+
+pub(crate) fn run(cli: &Cli, asked: &Group<Exploration>, out: &Out) -> Result<Exit, Failure> {
+    let Some(verb) = &asked.verb else { return help(out, "exploration", Exit::Error) };
+    match verb {
+        Exploration::Aggregate { objective } => {
+            let (answers, ignored) = exploration::read_stream(&text_of(Path::new("-"))?);
+            aggregate(cli, &answers, &ignored, objective.as_deref(), out)
+        }
+        Exploration::AggregateFiles { objective } => {
+            let (answers, ignored) = staged(cli)?;
+            aggregate(cli, &answers, &ignored, objective.as_deref(), out)
+        }
+        Exploration::Write => {
+            let text = text_of(Path::new("-"))?;
+            let json = Json::parse(&text).map_err(|error| {
+                Failure::new(
+                    format!("the exploration is {error}"),
+                    "pipe in what `ftl exploration aggregate` prints",
+                )
+            })?;
+            with(out, &open(cli)?, |paper| paper.write_exploration(&json))?;
+            word(out, "Written: .ftl/exploration.json")
+        }
+        Exploration::WriteResult { mode } => write_result(cli, mode, out),
+        Exploration::Read => match look(cli)? {
+            Some(paper) => print(out, &with(out, &paper, Paper::exploration)?.unwrap_or_default()),
+            None => print(out, &Json::Null),
+        },
+        Exploration::GetStructure => section(cli, Mode::Structure, out),
+        Exploration::GetPattern => section(cli, Mode::Pattern, out),
+        Exploration::GetMemory => section(cli, Mode::Memory, out),
+        Exploration::GetDelta => section(cli, Mode::Delta, out),
+        Exploration::Clear => {
+            let there = match look(cli)? {
+                Some(paper) => with(out, &paper, Paper::clear_exploration)?,
+                None => false,
+            };
+            word(out, if there { "Cleared: .ftl/exploration.json" } else { "No exploration.json to clear" })
+        }
+    }
+}
+
+fn aggregate(
+    cli: &Cli,
+    answers: &[Answer],
+    ignored: &[String],
+    objective: Option<&str>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    for what in ignored {
+        note(out, &format!("left out: {what}"));
+    }
+    let place = crate::session::place(cli)?;
+    let (created_at, git_sha) = (clock::local(), git_sha(place.root()));
+    let meta = Meta { created_at: &created_at, git_sha: &git_sha, objective: objective.unwrap_or_default() };
+    print(out, &exploration::aggregate(answers, meta))
+}
+
+/// The short commit; nothing outside of a repository, `unknown` if git cannot run.
+fn git_sha(root: &Path) -> String {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(root).args(["rev-parse", "--short", "HEAD"]).env("GIT_OPTIONAL_LOCKS", "0");
+    match git.output() {
+        Ok(said) if said.status.success() => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
+        Ok(_) => String::new(),
+        Err(_) => String::from("unknown"),
+    }
+}
+
+fn staged(cli: &Cli) -> Result<(Vec<Answer>, Vec<String>), Failure> {
+    Ok(exploration::read_files(&crate::session::place(cli)?.state().join("cache")))
+}
+
+fn section(cli: &Cli, mode: Mode, out: &Out) -> Result<Exit, Failure> {
+    let Some(paper) = look(cli)? else { return print(out, &mode.missing()) };
+    let found = with(out, &paper, Paper::exploration)?;
+    let mut section = exploration::section(found.as_ref(), mode);
+    let lacks = section.get("similar_campaigns").is_none_or(|list| list.items().is_empty());
+    if mode == Mode::Memory && lacks {
+        let similar = with(out, &paper, |paper| paper.find_similar(SIMILAR.0, SIMILAR.1, &super::alike))?;
+        section.put("similar_campaigns", similar);
+    }
+    print(out, &section)
+}
+
+fn write_result(cli: &Cli, mode: &str, out: &Out) -> Result<Exit, Failure> {
+    let Some(mode) = Mode::parse(mode) else {
+        return Err(Failure::usage(
+            format!("`{mode}` is no mode"),
+            "--mode structure, pattern, memory or delta",
+        ));
+    };
+    let answer = exploration::read_answer(&text_of(Path::new("-"))?, Some(mode))
+        .map_err(|why| Failure::new(why, "give one JSON object with mode and status"))?;
+    if answer.mode != mode {
+        let message = format!("the result is of {}, not of {}", answer.mode.word(), mode.word());
+        return Err(Failure::new(message, "name the mode that it is of"));
+    }
+    let paper = open(cli)?;
+    let file = paper.staged(mode.word());
+    let written = std::fs::create_dir_all(paper.place().state().join("cache"))
+        .and_then(|()| ftl_engine::place::replace(&file, format!("{}\n", answer.json.pretty()).as_bytes()));
+    written
+        .map_err(|error| Failure::new(format!("{}: {error}", file.display()), "see who may write there"))?;
+    word(out, &format!("Written: .ftl/cache/{}", mode.file_name()))
+}
+
+/// `ftl orchestration wait-explorers`.
+pub(crate) fn wait(cli: &Cli, required: usize, timeout: f64, out: &Out) -> Result<Exit, Failure> {
+    if !(timeout.is_finite() && (0.0..=86_400.0).contains(&timeout)) {
+        return Err(Failure::usage("--timeout is no number of seconds", "give 0 to 86400 seconds"));
+    }
+    let stop = signals::stop(out)?;
+    let (began, limit) = (Instant::now(), Duration::from_secs_f64(timeout));
+    loop {
+        let (answers, ignored) = staged(cli)?;
+        let standings: Vec<_> = answers.iter().map(|answer| (answer.mode, answer.standing)).collect();
+        let quorum = exploration::judge(&standings, required);
+        let over = began.elapsed() >= limit;
+        let partial = answers.iter().any(|answer| answer.standing.is_usable());
+        let status = match quorum.status(over) {
+            Some("quorum_failure") if partial => Some("timeout"),
+            status => status,
+        };
+        if stop.said() > 0 {
+            return Ok(Exit::Interrupted);
+        }
+        if let Some(status) = status {
+            for what in &ignored {
+                note(out, &format!("left out: {what}"));
+            }
+            print(out, &waited(cli, status, &quorum, began.elapsed())?)?;
+            return Ok(if status == "quorum_failure" { Exit::Error } else { Exit::Done });
+        }
+        std::thread::sleep(POLL.min(limit.saturating_sub(began.elapsed())));
+    }
+}
+
+fn waited(cli: &Cli, status: &str, quorum: &exploration::Quorum, elapsed: Duration) -> Result<Json, Failure> {
+    let words = |modes: &[Mode]| Json::list(modes.iter().map(|mode| mode.word()));
+    let cache = crate::session::place(cli)?.state().join("cache");
+    let files = quorum
+        .completed
+        .iter()
+        .map(|mode| (mode.word(), Json::from(cache.join(mode.file_name()).display().to_string())));
+    Ok(Json::object([
+        ("status", Json::from(status)),
+        ("completed", words(&quorum.completed)),
+        ("missing", words(&quorum.missing)),
+        ("elapsed", Json::from((elapsed.as_secs_f64() * 10.0).round() / 10.0)),
+        ("exploration_files", Json::object(files)),
+        ("rule", quorum.rule.map_or(Json::Null, |rule| Json::from(rule.word()))),
+    ]))
+}
+
+/// `ftl orchestration check-explorers`.
+pub(crate) fn check(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+    let (answers, ignored) = staged(cli)?;
+    let status = |mode: Mode| {
+        let broken = ignored.iter().any(|what| what.contains(&mode.file_name()));
+        match answers.iter().find(|answer| answer.mode == mode) {
+            Some(answer) => answer.standing.word(),
+            None if broken => "error",
+            None => "pending",
+        }
+    };
+    let modes = Mode::ALL.map(|mode| (mode.word(), Json::from(status(mode))));
+    print(
+        out,
+        &Json::object([
+            ("total", Json::from(Mode::ALL.len())),
+            ("completed", Json::from(answers.len())),
+            ("modes", Json::object(modes)),
+        ]),
+    )
+}

@@ -1,0 +1,33 @@
+//! `ftl logfile`: the log file of the FTL protocol's own commands.
+
+use super::{help, look, open, with, word};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::{Group, Logfile};
+use crate::out::Out;
+
+pub(crate) fn run(cli: &Cli, asked: &Group<Logfile>, out: &Out) -> Result<Exit, Failure> {
+    let Some(verb) = &asked.verb else { return help(out, "logfile", Exit::Done) };
+    match verb {
+        Logfile::Tail { lines } => {
+            let Some(paper) = look(cli)? else { return word(out, NONE) };
+            let tail = with(out, &paper, |paper| paper.log_tail(*lines))?;
+            word(out, if tail.is_empty() { NONE.to_owned() } else { tail.join("\n") }.as_str())
+        }
+        Logfile::Clear => {
+            let Some(paper) = look(cli)? else { return word(out, NONE) };
+            let there = with(out, &paper, ftl_engine::paper::Paper::clear_log)?;
+            word(out, if there { "Cleared: .ftl/ftl.log" } else { NONE })
+        }
+        Logfile::Test => {
+            let paper = open(cli)?;
+            for level in ["DEBUG", "INFO", "WARNING", "ERROR"] {
+                with(out, &paper, |paper| paper.log(level, "a line of this level"))?;
+            }
+            word(out, "Written: .ftl/ftl.log")
+        }
+    }
+}
+
+const NONE: &str = "No log file";

@@ -1,0 +1,272 @@
+//! `ftl memory`: the lessons, and the shortcuts `query`, `stats`, `prune` and `related`.
+
+use std::path::Path;
+
+use ftl_engine::paper::briefs::Recalled;
+use ftl_engine::paper::lessons::{now, on_nothing};
+use ftl_engine::paper::{Paper, PaperError};
+use ftl_engine::plan_file::{Plan, Task};
+use ftl_engine::store::Store as _;
+use ftl_engine::workspace::Workspace;
+use ftl_memory::carry::Mode;
+use ftl_memory::recall::Asked;
+use ftl_memory::tend::Keep;
+use ftl_memory::{Json, Kind};
+
+use super::{failure, help, note, open, text_of, with, word};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::{Context, Entry, Group, LessonKind, Memory, Prune, Query, Related};
+use crate::out::Out;
+
+impl LessonKind {
+    fn kind(self) -> Kind {
+        match self {
+            LessonKind::Failure => Kind::Failure,
+            LessonKind::Pattern => Kind::Pattern,
+        }
+    }
+}
+
+fn print(out: &Out, value: &Json) -> Result<Exit, Failure> {
+    out.bytes(&format!("{}\n", value.pretty()))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn run(cli: &Cli, asked: &Group<Memory>, out: &Out) -> Result<Exit, Failure> {
+    let Some(verb) = &asked.verb else { return help(out, "memory", Exit::Error) };
+    match verb {
+        Memory::Context(asked) => context(cli, asked, out),
+        Memory::AddFailure(entry) => add(cli, Kind::Failure, entry, out),
+        Memory::AddPattern(entry) => add(cli, Kind::Pattern, entry, out),
+        Memory::Query(asked) => query(cli, asked, out),
+        Memory::Prune(asked) => prune(cli, asked, out),
+        Memory::AddRelationship { source, target, kind, rel_type } => {
+            let told = learn(cli, out, |lessons| lessons.relate(kind.kind(), source, target, rel_type))?;
+            word(out, &told.word())
+        }
+        Memory::AddCrossRelationship { failure, pattern, rel_type } => {
+            let told = learn(cli, out, |lessons| lessons.relate_cross(failure, pattern, rel_type))?;
+            word(out, &told.word())
+        }
+        Memory::Related(asked) => related(cli, asked, out),
+        Memory::Stats => stats(cli, out),
+        Memory::Feedback { helped: false, failed: false, .. } => {
+            Err(Failure::new("it says neither --helped nor --failed", "say which of the two"))
+        }
+        Memory::Feedback { name, helped, kind, .. } => {
+            let found = learn(cli, out, |lessons| lessons.feedback(Some(kind.kind()), name, *helped))?;
+            word(out, if found { "updated" } else { "not_found" })
+        }
+        Memory::GetSolutions { failure } => {
+            let found = look(cli, out, |lessons| lessons.solutions(failure))?;
+            if found.is_none() {
+                note(out, &format!("there is no failure `{failure}`"));
+            }
+            let rows = found.unwrap_or_default().into_iter().map(ftl_memory::Lesson::into_json).collect();
+            print(out, &Json::List(rows))
+        }
+        Memory::Import { file } => import(cli, file, out),
+        Memory::Export { file } => export(cli, file.as_deref(), out),
+        Memory::Quarantine { release: Some(name), kind } => {
+            let found = learn(cli, out, |lessons| lessons.release(kind.kind(), name))?;
+            word(out, if found { "released" } else { "not_found" })
+        }
+        Memory::Quarantine { release: None, .. } => quarantine(cli, out),
+        Memory::Reembed => reembed(cli, out),
+    }
+}
+
+fn learn<T>(
+    cli: &Cli,
+    out: &Out,
+    work: impl FnOnce(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Trouble>,
+) -> Result<T, Failure> {
+    with(out, &open(cli)?, |paper| paper.learn(work))
+}
+
+/// Looks at lessons. Where there is no state there are none, and none are made but for the answer.
+fn look<T: Default>(
+    cli: &Cli,
+    out: &Out,
+    work: impl Fn(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Trouble>,
+) -> Result<T, Failure> {
+    match super::look(cli)? {
+        Some(paper) => with(out, &paper, |paper| paper.look_up(work)),
+        None => Ok(T::default()),
+    }
+}
+
+fn context(cli: &Cli, asked: &Context, out: &Out) -> Result<Exit, Failure> {
+    let kind = match asked.kind.as_deref() {
+        None | Some("all") => None,
+        Some("failure" | "failures") => Some(Kind::Failure),
+        Some("pattern" | "patterns") => Some(Kind::Pattern),
+        Some(other) => {
+            return Err(Failure::usage(format!("`{other}` is no type"), "--type failure or --type pattern"));
+        }
+    };
+    let wanted = Asked {
+        objective: asked.objective.clone(),
+        kind,
+        tags: asked.tags.iter().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect(),
+        max_failures: asked.max_failures,
+        max_patterns: asked.max_patterns,
+        all: asked.all,
+        tiers: asked.include_tiers,
+        ..Asked::default()
+    };
+    let now = now();
+    let Some(paper) = super::look(cli)? else {
+        return print(out, &ftl_memory::recall::Given::default().to_json(false));
+    };
+    let given = with(out, &paper, |paper| {
+        let given = paper.look_up(|lessons| lessons.context(&wanted, &now))?;
+        if given.entries().next().is_some() && paper.store().writable().is_ok() {
+            paper.learn(|lessons| lessons.accessed(&given, &now))?;
+        }
+        Ok(given)
+    })?;
+    print(out, &given.to_json(asked.include_tiers))
+}
+
+fn add(cli: &Cli, kind: Kind, entry: &Entry, out: &Out) -> Result<Exit, Failure> {
+    let text = if entry.entry == "-" { text_of(Path::new("-"))? } else { entry.entry.clone() };
+    let json = Json::parse(&text).map_err(|error| {
+        Failure::new(format!("the lesson is no JSON: {error}"), "give one object with name and trigger")
+    })?;
+    let now = now();
+    let learned = learn(cli, out, |lessons| lessons.learn(kind, json, &now))?;
+    for warning in &learned.warnings {
+        note(out, &warning.to_string());
+    }
+    if let ftl_memory::learn::Outcome::Merged { into, trigger, changed } = &learned.outcome {
+        let what = if changed.is_empty() { "nothing new".to_owned() } else { changed.join(", ") };
+        note(out, &format!("it is the same as `{into}` ({trigger}): {what}"));
+    }
+    word(out, &learned.outcome.word())
+}
+
+pub(crate) fn query(cli: &Cli, asked: &Query, out: &Out) -> Result<Exit, Failure> {
+    let (topic, now) = (asked.topic.join(" "), now());
+    let rows = look(cli, out, |lessons| lessons.query(&topic, asked.max, &now))?;
+    print(out, &Json::List(rows.iter().map(ftl_memory::recall::Row::to_json).collect()))
+}
+
+pub(crate) fn prune(cli: &Cli, asked: &Prune, out: &Out) -> Result<Exit, Failure> {
+    if !(asked.half_life > 0.0 && asked.min_importance.is_finite()) {
+        return Err(Failure::usage("--half-life must be above 0", "the default is 30 days"));
+    }
+    let keep = Keep {
+        max_failures: asked.max_failures,
+        max_patterns: asked.max_patterns,
+        min_importance: asked.min_importance,
+        half_life: asked.half_life,
+    };
+    let now = now();
+    print(out, &learn(cli, out, |lessons| lessons.prune(&keep, &now))?.to_json())
+}
+
+pub(crate) fn related(cli: &Cli, asked: &Related, out: &Out) -> Result<Exit, Failure> {
+    let found = look(cli, out, |lessons| lessons.related(asked.kind.kind(), &asked.name, asked.max_hops))?;
+    if found.is_none() {
+        note(out, &format!("there is no {} `{}`", asked.kind.kind().word(), asked.name));
+    }
+    let rows = found.unwrap_or_default();
+    print(out, &Json::List(rows.iter().map(ftl_memory::relate::Relative::to_json).collect()))
+}
+
+pub(crate) fn stats(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+    let now = now();
+    let paper = match super::look(cli)? {
+        Some(paper) => paper,
+        None => {
+            return print(out, &on_nothing(|lessons| lessons.stats(&now)).map_err(|error| failure(&error))?);
+        }
+    };
+    print(out, &with(out, &paper, |paper| paper.look_up(|lessons| lessons.stats(&now)))?)
+}
+
+fn import(cli: &Cli, file: &Path, out: &Out) -> Result<Exit, Failure> {
+    let text = text_of(file)?;
+    let done = learn(cli, out, |lessons| lessons.import(&text, Mode::Add))?;
+    for warning in &done.warnings {
+        note(out, &warning.to_string());
+    }
+    print(
+        out,
+        &ftl_memory::json::Object::new()
+            .with("failures", done.failures)
+            .with("patterns", done.patterns)
+            .with("united", done.united)
+            .into(),
+    )
+}
+
+fn export(cli: &Cli, file: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+    let paper = open(cli)?;
+    let json = with(out, &paper, |paper| paper.look_up(|lessons| lessons.export(false)))?;
+    let Some(file) = file else { return print(out, &json) };
+    if is_same(file, &paper.memory_file()) {
+        with(out, &paper, Paper::copy_memory)?;
+    } else {
+        let text = format!("{}\n", json.pretty());
+        let written = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| ftl_engine::place::replace(file, text.as_bytes()));
+        written.map_err(|error| failure(&PaperError::disk(file, &error)))?;
+    }
+    word(out, &format!("Written: {}", file.display()))
+}
+
+fn is_same(left: &Path, right: &Path) -> bool {
+    let whole = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    whole(left).is_some() && whole(left) == whole(right)
+}
+
+fn quarantine(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+    let kept = look(cli, out, |lessons| lessons.quarantined())?;
+    let row = |one: &ftl_memory::Quarantined| {
+        let reasons: Vec<Json> = one.reasons.iter().map(|reason| Json::from(reason.as_str())).collect();
+        let row = ftl_memory::json::Object::new().with("type", one.lesson.kind().word());
+        let row = row.with("name", one.lesson.name()).with("reasons", Json::List(reasons));
+        Json::from(row.with("trigger", one.lesson.trigger()))
+    };
+    print(out, &Json::List(kept.iter().map(row).collect()))
+}
+
+fn reembed(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+    let mut shown = 0;
+    let count = learn(cli, out, |lessons| {
+        lessons.embed_again(&mut |done, total| {
+            let percent = done * 100 / total.max(1);
+            if percent > shown && !out.is_json() {
+                shown = percent;
+                out.beside(&format!("\rembedding {done} of {total} ({percent} %)"));
+            }
+        })
+    })?;
+    if shown > 0 {
+        out.beside("\n");
+    }
+    word(out, &format!("Embedded: {count}"))
+}
+
+/// What a builder is told from memory: it asks with the objective, the task's name and its files.
+pub(crate) fn recall(paper: &Paper) -> impl Fn(&Plan, &Task) -> Result<Recalled, PaperError> + '_ {
+    |plan, task| {
+        let words = [plan.objective.clone(), task.slug.replace('-', " "), task.delta.join(" ")];
+        paper.recall(&words.join(" "))
+    }
+}
+
+/// Records whether the lessons that a workspace was given were used.
+pub(crate) fn credit(paper: &Paper, brief: &Workspace) -> Result<(), PaperError> {
+    paper.credit(brief)
+}

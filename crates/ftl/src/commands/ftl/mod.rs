@@ -1,0 +1,146 @@
+//! The FTL protocol's own commands, one file a group: they print what its scripts expect.
+//!
+//! The answer goes to standard output and nothing else does; what a person should also hear goes to
+//! standard error. The engine does the work, here it only gets words and gives them.
+
+pub(crate) mod benchmark;
+pub(crate) mod campaign;
+pub(crate) mod decision;
+pub(crate) mod exploration;
+pub(crate) mod framework;
+pub(crate) mod logfile;
+pub(crate) mod memory;
+pub(crate) mod observer;
+pub(crate) mod orchestration;
+pub(crate) mod phase;
+pub(crate) mod workspace;
+
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use ftl_engine::json_out::Json;
+use ftl_engine::paper::{Paper, PaperError};
+use ftl_engine::store::sqlite::SqliteStore;
+
+use crate::cli::{self, Cli};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::paint::{self, paint};
+use crate::session;
+
+/// How much is read from standard input or a file.
+const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The paperwork of the repository, to change it.
+pub(crate) fn open(cli: &Cli) -> Result<Paper, Failure> {
+    let place = session::place(cli)?;
+    place.prepare().map_err(|error| {
+        let message = format!("the state in `{}` cannot be prepared: {error}", place.state().display());
+        Failure::new(message, "see what stands there, and who may write it")
+    })?;
+    let store = SqliteStore::open(&place.store()).map_err(|error| session::store_failure(&error))?;
+    Ok(Paper::new(place, Arc::new(store)))
+}
+
+/// The paperwork of the repository, to look at it. Where there is no state at all nothing is made.
+pub(crate) fn look(cli: &Cli) -> Result<Option<Paper>, Failure> {
+    let place = session::place(cli)?;
+    let found = SqliteStore::open_existing(&place.store()).map_err(|error| session::store_failure(&error))?;
+    match found {
+        Some(store) => Ok(Some(Paper::new(place, Arc::new(store)))),
+        // What the original left is taken over with the first look.
+        None if place.state().is_dir() => open(cli).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// What the engine did not do, as a failure of a command.
+pub(crate) fn failure(error: &PaperError) -> Failure {
+    match error {
+        PaperError::Store(error) => Failure { exit: Exit::Error, ..session::store_failure(error) },
+        PaperError::Plan(errors) => {
+            let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            Failure::new(lines.join("\n"), error.hint().unwrap_or_default())
+        }
+        error => {
+            Failure::new(error.to_string(), error.hint().unwrap_or_else(|| "run `ftl doctor`".to_owned()))
+        }
+    }
+}
+
+/// Prints a value as the original did.
+pub(crate) fn print(out: &Out, value: &Json) -> Result<Exit, Failure> {
+    out.bytes(&format!("{}\n", value.pretty()))?;
+    Ok(Exit::Done)
+}
+
+/// Prints a word or a line; with `--json` as the one field of a document.
+pub(crate) fn word(out: &Out, text: &str) -> Result<Exit, Failure> {
+    if out.is_json() {
+        return print(out, &Json::object([("result", Json::from(text))]));
+    }
+    out.bytes(&format!("{text}\n"))?;
+    Ok(Exit::Done)
+}
+
+/// Says what a person should also hear, beside the answer.
+pub(crate) fn tell(out: &Out, paper: &Paper) {
+    for notice in paper.notices() {
+        note(out, &notice);
+    }
+}
+
+/// Says something beside the answer.
+pub(crate) fn note(out: &Out, text: &str) {
+    out.beside(&format!("{} {}\n", paint(paint::HINT, "note:"), paint::safe(text)));
+}
+
+/// Does something with the paperwork, and says what there is to say of it.
+pub(crate) fn with<T>(
+    out: &Out,
+    paper: &Paper,
+    work: impl FnOnce(&Paper) -> Result<T, PaperError>,
+) -> Result<T, Failure> {
+    let done = work(paper);
+    tell(out, paper);
+    done.map_err(|error| failure(&error))
+}
+
+/// How much two texts are alike.
+pub(crate) fn alike(left: &str, right: &str) -> f64 {
+    ftl_engine::paper::lessons::alike(left, right)
+}
+
+/// The text of a file, or of standard input for `-`.
+pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::new(
+            format!("`{}` cannot be read: {error}", file.display()),
+            "name a file, or - for standard input",
+        )
+    };
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    } else {
+        let opened = std::fs::File::open(file).map_err(cannot)?;
+        opened.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    }
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        let message = format!("`{}` has more than {MAX_INPUT_BYTES} bytes", file.display());
+        return Err(Failure::new(message, "make it smaller"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        Failure::new(format!("`{}` is not UTF-8: {error}", file.display()), "write it as UTF-8")
+    })
+}
+
+/// The help of a group, with the exit code of a group that was given no verb.
+pub(crate) fn help(out: &Out, group: &str, exit: Exit) -> Result<Exit, Failure> {
+    let mut command = cli::command();
+    let help = command.find_subcommand_mut(group).map(|group| group.render_help().ansi().to_string());
+    out.text(&help.unwrap_or_default())?;
+    Ok(exit)
+}

@@ -1,0 +1,34 @@
+//! `ftl orchestration`: waiting for explorers, checking edges, recording states.
+
+use ftl_engine::clock;
+use ftl_engine::json_out::Json;
+use ftl_engine::paper::phase::check_transition;
+
+use super::{help, open, print, with};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::{Group, Orchestration};
+use crate::out::Out;
+
+pub(crate) fn run(cli: &Cli, asked: &Group<Orchestration>, out: &Out) -> Result<Exit, Failure> {
+    let Some(verb) = &asked.verb else { return help(out, "orchestration", Exit::Error) };
+    match verb {
+        Orchestration::ValidateTransition { from, to } => {
+            let checked = check_transition(from, to);
+            let reason = checked.as_ref().unwrap_or_else(|why| why);
+            let answer =
+                Json::object([("valid", Json::from(checked.is_ok())), ("reason", Json::from(reason))]);
+            print(out, &answer)?;
+            Ok(if checked.is_ok() { Exit::Done } else { Exit::Error })
+        }
+        Orchestration::EmitState { state, meta } => {
+            let paper = open(cli)?;
+            print(out, &with(out, &paper, |paper| paper.emit_state(state, meta.as_deref(), &clock::local()))?)
+        }
+        Orchestration::WaitExplorers { required, timeout } => {
+            super::exploration::wait(cli, *required, *timeout, out)
+        }
+        Orchestration::CheckExplorers => super::exploration::check(cli, out),
+    }
+}

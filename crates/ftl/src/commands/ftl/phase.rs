@@ -1,0 +1,43 @@
+//! `ftl phase`: where the flow stands.
+
+use ftl_engine::clock;
+use ftl_engine::paper::phase::can_move;
+use ftl_engine::paper::{Paper, PaperError};
+
+use super::{failure, help, look, open, print, tell, with, word};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::{Group, Phase};
+use crate::out::Out;
+
+pub(crate) fn run(cli: &Cli, asked: &Group<Phase>, out: &Out) -> Result<Exit, Failure> {
+    let Some(verb) = &asked.verb else { return help(out, "phase", Exit::Done) };
+    match verb {
+        Phase::Status => match look(cli)? {
+            Some(paper) => print(out, &with(out, &paper, Paper::phase)?),
+            None => print(out, &ftl_engine::paper::phase::fresh()),
+        },
+        Phase::Reset => match look(cli)? {
+            Some(paper) => print(out, &with(out, &paper, Paper::reset_phase)?),
+            None => print(out, &ftl_engine::paper::phase::fresh()),
+        },
+        Phase::CanTransition { from, to } => word(out, if can_move(from, to) { "valid" } else { "invalid" }),
+        Phase::Transition { phase, force } => {
+            let paper = open(cli)?;
+            match paper.move_phase(phase, *force, &clock::local()) {
+                Ok(state) => {
+                    tell(out, &paper);
+                    print(out, &state)
+                }
+                // The original said it on standard output, and its scripts look there.
+                Err(error @ PaperError::Refused { .. }) => {
+                    word(out, &format!("Error: {error}"))?;
+                    out.error(&failure(&error));
+                    Ok(Exit::Error)
+                }
+                Err(error) => Err(failure(&error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `ftl workspace`: the briefs that builders get.
+
+use std::path::Path;
+
+use ftl_engine::clock;
+use ftl_engine::paper::Paper;
+use ftl_engine::plan_file;
+use ftl_engine::workspace::{BlockReason, Workspace as Brief, read_utilized};
+
+use super::{failure, help, look, open, print, text_of, with, word};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::{Block, Group, Workspace};
+use crate::out::Out;
+
+pub(crate) fn run(cli: &Cli, asked: &Group<Workspace>, out: &Out) -> Result<Exit, Failure> {
+    let Some(verb) = &asked.verb else { return help(out, "workspace", Exit::Error) };
+    match verb {
+        Workspace::Create { plan, task } => create(cli, plan, task.as_deref(), out),
+        Workspace::Complete { path, delivered, utilized } => {
+            complete(cli, path, delivered, utilized.as_deref(), out)
+        }
+        Workspace::Block(asked) => block(cli, asked, out),
+        Workspace::Parse { path } => {
+            let parsed = match look(cli)? {
+                Some(paper) => with(out, &paper, |paper| paper.parse_workspace(path))?,
+                None => with(out, &open(cli)?, |paper| paper.parse_workspace(path))?,
+            };
+            print(out, &parsed.to_json())
+        }
+    }
+}
+
+fn create(cli: &Cli, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+    let plan = plan_file::read(&text_of(plan)?).map_err(|errors| failure(&errors.into()))?;
+    let paper = open(cli)?;
+    let made = with(out, &paper, |paper| {
+        paper.create_workspaces(&plan, task, &super::memory::recall(paper), &clock::local())
+    })?;
+    let lines: Vec<String> = made.iter().map(|path| format!("Created: {}", shown(path))).collect();
+    word(out, &lines.join("\n"))
+}
+
+fn complete(
+    cli: &Cli,
+    path: &Path,
+    delivered: &str,
+    utilized: Option<&str>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let used = utilized.map_or_else(|| Ok(Vec::new()), read_utilized);
+    let used = used.map_err(|refusal| failure(&refusal.into()))?;
+    let paper = open(cli)?;
+    let now = clock::local();
+    let (path, brief) = with(out, &paper, |paper| paper.complete_workspace(path, delivered, &used, &now))?;
+    credit(&paper, &brief, out);
+    word(out, &format!("Completed: {}", shown(&path)))
+}
+
+/// Lessons that were injected and used have helped, the others have not. The workspace is complete
+/// whether or not that can be recorded.
+fn credit(paper: &Paper, brief: &Brief, out: &Out) {
+    if let Err(error) = super::memory::credit(paper, brief) {
+        out.warning(&failure(&error));
+    }
+}
+
+fn block(cli: &Cli, asked: &Block, out: &Out) -> Result<Exit, Failure> {
+    let reason = match (&asked.reason, &asked.reason_file) {
+        (Some(reason), _) if reason == "-" => text_of(Path::new("-"))?,
+        (Some(reason), _) => reason.clone(),
+        (None, Some(file)) => text_of(file)?,
+        (None, None) => return Err(Failure::usage("no reason is given", "say why with --reason TEXT")),
+    };
+    let mut why = BlockReason::read(&reason).map_err(|refusal| failure(&refusal.into()))?;
+    why = why.with(asked.tried.as_deref(), asked.unknown.as_deref());
+    why.escalated |= asked.escalated;
+    let paper = open(cli)?;
+    let (path, _) = with(out, &paper, |paper| paper.block_workspace(&asked.path, &why, &clock::local()))?;
+    word(out, &format!("Blocked: {}", shown(&path)))
+}
+
+/// A path as it is shortest from where the person stands.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let short = here.as_deref().and_then(|here| path.strip_prefix(here).ok());
+    short.unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,613 @@
+//! The words of the FTL protocol's own commands: groups, verbs and flags as its scripts spell them.
+//!
+//! Only words are understood here, as in `cli.rs`. A group without a verb prints its help; the exit
+//! code then is the one that the original gave.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::cli::Page;
+
+/// What the help of these commands says beside their options.
+pub(crate) const PAGES: &[Page] = &[
+    Page {
+        command: "campaign",
+        more: "The one current campaign. Every word prints JSON or one line for scripts. The store is the truth; \
+            `.ftl/campaign.json` is its copy.",
+        examples: &[
+            "ftl campaign create \"add login\" --framework fastapi",
+            "ftl campaign add-tasks < plan.json",
+            "ftl campaign ready-tasks | jq -r '.[].seq'",
+            "ftl campaign update-task 001 complete",
+        ],
+        last: "An unknown task or status, a plan that does not validate and a missing campaign end with 1.",
+    },
+    Page {
+        command: "workspace",
+        more: "A workspace is the brief of one task: `.ftl/workspace/SEQ_slug_status.xml`.",
+        examples: &[
+            "ftl workspace create --plan plan.json --task 001",
+            "ftl workspace complete .ftl/workspace/001_login_active.xml --delivered \"routes and tests\"",
+            "ftl workspace block .ftl/workspace/001_login_active.xml --reason \"no module\" --tried \"pip install\"",
+        ],
+        last: "Only an active workspace can be completed or blocked; anything else changes nothing.",
+    },
+    Page {
+        command: "memory",
+        more: "Failures and patterns, recalled by words and by meaning. What looks like a secret or like an \
+            instruction to an agent is kept in quarantine and never given out.",
+        examples: &[
+            "ftl memory add-failure --json '{\"name\":\"…\",\"trigger\":\"…\",\"fix\":\"…\",\"cost\":5000}'",
+            "ftl memory query \"connection refused in tests\"",
+            "ftl memory context --objective \"add login\" --include-tiers",
+            "ftl memory export memory.json",
+        ],
+        last: "In add-failure and add-pattern `--json` is the lesson, or - for standard input.",
+    },
+    Page {
+        command: "observer",
+        more: "Runs the verify command of each blocked workspace and learns from what still fails; a block that \
+            passes now teaches nothing.",
+        examples: &["ftl observer analyze", "ftl observer verify-blocks --timeout 60", "ftl observer list"],
+        last: "",
+    },
+    Page {
+        command: "exploration",
+        more: "What explorers found: structure, pattern, memory, delta.",
+        examples: &[
+            "ftl exploration aggregate-files --objective \"add login\" | ftl exploration write",
+            "ftl exploration get-delta | jq -r '.candidates[].path'",
+        ],
+        last: "",
+    },
+    Page {
+        command: "orchestration",
+        more: "",
+        examples: &[
+            "ftl orchestration wait-explorers --required 3 --timeout 300",
+            "ftl orchestration validate-transition PLAN BUILD",
+            "ftl orchestration emit-state BUILD --meta '{\"task\":\"001\"}'",
+        ],
+        last: "wait-explorers ends with 1 when there is nothing to work with; what is there is enough for 0.",
+    },
+    Page {
+        command: "phase",
+        more: "none, explore, plan, build, observe, complete.",
+        examples: &["ftl phase status", "ftl phase transition explore"],
+        last: "A move is also taken when the campaign itself shows that the flow has come that far.",
+    },
+    Page {
+        command: "decision",
+        more: "Reads PROCEED, CLARIFY or CONFIRM out of a planner's text, with its questions and its plan.",
+        examples: &["ftl decision reply.md --validate"],
+        last: "Exit code 0 PROCEED, 1 unknown or no file, 2 CLARIFY, 3 CONFIRM.",
+    },
+    Page {
+        command: "framework",
+        more: "",
+        examples: &["ftl framework detect", "ftl framework idioms fastapi"],
+        last: "",
+    },
+    Page {
+        command: "benchmark",
+        more: "Measures on a memory of its own, never on yours. `learning` is a simulation.",
+        examples: &["ftl benchmark matching", "ftl benchmark run && ftl benchmark report"],
+        last: "",
+    },
+    Page { command: "logfile", more: "", examples: &["ftl logfile tail -n 50"], last: "" },
+    Page { command: "query", more: "", examples: &["ftl query \"connection refused\""], last: "" },
+    Page { command: "stats", more: "", examples: &["ftl stats | jq .failures.count"], last: "" },
+    Page { command: "prune", more: "", examples: &["ftl prune --max-failures 300"], last: "" },
+    Page { command: "related", more: "", examples: &["ftl related import-cycle --max-hops 2"], last: "" },
+    Page { command: "similar", more: "", examples: &["ftl similar --threshold 0.5"], last: "" },
+    Page { command: "observe", more: "", examples: &["ftl observe --no-verify"], last: "" },
+];
+
+/// A group of verbs; without a verb it prints its help.
+#[derive(Debug, Args)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Group<V: Subcommand> {
+    #[command(subcommand)]
+    pub(crate) verb: Option<V>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Campaign {
+    /// Open a campaign; one that is still active goes to the archive
+    Create {
+        /// What it is to reach
+        objective: String,
+        /// The framework of the repository
+        #[arg(long, value_name = "NAME")]
+        framework: Option<String>,
+    },
+    /// Give it the tasks of a plan: JSON on standard input
+    AddTasks,
+    /// Record how far a task is: pending, in_progress, complete or blocked
+    UpdateTask {
+        /// The task, by seq; 1 is 001
+        seq: String,
+        /// The status
+        status: String,
+    },
+    /// Print the first task that may start, or null
+    NextTask,
+    /// Print every task that may start
+    ReadyTasks,
+    /// Print how the campaign stands and what can no longer be reached
+    CascadeStatus,
+    /// Block every task that can never run
+    PropagateBlocks,
+    /// Print the campaign
+    Status,
+    /// Close the campaign and keep a copy in the archive
+    Complete {
+        /// How it went; the counts of its tasks if left out
+        #[arg(long, value_name = "TEXT")]
+        summary: Option<String>,
+    },
+    /// Print the campaign if it goes on, or null
+    Active,
+    /// Print the campaigns in the archive, the newest first
+    History,
+    /// Print campaigns of the archive, and write them to a file
+    Export {
+        /// The file; folders above it are made
+        file: PathBuf,
+        /// From this day on, such as 2026-11-01
+        #[arg(long, value_name = "DAY")]
+        start: Option<String>,
+        /// Up to this day
+        #[arg(long, value_name = "DAY")]
+        end: Option<String>,
+    },
+    /// Print what makes the campaign comparable
+    Fingerprint,
+    /// Print campaigns of the archive that are like this one
+    FindSimilar {
+        /// How much alike, from 0 to 1
+        #[arg(long, value_name = "N", default_value_t = 0.6)]
+        threshold: f64,
+        /// How many at most
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        max: usize,
+    },
+    /// Print what a planner needs to plan the rest again
+    GetReplanInput,
+    /// Merge a revised plan, whole or not at all
+    MergeRevisedPlan {
+        /// The plan, or - for standard input
+        file: PathBuf,
+    },
+    /// Print what became of the campaign, in counts
+    Summary,
+    /// Print which blocked tasks hold up which others, and what to cut
+    CascadeAnalysis,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Workspace {
+    /// Make the workspaces of a plan
+    Create {
+        /// The plan, or - for standard input
+        #[arg(long, value_name = "FILE")]
+        plan: PathBuf,
+        /// Only this task, by seq
+        #[arg(long, value_name = "SEQ")]
+        task: Option<String>,
+    },
+    /// End an active workspace as complete
+    Complete {
+        /// The workspace
+        path: PathBuf,
+        /// What was delivered
+        #[arg(long, value_name = "TEXT")]
+        delivered: String,
+        /// The lessons that were used: JSON, a list of {name, type}
+        #[arg(long, value_name = "JSON")]
+        utilized: Option<String>,
+    },
+    /// End an active workspace as blocked
+    Block(Block),
+    /// Print a workspace as JSON
+    Parse {
+        /// The workspace
+        path: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Block {
+    /// The workspace
+    pub(crate) path: PathBuf,
+    /// Why; `-` reads it from standard input
+    #[arg(long, value_name = "TEXT", required_unless_present = "reason_file")]
+    #[arg(alias = "delivered")]
+    pub(crate) reason: Option<String>,
+    /// Why, from a file, or - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "reason")]
+    pub(crate) reason_file: Option<PathBuf>,
+    /// What was tried
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) tried: Option<String>,
+    /// What is not known
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) unknown: Option<String>,
+    /// It was given up because the budget or the specification did not allow more
+    #[arg(long)]
+    pub(crate) escalated: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Phase {
+    /// Print the phase
+    Status,
+    /// Move to a phase
+    Transition {
+        /// none, explore, plan, build, observe or complete
+        phase: String,
+        /// Also where the machine has no such move
+        #[arg(long)]
+        force: bool,
+    },
+    /// Print whether a move exists: valid or invalid
+    CanTransition {
+        /// From this phase
+        from: String,
+        /// To this one
+        to: String,
+    },
+    /// Begin anew
+    Reset,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Orchestration {
+    /// Wait until enough explorers have left their results
+    WaitExplorers {
+        /// How many are enough
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        required: usize,
+        /// Seconds to wait
+        #[arg(long, value_name = "N", default_value_t = 300.0)]
+        timeout: f64,
+    },
+    /// Print which explorers have left their results
+    CheckExplorers,
+    /// Print whether the task flow has an edge
+    ValidateTransition {
+        /// From this state
+        from: String,
+        /// To this one
+        to: String,
+    },
+    /// Record that a state was entered
+    EmitState {
+        /// The state
+        state: String,
+        /// More fields, as one JSON object
+        #[arg(long, value_name = "JSON")]
+        meta: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Exploration {
+    /// Make one exploration of results on standard input
+    Aggregate {
+        /// What it is for
+        #[arg(long, value_name = "TEXT")]
+        objective: Option<String>,
+    },
+    /// Make one exploration of the results that explorers left
+    AggregateFiles {
+        /// What it is for
+        #[arg(long, value_name = "TEXT")]
+        objective: Option<String>,
+    },
+    /// Keep an exploration: JSON on standard input
+    Write,
+    /// Keep the result of one explorer: JSON on standard input
+    WriteResult {
+        /// structure, pattern, memory or delta
+        #[arg(long, value_name = "MODE")]
+        mode: String,
+    },
+    /// Print the exploration, or null
+    Read,
+    /// Print what was found of the structure
+    GetStructure,
+    /// Print what was found of patterns
+    GetPattern,
+    /// Print what was recalled
+    GetMemory,
+    /// Print what would change
+    GetDelta,
+    /// Remove the exploration and what explorers left
+    Clear,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Decision {
+    /// What the planner said, or - for standard input
+    pub(crate) file: PathBuf,
+    /// Also validate the plan in it
+    #[arg(long)]
+    pub(crate) validate: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Framework {
+    /// Print which framework a project uses, and how sure that is
+    Detect {
+        /// The project
+        #[arg(default_value = ".")]
+        path: PathBuf,
+    },
+    /// Print what a framework requires and forbids
+    Idioms {
+        /// The framework
+        name: String,
+    },
+    /// Print how much a framework weighs in the complexity of a plan
+    Weight {
+        /// The framework
+        name: String,
+    },
+    /// Print every framework that is known
+    List,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Observer {
+    /// Verify blocked workspaces, and learn from all of them
+    Analyze(Analyze),
+    /// Verify blocked workspaces
+    VerifyBlocks {
+        /// Where the workspaces are
+        #[arg(long, value_name = "DIR")]
+        workspace_dir: Option<PathBuf>,
+        /// Seconds that a verify may take
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        timeout: u64,
+    },
+    /// Print the workspaces by status
+    List {
+        /// Where the workspaces are
+        #[arg(long, value_name = "DIR")]
+        workspace_dir: Option<PathBuf>,
+    },
+    /// Print how much a complete workspace can teach
+    Score {
+        /// The workspace
+        path: PathBuf,
+    },
+    /// Print the failure that a blocked workspace shows
+    ExtractFailure {
+        /// The workspace
+        path: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Analyze {
+    /// Where the workspaces are
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace_dir: Option<PathBuf>,
+    /// Take blocks as they are
+    #[arg(long)]
+    pub(crate) no_verify: bool,
+    /// Seconds that a verify may take
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) timeout: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LessonKind {
+    /// What went wrong
+    Failure,
+    /// What worked
+    Pattern,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Memory {
+    /// Print the lessons for a task
+    Context(Context),
+    /// Keep a failure
+    AddFailure(Entry),
+    /// Keep a pattern
+    AddPattern(Entry),
+    /// Print the lessons on a topic, the best first
+    Query(Query),
+    /// Drop the least important lessons
+    Prune(Prune),
+    /// Link two lessons
+    AddRelationship {
+        /// The one
+        source: String,
+        /// The other
+        target: String,
+        /// Of which kind both are
+        #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
+        kind: LessonKind,
+        /// How they are related: co_occurs, causes, solves, prerequisite or variant
+        #[arg(long, value_name = "TYPE", default_value = "co_occurs")]
+        rel_type: String,
+    },
+    /// Print the lessons that are linked to one
+    Related(Related),
+    /// Print counts and health
+    Stats,
+    /// Record whether a lesson helped
+    Feedback {
+        /// The lesson
+        name: String,
+        /// It helped
+        #[arg(long)]
+        helped: bool,
+        /// It did not
+        #[arg(long)]
+        failed: bool,
+        /// Of which kind it is
+        #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
+        kind: LessonKind,
+    },
+    /// Link a failure and a pattern
+    AddCrossRelationship {
+        /// The failure
+        failure: String,
+        /// The pattern
+        pattern: String,
+        /// How they are related: solves or causes
+        #[arg(long = "type", value_name = "TYPE", default_value = "solves")]
+        rel_type: String,
+    },
+    /// Print the patterns that solve a failure
+    GetSolutions {
+        /// The failure
+        failure: String,
+    },
+    /// Take in lessons of a memory.json
+    Import {
+        /// The file, or - for standard input
+        file: PathBuf,
+    },
+    /// Write all lessons as a memory.json
+    Export {
+        /// The file; standard output if left out
+        file: Option<PathBuf>,
+    },
+    /// Print what is kept away from agents, and why
+    Quarantine {
+        /// Let this lesson out, because you looked at it
+        #[arg(long, value_name = "NAME")]
+        release: Option<String>,
+        /// Of which kind it is
+        #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
+        kind: LessonKind,
+    },
+    /// Make every vector again, with the embedder in use
+    Reembed,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Context {
+    /// Only failures or only patterns
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+    /// Only lessons with one of these tags, separated by commas
+    #[arg(long, value_name = "TAGS", value_delimiter = ',')]
+    pub(crate) tags: Vec<String>,
+    /// What they are for
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) objective: Option<String>,
+    /// How many failures at most
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) max_failures: usize,
+    /// How many patterns at most
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) max_patterns: usize,
+    /// All of them
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Say how relevant each is, in a word
+    #[arg(long)]
+    pub(crate) include_tiers: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Entry {
+    /// The lesson as JSON, or - for standard input; written --json
+    #[arg(long, value_name = "JSON")]
+    pub(crate) entry: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Query {
+    /// What to look for
+    #[arg(required = true)]
+    pub(crate) topic: Vec<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) max: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Prune {
+    /// How many failures stay at most
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) max_failures: usize,
+    /// How many patterns stay at most
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) max_patterns: usize,
+    /// What is less important goes
+    #[arg(long, value_name = "N", default_value_t = 0.1)]
+    pub(crate) min_importance: f64,
+    /// Days after which a lesson counts half
+    #[arg(long, value_name = "DAYS", default_value_t = 30.0)]
+    pub(crate) half_life: f64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Related {
+    /// The lesson
+    pub(crate) name: String,
+    /// Of which kind it is
+    #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
+    pub(crate) kind: LessonKind,
+    /// How far to go
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) max_hops: usize,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Benchmark {
+    /// Run all of them, and keep the result
+    Run,
+    /// Measure recall at several sizes
+    Retrieval,
+    /// Measure how well paraphrases are matched
+    Matching,
+    /// Simulate learning over campaigns
+    Learning {
+        /// How many campaigns
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        campaigns: usize,
+        /// How many tasks each has
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        tasks: usize,
+    },
+    /// Measure pruning
+    Pruning,
+    /// Print a memory to measure with
+    Generate {
+        /// How many failures
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        failures: usize,
+        /// How many patterns
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        patterns: usize,
+    },
+    /// Print results as text
+    Report {
+        /// The results, or - for standard input; the kept ones if left out
+        #[arg(long, value_name = "FILE")]
+        input: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Logfile {
+    /// Print the last lines of the log file
+    Tail {
+        /// How many
+        #[arg(short = 'n', value_name = "N", default_value_t = 20)]
+        lines: usize,
+    },
+    /// Empty the log file
+    Clear,
+    /// Write a line of each level
+    Test,
+}
