@@ -23,14 +23,15 @@ fn ways(stage: &Stage) -> Vec<String> {
     ways.iter().map(told).collect()
 }
 
-/// `→ STATE if what holds (+), does not (-) or is not known (?)`, with a star when it is open.
+/// `→ STATE if what holds (+), does not (-) or is not known (?)`, unless (~), with a star when it is open.
 fn told(way: &WayOut) -> String {
     let to = way.to.as_deref().unwrap_or("end");
     let conditions = way.conditions.iter().map(|condition| {
         let holds = condition.holds.map_or("?", |holds| if holds { "+" } else { "-" });
         format!(" {holds}{}", condition.text)
     });
-    format!("{to}{}{}", if way.open { "*" } else { "" }, conditions.collect::<String>())
+    let unless: String = way.unless.iter().map(|text| format!(" ~{text}")).collect();
+    format!("{to}{}{}{unless}", if way.open { "*" } else { "" }, conditions.collect::<String>())
 }
 
 #[test]
@@ -45,7 +46,8 @@ fn options_at_the_start_of_each_protocol() {
     assert_eq!(ways(&builder()), read);
     let waiting = ["ERROR ?could not: WAIT: story.assigned story={story} ELSE GOTO: ERROR", "SETUP*"];
     assert_eq!(ways(&Stage::open("coder", r#"{"story":"s"}"#)), waiting);
-    assert_eq!(ways(&lifecycle(Terms::default())), ["planning ?said.redo", "plan_review ?plan.passed"]);
+    let planning = ["planning ?said.redo", "plan_review ?plan.passed ~said.redo"];
+    assert_eq!(ways(&lifecycle(Terms::default())), planning);
 }
 
 #[test]
@@ -68,7 +70,8 @@ fn options_of_a_held_instance() {
     stage.fail("workspace.validate", FailureKind::CouldNotRun);
     let plan = ways(&stage);
     assert_eq!(plan[0], "BLOCK ?NOT sound.passed");
-    assert_eq!(plan.last().unwrap(), "IMPLEMENT*");
+    // Not open: it is taken only if what comes before it does not hold, and nobody knows that yet.
+    assert_eq!(plan.last().unwrap(), "IMPLEMENT ~NOT sound.passed");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub use fact::{
 pub use input::{Action, Adoption, Decision, Event, Input, Outcome, Refusal, RefusalKind, Wanted};
 pub use instance::{HeldAt, Instance, Meter, Open, OpenKind, Purse, Purses, Standing, Thread};
 pub use map::Map;
-pub use options::{Condition, WayOut};
+pub use options::{COULD_NOT, Condition, WayOut};
 pub use people::POLICY;
 pub use receive::STOPPED;
 pub use replay::{Divergence, Replayed};

@@ -12,6 +12,9 @@ use crate::language::syntax::{Exit, Paying, Step, What};
 use crate::program::StateCode;
 use crate::value::Name;
 
+/// How the condition of an ELSE begins.
+pub const COULD_NOT: &str = "could not: ";
+
 /// A way out of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WayOut {
@@ -25,6 +28,9 @@ pub struct WayOut {
     pub conditions: Vec<Condition>,
     /// An exit above it that would be taken first.
     pub behind: Option<String>,
+    /// Conditions of exits above it that are not known yet: it is taken only if none of them holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unless: Vec<String>,
     /// Whether it would be taken now.
     pub open: bool,
 }
@@ -45,6 +51,8 @@ impl Run {
         let Some(program) = self.library.program(&instance.protocol) else { return Vec::new() };
         let Some(state) = program.state(&instance.state) else { return Vec::new() };
         let mut ways: Vec<WayOut> = Vec::new();
+        // The first exit whose conditions all hold: nothing below it is taken.
+        let mut first: Option<String> = None;
         for (place, node) in (0u32..).zip(&state.nodes) {
             let to = match &node.what {
                 What::Exit(Exit::Goto { target, .. }) => Some(target.name.clone()),
@@ -63,9 +71,13 @@ impl Run {
             let by = print::line(&node.what);
             let conditions = self.conditions(id, state, place);
             let holds = conditions.iter().all(|condition| condition.holds == Some(true));
-            let behind = ways.iter().find(|way| way.open).map(|way| way.by.clone());
             let step = matches!(node.what, What::Step { .. });
-            ways.push(WayOut { to, by, place, open: holds && !step && behind.is_none(), conditions, behind });
+            let (behind, unless) = (first.clone(), if step { Vec::new() } else { open_questions(&ways) });
+            let open = holds && !step && behind.is_none() && unless.is_empty();
+            if holds && !step && first.is_none() {
+                first = Some(by.clone());
+            }
+            ways.push(WayOut { to, by, place, conditions, behind, unless, open });
         }
         ways
     }
@@ -85,7 +97,7 @@ impl Run {
                 }
                 What::Step { .. } => {
                     conditions.push(Condition {
-                        text: format!("could not: {}", print::line(&node.what)),
+                        text: format!("{COULD_NOT}{}", print::line(&node.what)),
                         holds: None,
                     });
                 }
@@ -97,6 +109,23 @@ impl Run {
         conditions.reverse();
         conditions
     }
+}
+
+/// What is not known yet of the IFs whose exits stand above. Whether a step can be done is no such
+/// question: it is answered by the time that anything below the step is reached.
+fn open_questions(above: &[WayOut]) -> Vec<String> {
+    let asked = above.iter().filter(|way| {
+        let known = |wanted| way.conditions.iter().any(|one| one.holds == wanted);
+        let step = way.conditions.iter().any(|one| one.text.starts_with(COULD_NOT));
+        known(None) && !known(Some(false)) && !step
+    });
+    let texts = asked.map(|way| {
+        let unknown = way.conditions.iter().filter(|one| one.holds.is_none());
+        unknown.map(|one| one.text.as_str()).collect::<Vec<_>>().join(" AND ")
+    });
+    let mut questions: Vec<String> = texts.collect();
+    questions.dedup();
+    questions
 }
 
 /// Where a payment leads that cannot be made.

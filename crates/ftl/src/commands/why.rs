@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ftl_core::run::{
-    Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, Run, STOPPED, Standing, ThreadId, WayOut,
+    COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, Run, STOPPED, Standing,
+    ThreadId, WayOut,
 };
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
@@ -241,18 +242,22 @@ fn needs(way: &WayOut, undecided: bool) -> String {
         let words: Vec<String> = unmet.iter().map(|condition| condition_text(condition)).collect();
         return format!("if {}", words.join(" and "));
     }
-    if way.to.is_some() && !way.open && way.behind.is_none() {
+    if way.to.is_some() && !way.open && way.behind.is_none() && way.unless.is_empty() {
         return String::from("when that meter is spent");
     }
     match &way.behind {
         Some(behind) => paint(paint::QUIET, format!("not taken: `{}` comes first", safe(behind))),
+        None if !way.unless.is_empty() => {
+            let (texts, word) = (way.unless.join(" or "), paint(paint::WARNING, "not known yet"));
+            format!("if not: {} ({word})", safe(&texts))
+        }
         None if undecided => paint(paint::GOOD, "otherwise"),
         None => paint(paint::GOOD, "as soon as it goes on"),
     }
 }
 
 fn condition_text(condition: &Condition) -> String {
-    let text = match condition.text.strip_prefix("could not: ") {
+    let text = match condition.text.strip_prefix(COULD_NOT) {
         Some(step) => format!("this cannot be done: {}", safe(step)),
         None => safe(&condition.text),
     };

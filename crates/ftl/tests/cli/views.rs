@@ -76,7 +76,7 @@ fn why_tells_what_is_open_and_what_to_type() {
         &format!("{run} ask in START: waiting\n"),
         "  asks        Good? [yes|no]\n",
         "  ways out    → the end      if reply == \"yes\" (not known yet)\n",
-        "              → START        otherwise\n",
+        "              → START        if not: reply == \"yes\" (not known yet)\n",
         &format!("  you can     ftl answer {run} VALUE\n"),
         &format!("              ftl override {run} START --reason …\n"),
         &format!("              ftl stop {run}\n"),
@@ -88,6 +88,10 @@ fn why_tells_what_is_open_and_what_to_type() {
     let one = &json["instances"][0];
     assert_eq!(one["questions"][0], "Good? [yes|no]");
     assert_eq!(one["ways_out"][0]["conditions"][0]["holds"], serde_json::Value::Null);
+    assert_eq!(
+        (&one["ways_out"][1]["open"], &one["ways_out"][1]["unless"][0]),
+        (&false.into(), &"reply == \"yes\"".into())
+    );
     assert_eq!(one["commands"][0], format!("ftl answer {run} VALUE"));
     dir.ftl(&["answer", &run, "yes"]).code(0);
     let out = dir.ftl(&["why", &run]).code(0).out;
