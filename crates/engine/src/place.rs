@@ -80,11 +80,24 @@ impl Place {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
             }
         }
+        self.is_ours()?;
         for folder in [self.owners(), self.attempts(), self.fences(), self.spool()] {
             fs::create_dir_all(folder)?;
         }
         keep_private(&self.store())?;
         self.exclude().map(|_| ())
+    }
+
+    /// A store is its owner's alone; root may look after everybody's.
+    fn is_ours(&self) -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt as _;
+        let (store, us) = (self.store(), rustix::process::geteuid());
+        let Ok(found) = fs::symlink_metadata(&store) else { return Ok(()) };
+        if us.is_root() || found.uid() == us.as_raw() {
+            return Ok(());
+        }
+        let message = format!("`{}` belongs to another user (number {})", store.display(), found.uid());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
     }
 
     /// Has git look away from the state; whether anything had to be written.

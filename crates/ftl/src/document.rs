@@ -11,7 +11,7 @@ use ftl_engine::session::Driven;
 use ftl_engine::summary::{Spent, Summary, Wait, What};
 use serde::{Serialize, Serializer};
 
-use crate::runs::Known;
+use crate::runs::{self, Known};
 use crate::when;
 
 /// A run.
@@ -106,7 +106,7 @@ impl<'a> Document<'a> {
             opened: None,
             owner: None,
             protocol: &summary.protocol,
-            reason: summary.reason.as_deref(),
+            reason: runs::reason(summary),
             run,
             standing: &summary.standing,
             state: &summary.state,

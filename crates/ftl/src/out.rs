@@ -151,7 +151,7 @@ impl Out {
 
     fn complain(&self, word: &str, failure: &Failure) {
         let hint = paint(paint::HINT, "hint:");
-        let (message, advice) = (paint::safe(&failure.message), paint::safe(&failure.hint));
+        let (message, advice) = (paint::lines(&failure.message), paint::lines(&failure.hint));
         self.beside(&format!("{word} {message}\n{hint} {advice}\n"));
     }
 

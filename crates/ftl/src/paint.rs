@@ -32,6 +32,18 @@ pub(crate) fn safe(text: &str) -> String {
     text.chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// The same, line by line. Later lines are indented: none of them can pass for a line of our own.
+pub(crate) fn lines(text: &str) -> String {
+    let lines: Vec<String> = text.trim_end().lines().map(safe).collect();
+    lines.join("\n  ")
+}
+
+/// The same, in one line: where a line ends, a space stands.
+pub(crate) fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    safe(&lines.join(" "))
+}
+
 /// Whether every letter is one byte that a terminal shows as one column: most texts are, and need no
 /// second look.
 fn is_plain(text: &str) -> bool {
@@ -147,6 +159,8 @@ mod tests {
 
     #[test]
     fn a_document_cannot_speak_to_the_terminal() {
+        assert_eq!(lines("one\n  |\n\u{1b}two\n"), "one\n    |\n  \u{fffd}two");
+        assert_eq!(one_line(" one\n\n\ttwo\u{1b}\r\n"), "one two\u{fffd}");
         assert_eq!(safe("a\u{1b}[31mb\tc\u{202e}d"), "a\u{fffd}[31mb\tc\u{fffd}d");
         assert_eq!(safe("A → B"), "A → B");
     }

@@ -209,7 +209,7 @@ pub(crate) fn standing(word: &str) -> String {
 
 /// How a run came to rest: a line, and what a person can type.
 pub(crate) fn at_rest(run: &RunId, summary: &Summary) -> String {
-    let reason = summary.reason.as_deref().map_or(String::new(), |reason| format!(": {}", safe(reason)));
+    let reason = reason(summary).map_or(String::new(), |reason| format!(": {}", safe(reason)));
     let state = safe(&summary.state);
     let mut text = format!("run {run} {} in {state}{reason}\n", standing(&summary.standing));
     for wait in &summary.waits {
@@ -220,9 +220,17 @@ pub(crate) fn at_rest(run: &RunId, summary: &Summary) -> String {
             What::Word => format!("says one of: {}", safe(&wait.text)),
             What::Service | What::Work => continue,
         };
-        text.push_str(&format!("{} `{words}` {what}\n", paint(paint::HINT, "hint:")));
+        let line = format!("{} `{words}` {what}\n", paint(paint::HINT, "hint:"));
+        if !text.contains(&line) {
+            text.push_str(&line);
+        }
     }
     text
+}
+
+/// Why a run stands so, where somebody has said why.
+pub(crate) fn reason(summary: &Summary) -> Option<&str> {
+    summary.reason.as_deref().filter(|reason| !reason.trim().is_empty())
 }
 
 #[cfg(test)]
@@ -266,6 +274,15 @@ mod tests {
         assert_eq!(typed[0], Some(format!("ftl answer {run}/2 VALUE --question 3.0")));
         assert_eq!(typed[1], Some(format!("ftl answer {run}/2 VALUE --question 3.1")));
         assert_eq!(typed[2], Some(format!("ftl answer {run}/4 VALUE")));
+    }
+
+    #[test]
+    fn every_hint_stands_once() {
+        let waits = vec![wait(What::Held, "one", 2), wait(What::Held, "two", 2), wait(What::Held, "one", 3)];
+        let summary = Summary { waits, reason: Some(String::new()), state: "A".into(), ..Summary::default() };
+        let text = anstream::adapter::strip_str(&at_rest(&RunId::of(7), &summary)).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines.len(), lines[0].ends_with(" in A")), (3, true), "{text}");
     }
 
     #[test]

@@ -53,7 +53,13 @@ pub(crate) fn open_with(cli: &Cli, library: Arc<Library>) -> Result<Session, Fai
     let config = config(&place)?;
     let cannot = |error: std::io::Error| {
         let message = format!("the state in `{}` cannot be prepared: {error}", place.state().display());
-        Failure::new(message, "see what stands there, and who may write it")
+        let hint = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                "only its owner may write it; use a repository of your own"
+            }
+            _ => "see what stands there, and who may write it",
+        };
+        Failure::new(message, hint)
     };
     place.prepare().map_err(cannot)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| store_failure(&error))?;

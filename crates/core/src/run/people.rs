@@ -247,8 +247,11 @@ impl Draft<'_> {
         }
         let targets: Vec<&str> = program.targets(&instance.state).map(|name| &**name).collect();
         let message = format!("there is no edge {} → {to}", instance.state);
-        Err(Refusal::new(RefusalKind::NotHere, message)
-            .hint(format!("from here it goes to {}", targets.join(", "))))
+        let hint = match targets.as_slice() {
+            [] => String::from("no edge leads on from here; it goes on or ends by itself"),
+            some => format!("from here it goes to {}", some.join(", ")),
+        };
+        Err(Refusal::new(RefusalKind::NotHere, message).hint(hint))
     }
 
     /// A person raises a limit; who is held for it goes on.
@@ -265,10 +268,8 @@ impl Draft<'_> {
         let own = instance.meters.get(meter).map(|meter| meter.limit);
         let purse = self.get_purses(id).and_then(|purses| purses.get(meter)).and_then(|purse| purse.limit);
         let Some(old) = own.or(purse) else {
-            let known: Vec<&str> = instance.meters.keys().map(|name| &**name).collect();
             let message = format!("{} has no limit `{meter}`", instance.protocol);
-            return Err(Refusal::new(RefusalKind::Malformed, message)
-                .hint(format!("its meters: {}", known.join(", "))));
+            return Err(Refusal::new(RefusalKind::Malformed, message).hint(self.limits_hint(instance)));
         };
         if limit <= old {
             return Err(Refusal::new(
@@ -294,6 +295,17 @@ impl Draft<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What can be raised: the meters of the protocol, and the built-in ones that have a limit.
+    fn limits_hint(&self, instance: &Instance) -> String {
+        let purses = self.get_purses(instance.id).into_iter().flatten();
+        let limited = purses.filter(|(_, purse)| purse.limit.is_some()).map(|(name, _)| &**name);
+        let known: Vec<&str> = instance.meters.keys().map(|name| &**name).chain(limited).collect();
+        match known.as_slice() {
+            [] => String::from("nothing limits it"),
+            some => format!("its limits: {}", some.join(", ")),
+        }
     }
 
     /// A person goes back to a state already visited; what came after is void.
@@ -346,11 +358,8 @@ impl Draft<'_> {
             .collect();
         if held.is_empty() {
             let stuck = !instance.held.is_empty();
-            let message = if stuck {
-                "only an override, a redo or a stop leads on from here"
-            } else {
-                "it is not held"
-            };
+            let message =
+                if stuck { "only an override or a stop leads on from here" } else { "it is not held" };
             return Err(Refusal::new(RefusalKind::NotHere, message));
         }
         for (thread, place) in held {
@@ -378,7 +387,7 @@ impl Draft<'_> {
                     RefusalKind::Settled(*end),
                     format!("instance {id} has ended: {}", end.word()),
                 );
-                Err(refusal.hint("only a redo leads on from an end"))
+                Err(refusal.hint("what has ended takes no orders; a new run begins anew"))
             }
             None => Ok(instance),
         }

@@ -80,10 +80,7 @@ impl Shell {
                 let service = ended.err.text().lines().last().unwrap_or("service").trim().to_owned();
                 Err(Ended::Outage { service, after: None })
             }
-            How::Exited(code) => {
-                let message = format!("exit code {code}: {}", last_lines(&ended.err));
-                Err(Ended::failed(FailureKind::Failed, message))
-            }
+            How::Exited(code) => Err(Ended::failed(FailureKind::Failed, exit_code(code, &ended.err))),
             How::Signalled(_) | How::Unknown => Err(Ended::Died(ended.sentence())),
         }
     }
@@ -162,8 +159,7 @@ impl Shell {
             How::Signalled(_) | How::Unknown => return Ended::Died(ended.sentence()),
         };
         if code != 0 {
-            let message = format!("exit code {code}: {}", last_lines(&ended.err));
-            return Ended::Failed(Failure::new(FailureKind::Failed, message));
+            return Ended::Failed(Failure::new(FailureKind::Failed, exit_code(code, &ended.err)));
         }
         let mut fields = vec![
             ("code", Value::whole(i64::from(code))),
@@ -215,6 +211,12 @@ fn cut_short(ended: &process::Ended) -> Option<Ended> {
 }
 
 /// The last words of an output.
+/// What a command failed with, and its last words if it had any.
+fn exit_code(code: i32, err: &Captured) -> String {
+    let words = last_lines(err);
+    if words.is_empty() { format!("exit code {code}") } else { format!("exit code {code}: {words}") }
+}
+
 fn last_lines(captured: &Captured) -> String {
     let text = captured.text();
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

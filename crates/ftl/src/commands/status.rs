@@ -163,7 +163,7 @@ impl<'a> Table<'a> {
         let room = self.width.map(|width| width.saturating_sub(INDENT));
         let mut more = Vec::new();
         if known.row.settled {
-            more.extend(summary.reason.as_deref().map(safe));
+            more.extend(runs::reason(summary).map(safe));
         } else {
             more.extend(known.driver());
             more.extend(known.waits(most, self.now, room));

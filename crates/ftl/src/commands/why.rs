@@ -1,11 +1,13 @@
 //! `ftl why`: why a run stands where it stands, every way out of there, and what a person can type.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ftl_core::run::{
     COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, Run, STOPPED, Standing,
     ThreadId, WayOut,
 };
+use ftl_core::value::Value;
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
 use ftl_engine::id::RunId;
@@ -98,7 +100,7 @@ impl<'a> Explained<'a> {
         named(self.run, self.instance.id.0)
     }
 
-    /// Whether only an override, a redo or a stop leads on, whatever it waits for.
+    /// Whether only an override or a stop leads on, whatever it waits for.
     fn is_stuck(&self) -> bool {
         self.instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck)
     }
@@ -125,12 +127,10 @@ impl<'a> Explained<'a> {
         if one.held.values().any(|held| held.meter.is_none() && !held.stuck) {
             commands.push(format!("ftl resume {}", self.run));
         }
-        let mut targets: Vec<&str> =
-            self.ways.iter().filter(|way| is_goto(way)).filter_map(|way| way.to.as_deref()).collect();
-        targets.dedup();
-        commands.extend(targets.iter().map(|to| format!("ftl override {at} {to} --reason …")));
+        let targets = self.ways.iter().filter(|way| is_goto(way)).filter_map(|way| way.to.as_deref());
+        commands.extend(targets.map(|to| format!("ftl override {at} {to} --reason …")));
         commands.push(format!("ftl stop {at}"));
-        commands
+        once(commands)
     }
 
     fn json(&self) -> Json {
@@ -168,7 +168,8 @@ impl<'a> Explained<'a> {
             standing(word(one.standing()))
         );
         if let Some((_, values)) = &one.end {
-            for (name, value) in values.iter().filter(|(_, value)| !value.is_none()) {
+            let said = |value: &Value| !value.is_none() && value.as_text() != Some("");
+            for (name, value) in values.iter().filter(|(_, value)| said(value)) {
                 text.push_str(&row(name, &lines::shown(value)));
             }
             text.push_str(&row("", &paint(paint::QUIET, "it has ended; nothing leads on from here")));
@@ -180,7 +181,7 @@ impl<'a> Explained<'a> {
                 ThreadId::Item { key, .. } => format!("item {}: ", safe(key)),
             };
             let label = paint(paint::ERROR, "held");
-            text.push_str(&row(&label, &format!("{whose}{}", safe(&held.failure.message))));
+            text.push_str(&row(&label, &format!("{whose}{}", paint::one_line(&held.failure.message))));
             if held.stuck && held.failure.kind == FailureKind::Stale {
                 let words = command(&format!("ftl resume {}", self.run));
                 text.push_str(&row("", &format!("put back what it was, and {words} goes on")));
@@ -215,6 +216,13 @@ impl<'a> Explained<'a> {
         }
         text
     }
+}
+
+/// Each line once, where it first stood.
+fn once(mut lines: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    lines.retain(|line| seen.insert(line.clone()));
+    lines
 }
 
 /// A label and what belongs to it, no wider than the terminal.

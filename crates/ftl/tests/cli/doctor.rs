@@ -186,3 +186,39 @@ fn a_torn_database_is_reported_and_nothing_panics() {
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     dir.ftl(&["doctor", "--deep"]).code(1).says(&["broken:", "keep a copy"]);
 }
+
+/// Whoever looks must not be kept by what somebody has put there.
+#[test]
+fn a_pipe_among_the_attempts_keeps_nobody_waiting() {
+    let (dir, run) = asked();
+    let pipe = dir.path(&format!(".ftl/store/attempts/{run}.1.0"));
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    for args in [&["doctor"][..], &["doctor", "--deep"], &["status"], &["answer", &run, "yes"]] {
+        let looking = dir.start(args);
+        looking.ended().code(0);
+    }
+    assert_eq!(dir.status(&run)["standing"], "complete");
+}
+
+/// Needs root, who alone can be two users. For anybody else there is no second one to be.
+#[test]
+fn the_store_of_another_user_is_theirs() {
+    use std::os::unix::process::CommandExt as _;
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can be another user");
+        return;
+    }
+    let (dir, run) = asked();
+    let store = dir.path(".ftl/store");
+    for mode in [0o755, 0o700] {
+        fs::set_permissions(&store, fs::Permissions::from_mode(mode)).unwrap();
+        let mut command = dir.command(&["run", "ask", "objective=x", "--by", "nobody"]);
+        command.uid(65534).gid(65534);
+        let ended = crate::support::ended(command).code(1);
+        ended.says(&["belongs to another user (number 0)", "hint: only its owner may write it"]);
+        assert_eq!(fs::metadata(&store).unwrap().permissions().mode() & 0o777, mode);
+    }
+    assert_eq!(dir.ftl(&["status", "--json"]).json()["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(dir.status(&run)["standing"], "waiting");
+}

@@ -160,7 +160,7 @@ fn a_limit_is_raised_and_what_it_held_goes_on() {
     dir.ftl(&["raise", &run, "rounds", "3", "--reason", "x"]).code(1).says(&["already 3"]);
     dir.ftl(&["raise", &run, "round", "9", "--reason", "x"])
         .code(1)
-        .says(&["has no limit `round`", "rounds"]);
+        .says(&["has no limit `round`", "hint: its limits: rounds, money, time, tokens, turns"]);
     dir.ftl(&["raise", &run, "rounds", "many", "--reason", "x"]).code(2).says(&["`many` is not a number"]);
     assert_eq!(dir.status(&run)["standing"], "held");
     let json = dir.ftl(&["raise", &run, "rounds", "4", "--reason", "nearly", "--json"]).code(0).json();
@@ -199,6 +199,15 @@ fn a_run_that_is_held_is_asked_again_by_resume() {
     dir.ftl(&["answer", &run, "x"]).code(5);
 }
 
+/// A child for each of a list.
+const PARENT: &str = "INPUT: items\nSTATE: ALL\n  DO: all = FOR EACH one IN items BY one\n    \
+    DO: Run(flaky) one={one}\n  RETURN: complete\n";
+
+fn items(count: usize) -> String {
+    let items: Vec<String> = (0..count).map(|number| format!("{number:02}")).collect();
+    format!("items={}", serde_json::json!(items))
+}
+
 /// A parent with so many children, all held; more than a summary names.
 fn held_children(count: usize) -> (Dir, String) {
     let dir = Dir::new();
@@ -206,14 +215,28 @@ fn held_children(count: usize) -> (Dir, String) {
         "flaky",
         "INPUT: one\nSTATE: START\n  DO: sh \"test -e mended && echo {one} >> done\"\n  RETURN: complete\n",
     );
-    dir.protocol(
-        "parent",
-        "INPUT: items\nSTATE: ALL\n  DO: all = FOR EACH one IN items BY one\n    DO: Run(flaky) one={one}\n  RETURN: complete\n",
-    );
-    let items: Vec<String> = (0..count).map(|number| format!("{number:02}")).collect();
-    let (run, json) = dir.run(&["parent", &format!("items={}", serde_json::json!(items))]);
+    dir.protocol("parent", PARENT);
+    let (run, json) = dir.run(&["parent", &items(count)]);
     assert_eq!((&json["standing"], json["waits"].as_array().unwrap().len()), (&"held".into(), 20));
     (dir, run)
+}
+
+#[test]
+fn a_hint_never_ends_in_nothing() {
+    let dir = Dir::new();
+    dir.write(
+        ".ftl/config.toml",
+        "[limits]\ntokens = \"none\"\nmoney = \"none\"\ntime = \"none\"\nturns = \"none\"\n",
+    );
+    dir.protocol("one", "STATE: START\n  ASK: go = \"Go?\"\n  RETURN: complete go={go}\n");
+    let (run, _) = dir.run(&["one"]);
+    dir.ftl(&["raise", &run, "rounds", "3", "--reason", "x"]).code(1).says(&["hint: nothing limits it\n"]);
+    dir.ftl(&["override", &run, "END", "--reason", "x"])
+        .code(5)
+        .says(&["there is no edge START → END", "hint: no edge leads on from here"]);
+    dir.ftl(&["stop", &run]).code(0);
+    let ended = dir.ftl(&["stop", &run]).code(5).says(&["hint: what has ended takes no orders"]);
+    assert!(!ended.err.contains("redo"), "there is no such command: {}", ended.err);
 }
 
 #[test]
@@ -223,6 +246,32 @@ fn however_many_are_held_resume_asks_all_of_them_again() {
     dir.ftl(&["resume", &run]).code(0).says(&["complete in ALL"]);
     assert_eq!(dir.read("done").lines().count(), 27);
     dir.ftl(&["doctor", "--deep"]).code(0).says(&["all is well"]);
+}
+
+/// How a run stands is told over all of it, however little of it a summary names: the one child that works
+/// comes after twenty-six that are held.
+#[test]
+fn however_many_are_held_the_standing_is_that_of_the_whole_run() {
+    let dir = Dir::new();
+    let child = "INPUT: one\nSTATE: START\n  \
+        DO: sh \"[ {one} = 26 ] || exit 1; touch began; until [ -e go ]; do sleep 0.05; done\"\n  RETURN: complete\n";
+    dir.protocol("child", child).protocol("parent", &PARENT.replace("flaky", "child"));
+    let driving = dir.start(&["run", "parent", &items(27)]);
+    until("the last one works", || dir.path("began").exists());
+    let shown = || dir.ftl(&["status", "--json"]).code(0).json()["runs"][0].clone();
+    let is_held = |wait: &serde_json::Value| wait["what"] == "held";
+    until("the others are held", || {
+        let waits = shown()["waits"].as_array().unwrap().clone();
+        waits.len() == 20 && waits.iter().all(is_held)
+    });
+    assert_eq!(shown()["standing"], "running");
+    driving.signal(Signal::KILL);
+    driving.ended().code(-9);
+    assert_eq!(shown()["standing"], "interrupted");
+    dir.ftl(&["status"]).code(0).says(&["interrupted", "nobody drives it", "and 17 more;"]);
+    dir.write("go", "");
+    dir.ftl(&["resume"]).code(3).says(&["held in ALL"]);
+    assert_eq!((&shown()["standing"], &shown()["instances"]), (&"held".into(), &serde_json::json!([28, 1])));
 }
 
 #[test]

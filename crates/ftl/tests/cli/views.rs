@@ -121,6 +121,36 @@ fn why_tells_of_a_failure_without_an_else() {
 }
 
 #[test]
+fn a_run_that_was_stopped_without_a_reason_leaves_no_blank_behind() {
+    let dir = Dir::new();
+    dir.protocol("ask", ASK);
+    let (run, _) = dir.run(&["ask", "objective=x"]);
+    let ended = dir.ftl(&["stop", &run]).code(0);
+    assert!(ended.out.ends_with(&format!("run {run} stopped in START\n")), "{ended:#?}");
+    for args in [vec!["status"], vec!["status", &run], vec!["why", &run]] {
+        let out = dir.ftl(&args).code(0).out;
+        assert!(out.lines().all(|line| !line.trim().is_empty() && line.trim() != "reason"), "{out}");
+    }
+    assert!(dir.status(&run)["reason"].is_null());
+}
+
+#[test]
+fn a_message_of_several_lines_is_shown_as_such() {
+    let dir = Dir::new();
+    dir.protocol(
+        "frail",
+        "STATE: START\n  DO: sh \"printf 'one\\\\ntwo\\\\n' >&2; exit 3\"\n  RETURN: complete\n",
+    );
+    let (run, _) = dir.run(&["frail"]);
+    dir.ftl(&["why", &run]).code(0).says(&["held        exit code 3: one two\n"]);
+    dir.write("script.toml", "[[answer]]\nto = \"sh\"\nvalue = = 3\n");
+    let ended = dir.ftl(&["run", "frail", "--script", "script.toml"]).code(1);
+    assert!(ended.err.contains("\n  3 | value = = 3\n") && !ended.err.contains('\u{fffd}'), "{ended:#?}");
+    dir.protocol("silent", "STATE: START\n  DO: sh \"exit 3\"\n  RETURN: complete\n");
+    dir.ftl(&["run", "silent"]).code(3).says(&["held: exit code 3\n", "held in START: exit code 3\n"]);
+}
+
+#[test]
 fn why_explains_every_instance_that_goes_on() {
     let dir = Dir::new();
     dir.protocol("child", ASK);
