@@ -7,6 +7,7 @@
 
 pub mod carry;
 pub mod embed;
+pub mod figures;
 pub mod find;
 pub mod json;
 pub mod learn;
