@@ -90,7 +90,7 @@ impl Paper {
             match read_file(&folder.join(name.to_string())).and_then(|text| Ok(workspace::parse(&text)?)) {
                 Ok(found) => all.push((name, found)),
                 Err(error) => {
-                    self.notice(format!("left out: {}: {error}", folder.join(name.to_string()).display()))
+                    self.notice(format!("left out: {}: {error}", folder.join(name.to_string()).display()));
                 }
             }
         }
