@@ -156,8 +156,6 @@ fn charge(store: &mut dyn Store, id: InstanceId, action: ActionId, usage: &Usage
             let part = (*mine).min(*amount);
             *mine -= part;
             covered.insert(name.clone(), part);
-            let used = open.used.entry(name.clone()).or_default();
-            *used = used.saturating_add(*amount);
         }
     }
     up(store, id, &|purses| {
@@ -212,10 +210,7 @@ impl Instance {
                 });
             }
             Fact::Paid(Payment::Attempts { action, .. }) => {
-                self.change(*action, |open| {
-                    open.died += 1;
-                    open.used.clear();
-                });
+                self.change(*action, |open| open.died += 1);
             }
             Fact::Refilled { meter, limit } => self.refilled(meter, *limit),
             Fact::Waived { to, place, by, reason, .. } => self.waived(to, *place, by, reason),
@@ -564,7 +559,6 @@ fn opening(seen: Seen, thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) 
         paid: BTreeMap::new(),
         suspended: None,
         reserved: Usage::new(),
-        used: Usage::new(),
         seen,
     }
 }

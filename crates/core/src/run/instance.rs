@@ -172,8 +172,6 @@ pub struct Open {
     pub suspended: Option<(String, Time)>,
     /// What is set aside for it and not used.
     pub reserved: Usage,
-    /// What it has used.
-    pub used: Usage,
     /// What was known when it was asked, so that it can be asked again with the same words.
     pub seen: Seen,
 }

@@ -6,7 +6,7 @@
 
 use super::draft::Draft;
 use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Usage, WHOLE};
-use super::instance::{HeldAt, Open};
+use super::instance::HeldAt;
 use super::steps::How;
 use super::walk::{Flow, Here};
 use crate::program::Whom;
@@ -90,7 +90,7 @@ impl Draft<'_> {
     /// only once.
     pub(super) fn last_report(&mut self, id: InstanceId, action: ActionId, usage: Option<&Usage>) {
         if self.get(id).is_some_and(|one| one.owed.contains_key(&action)) {
-            self.charge_cut(id, action, usage);
+            self.charge(id, action, usage);
             self.settle_purse(id, action);
         }
     }
@@ -136,36 +136,16 @@ impl Draft<'_> {
         true
     }
 
-    /// Charges what an action used that came to its own end. A meter that its last report leaves out
-    /// is unknown, and the worst case that is still set aside is charged, unless it reported that
-    /// meter while it worked.
+    /// Charges what an action used since its last report. What its last words leave out is unknown, also
+    /// when it was reported before: the worst case that is still set aside is charged for it.
     pub(super) fn charge(&mut self, id: InstanceId, action: ActionId, usage: Option<&Usage>) {
-        let heard = |open: &Open, name: &Name| usage.is_some() && open.used.contains_key(name);
-        self.charge_unless(id, action, usage, heard);
-    }
-
-    /// Charges what an action used that was cut off: it died, was cancelled or interrupted, or lost its
-    /// service. Whatever its last words leave out is unknown, also what it reported before: the turn
-    /// that was cut off may have used all that was set aside for it.
-    pub(super) fn charge_cut(&mut self, id: InstanceId, action: ActionId, usage: Option<&Usage>) {
-        self.charge_unless(id, action, usage, |_, _| false);
-    }
-
-    fn charge_unless(
-        &mut self,
-        id: InstanceId,
-        action: ActionId,
-        usage: Option<&Usage>,
-        known: impl Fn(&Open, &Name) -> bool,
-    ) {
+        let open = self.get(id).and_then(|one| one.account(action));
         let mut charged = usage.cloned().unwrap_or_default();
         let mut guessed = Vec::new();
-        if let Some(open) = self.get(id).and_then(|one| one.account(action)) {
-            for (name, left) in open.reserved.iter().filter(|(_, left)| **left > 0) {
-                if !charged.contains_key(name) && !known(open, name) {
-                    charged.insert(name.clone(), *left);
-                    guessed.push(name.clone());
-                }
+        for (name, left) in open.map(|open| &open.reserved).into_iter().flatten() {
+            if *left > 0 && !charged.contains_key(name) {
+                charged.insert(name.clone(), *left);
+                guessed.push(name.clone());
             }
         }
         if !charged.is_empty() {

@@ -134,17 +134,17 @@ impl Draft<'_> {
             }
             Outcome::Died(message) => self.died(id, action, message, usage),
             Outcome::Cancelled => {
-                self.charge_cut(id, action, usage);
+                self.charge(id, action, usage);
                 self.put(id, Fact::Resumed { action: Some(action), thread: ThreadId::Main, by: None });
                 self.ask_again(id, action);
             }
             Outcome::Interrupted => {
-                self.charge_cut(id, action, usage);
+                self.charge(id, action, usage);
                 let (service, until) = (STOPPED.to_owned(), self.at);
                 self.put(id, Fact::Suspended { action, service, until });
             }
             Outcome::Outage { service, until } => {
-                self.charge_cut(id, action, usage);
+                self.charge(id, action, usage);
                 self.put(id, Fact::Suspended { action, service: service.clone(), until: *until });
             }
         }
@@ -160,7 +160,7 @@ impl Draft<'_> {
 
     /// An agent or command that died is asked again, a few times; then its step could not be run.
     fn died(&mut self, id: InstanceId, action: ActionId, message: &str, usage: Option<&Usage>) {
-        self.charge_cut(id, action, usage);
+        self.charge(id, action, usage);
         self.put(id, Fact::Paid(Payment::Attempts { action, message: message.to_owned() }));
         let died = self.get(id).and_then(|one| one.open.get(&action)).map_or(0, |open| open.died);
         if died >= MAX_DEATHS {
@@ -312,7 +312,7 @@ impl Draft<'_> {
     fn charge_lost(&mut self, id: InstanceId, action: ActionId) {
         let open = self.get(id).and_then(|one| one.open.get(&action));
         if open.is_some_and(|open| open.whom.starts_with("Task(")) {
-            self.charge_cut(id, action, None);
+            self.charge(id, action, None);
         }
     }
 

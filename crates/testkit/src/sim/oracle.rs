@@ -298,12 +298,6 @@ impl Oracle {
         }
     }
 
-    /// Whether an action has ever said what it used, in this attempt or an earlier one.
-    pub(super) fn was_heard(&self, (instance, action): (InstanceId, ActionId)) -> bool {
-        let account = self.shadow.instance(instance).and_then(|one| one.account(action));
-        account.is_some_and(|open| !open.used.is_empty())
-    }
-
     /// What is still set aside for an action.
     pub(super) fn left(&self, instance: InstanceId, action: ActionId) -> Usage {
         let account = self.shadow.instance(instance).and_then(|one| one.account(action));

@@ -3,28 +3,29 @@
 //! A queue holds everything that will happen, by its time. Each step takes the next, lets the real
 //! engine deal with it, and asks the oracles. The stage never helps the engine.
 
-use std::collections::{BTreeMap, VecDeque};
+mod accidents;
+mod jobs;
+
+use std::collections::BTreeMap;
 use std::slice::IterMut;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
-use ftl_core::run::{ActionId, InstanceId, Time, Usage};
-use ftl_core::value::Name;
+use ftl_core::run::{ActionId, InstanceId, Time};
 use ftl_engine::clock::Clock as _;
 use ftl_engine::drive::{POLL, Wheel};
 use ftl_engine::driver::{DriveError, Driver};
-use ftl_engine::hands::{Job, Told};
+use ftl_engine::hands::Told;
 use ftl_engine::id::RunId;
 use ftl_engine::journal::JournalError;
-use ftl_engine::store::memory::Fault;
 use ftl_engine::store::{Lease, MemoryStore, Store as _, StoreError};
 
-use super::agents::{self, Doing, Ending, Saying};
+use super::agents::{Doing, Ending, Saying};
 use super::case::{Case, library};
 use super::oracle::Oracle;
 use super::people::{self, Said};
-use super::process::{Cut, Process, Recorder, SimClock};
-use super::{Counts, Ended, Found, Options, Sabotage};
+use super::process::{Process, Recorder, SimClock};
+use super::{Counts, Ended, Found, Options};
 use crate::dice::Dice;
 use crate::world::World;
 
@@ -39,10 +40,6 @@ const MAX_CALM_STEPS: u64 = 6_000;
 
 /// How often people help before they give a run up.
 const MAX_HELP: u64 = 40;
-
-/// Whether the core takes the silence of an agent for nothing used, once an earlier attempt of the same
-/// action has said what it used (seed 115). As long as it does, exact agents are not silent then.
-const SILENCE_IS_NOTHING: bool = true;
 
 /// How many more steps a moment of trouble counts for while nobody is at work.
 const DULL: u64 = 6;
@@ -454,142 +451,6 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// A job does the next thing of its script.
-    fn say(&mut self, at: usize, number: u64) -> Step {
-        let process = self.engines[at].process;
-        let Some(job) = self.engines[at].jobs.get_mut(&number) else { return Ok(()) };
-        let who = job.who();
-        let Some((_, saying)) = job.script.pop_front() else { return Ok(()) };
-        let next = job.script.front().map(|(delay, _)| *delay);
-        if let Some(delay) = next {
-            self.at(self.clock.now() + delay, Happening::Say { process, job: number });
-        }
-        self.note(|| format!("  {} of {}: {saying:?}", who.1, who.0));
-        match saying {
-            Saying::Burn(percent) => self.burn(at, number, percent),
-            Saying::Perform => self.perform(at, number),
-            Saying::Spent => self.spent(at, number),
-            Saying::Tool => self.tool(at, number, who),
-            Saying::Ghost => {
-                let Some((instance, action)) = self.dice.pick(&self.past).copied() else { return Ok(()) };
-                if self.engines[at].jobs.values().any(|job| job.who() == (instance, action)) {
-                    return Ok(());
-                }
-                let report = ftl_engine::hands::Report::free(ftl_engine::hands::Ended::Cancelled);
-                self.tell(at, Told::Report(instance, action, report))
-            }
-            Saying::End(ending) => self.end(at, number, &ending),
-        }
-    }
-
-    /// An agent uses something; in an exact case never more than is set aside for it.
-    fn burn(&mut self, at: usize, number: u64, percent: u64) -> Step {
-        let Some(job) = self.engines[at].jobs.get_mut(&number) else { return Ok(()) };
-        if job.ended || !job.is_agent() {
-            return Ok(());
-        }
-        let (instance, action) = job.who();
-        let mut burnt = Usage::new();
-        for (name, left) in self.oracle.left(instance, action) {
-            let unsaid = job.unsaid.entry(name.clone()).or_default();
-            let amount = left.saturating_sub(*unsaid).saturating_mul(percent) / 100;
-            *unsaid += amount;
-            burnt.insert(name, amount);
-        }
-        self.world.spend(&job.key, &burnt).map_err(|error| error.to_string())
-    }
-
-    /// A job says what it has used. Until that is kept it is not said: its process may die over it.
-    fn spent(&mut self, at: usize, number: u64) -> Step {
-        let (exact, sabotage) = (self.case.exact, self.options.sabotage);
-        let Some(job) = self.engines[at].jobs.get_mut(&number) else { return Ok(()) };
-        job.spoke = true;
-        let ((instance, action), mut usage) = (job.who(), job.unsaid.clone());
-        if !exact && self.dice.chance(30) {
-            usage.values_mut().for_each(|amount| *amount = amount.saturating_mul(3));
-        }
-        if sabotage == Some(Sabotage::DropCharge) {
-            usage.values_mut().for_each(|amount| *amount = 0);
-        }
-        // Whether it may go on is not looked at: agents of the simulation do not obey.
-        self.tell(at, Told::Spent(instance, action, usage, channel().0))?;
-        if let Some(job) = self.engines.get_mut(at).and_then(|engine| engine.jobs.get_mut(&number)) {
-            job.unsaid.clear();
-        }
-        Ok(())
-    }
-
-    fn perform(&mut self, at: usize, number: u64) -> Step {
-        let Some(job) = self.engines[at].jobs.get_mut(&number) else { return Ok(()) };
-        let done = if self.options.sabotage == Some(Sabotage::DoTwice) {
-            self.world.perform_blindly(&job.key, &job.action)
-        } else {
-            self.world.perform(&job.key, &job.action)
-        };
-        job.answer = Some(done.map_err(|error| error.to_string())?);
-        Ok(())
-    }
-
-    fn tool(&mut self, at: usize, number: u64, (instance, action): (InstanceId, ActionId)) -> Step {
-        let (reply, answer) = channel();
-        self.tell(at, Told::Tool(instance, action, Name::from("edit"), reply))?;
-        let denied = answer.try_recv().is_ok_and(|answer| answer.is_err());
-        let stubborn = self.dice.chance(30);
-        let engine = self.engines.get_mut(at);
-        if let Some(job) = engine.and_then(|engine| engine.jobs.get_mut(&number))
-            && denied
-            && !stubborn
-        {
-            job.script.retain(|(_, saying)| *saying != Saying::Tool);
-        }
-        Ok(())
-    }
-
-    /// The last words of a job.
-    fn end(&mut self, at: usize, number: u64, ending: &Ending) -> Step {
-        let process = self.engines[at].process;
-        let reserve = self.case.terms.reserve.clone();
-        let Some(job) = self.engines[at].jobs.get_mut(&number) else { return Ok(()) };
-        job.spoke |= SILENCE_IS_NOTHING && self.oracle.was_heard(job.who());
-        let mut report = job.report(ending, self.case.exact, &reserve, &mut self.dice);
-        if self.options.sabotage == Some(Sabotage::DropCharge) {
-            report.usage = reserve.keys().map(|name| (name.clone(), 0)).collect();
-        }
-        let ((instance, action), over) = (job.who(), job.script.is_empty());
-        job.ended = true;
-        self.cast[process].reported(&job.key);
-        if over {
-            self.engines[at].jobs.remove(&number);
-        }
-        self.past.push((instance, action));
-        if let Ending::Outage(service, _) = ending {
-            self.counts.outages += 1;
-            let until = self.clock.now() + self.dice.below(200_000);
-            self.silent.insert(service.clone(), until);
-        }
-        if self.options.sabotage == Some(Sabotage::SwallowReport) && self.step > 20 {
-            return Ok(());
-        }
-        self.hear_report(at, Told::Report(instance, action, report), (instance, action))
-    }
-
-    /// A report that nobody waits for must be refused.
-    fn hear_report(&mut self, at: usize, told: Told, who: (InstanceId, ActionId)) -> Step {
-        let (run, now) =
-            (self.engines[at].wheel.as_ref().map(|wheel| wheel.driver().run()), self.clock.now());
-        let waited = run.is_some_and(|run| agents::is_waited_for(run, who, now));
-        let before = self.oracle.entries().len() as u64;
-        let process = self.engines[at].process;
-        self.tell(at, told)?;
-        let lives = self.engines.iter().any(|engine| engine.process == process);
-        if !waited && lives {
-            self.counts.late += 1;
-            self.oracle.read()?;
-            self.oracle.check_refused(before, who.0, who.1)?;
-        }
-        Ok(())
-    }
-
     fn tell(&mut self, at: usize, told: Told) -> Step {
         let engine = &mut self.engines[at];
         let leaving = engine.leaving;
@@ -723,78 +584,6 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Jobs that were started get their scripts, probes their answers.
-    fn take_jobs(&mut self, at: usize) -> Step {
-        let process = self.engines[at].process;
-        if let Some(wrong) = self.cast[process].wrong().into_iter().next() {
-            return Err(format!("durable: {wrong}"));
-        }
-        for job in self.cast[process].started() {
-            self.take_job(at, &job);
-        }
-        for service in self.cast[process].probes() {
-            self.later(2_000, Happening::Probed { process, service });
-        }
-        Ok(())
-    }
-
-    fn take_job(&mut self, at: usize, job: &Job) {
-        self.tickets += 1;
-        self.counts.jobs += 1;
-        let (number, process, key) = (self.tickets, self.engines[at].process, job.key());
-        let mut doing = Doing {
-            key,
-            action: job.action.clone(),
-            cancel: job.cancel.clone(),
-            noticed: false,
-            script: VecDeque::new(),
-            unsaid: Usage::new(),
-            spoke: false,
-            answer: None,
-            ended: false,
-        };
-        doing.script = self.script(&doing);
-        let delay = doing.script.front().map_or(0, |(delay, _)| *delay);
-        self.engines[at].jobs.insert(number, doing);
-        self.at(self.clock.now() + delay, Happening::Say { process, job: number });
-    }
-
-    fn script(&mut self, job: &Doing) -> VecDeque<(u64, Saying)> {
-        let mischief = !self.calm() && self.dice.chance(self.case.mischief);
-        if !mischief {
-            return agents::honest(&job.action, &mut self.dice);
-        }
-        if !job.lands() {
-            return agents::mischievous(&self.case, &job.action, &mut self.dice);
-        }
-        // Work that has landed and says otherwise would land again, and rightly so.
-        let mut script = agents::honest(&job.action, &mut self.dice);
-        if !self.world.has_done(&job.key) {
-            script.pop_back();
-            script.push_back((10, Saying::End(Ending::Die)));
-        }
-        script
-    }
-
-    fn notice_cancels(&mut self, at: usize) {
-        let process = self.engines[at].process;
-        let cancelled: Vec<u64> = self.engines[at]
-            .jobs
-            .iter()
-            .filter(|(_, job)| !job.noticed && job.cancel.is_cancelled())
-            .map(|(number, _)| *number)
-            .collect();
-        for number in cancelled {
-            let script = agents::cancelled(&self.case, self.calm(), &mut self.dice);
-            let delay = script.front().map_or(0, |(delay, _)| *delay);
-            let Some(job) = self.engines[at].jobs.get_mut(&number) else { continue };
-            job.noticed = true;
-            job.script = script;
-            self.queue.retain(|_, one| !matches!(one, Happening::Say { process: p, job } if (*p, *job) == (process, number)));
-            self.at(self.clock.now() + delay, Happening::Say { process, job: number });
-        }
-    }
-
     /// When time alone will move the run, or an order waits, the process looks then.
     fn plan_look(&mut self, at: usize) {
         let engine = &self.engines[at];
@@ -808,119 +597,6 @@ impl<'a> Stage<'a> {
         let Some(due) = due.filter(sooner) else { return };
         self.engines[at].look_at = Some(due);
         self.at(due, Happening::Look { process });
-    }
-
-    /// A moment at which something may go wrong.
-    fn trouble(&mut self) -> Step {
-        if self.calm() {
-            return Ok(());
-        }
-        self.later(14_000, Happening::Trouble);
-        self.dull += if self.engines.is_empty() { DULL } else { 0 };
-        let violent = self.dice.chance(self.case.violence);
-        let awake = self.engines.iter().position(|engine| !engine.asleep && engine.wheel.is_some());
-        match (violent, awake) {
-            (true, Some(at)) => self.violence(at),
-            (true, None) => self.meddle(),
-            (false, _) if self.dice.chance(50) => self.meddle(),
-            (false, Some(_)) => Ok(()),
-            (false, None) => {
-                self.later(1_000, Happening::Arrive);
-                Ok(())
-            }
-        }
-    }
-
-    fn meddle(&mut self) -> Step {
-        let number = self.step;
-        let said = people::meddle(&self.oracle.shadow, self.case.people, number, &mut self.dice);
-        self.meddled |= self.case.people == super::case::People::Wild;
-        self.send(&said)?;
-        if self.dice.chance(15) {
-            self.send(&said)?;
-        }
-        let awake = self.engines.iter().position(|engine| !engine.asleep && engine.wheel.is_some());
-        match awake {
-            Some(at) => self.plan_look(at),
-            None => self.later(5_000, Happening::Arrive),
-        }
-        Ok(())
-    }
-
-    fn cut(&mut self, process: usize) {
-        let after = self.dice.below(6);
-        let cut = if self.dice.chance(50) { Cut::Before(after) } else { Cut::After(after) };
-        self.note(|| format!("  process {process} will be cut: {cut:?}"));
-        self.cast[process].way.cut(cut);
-    }
-
-    fn violence(&mut self, at: usize) -> Step {
-        let process = self.engines[at].process;
-        match self.dice.below(10) {
-            0 | 1 => {
-                self.note(|| format!("  process {process} is killed"));
-                self.counts.kills += 1;
-                self.cast[process].way.kill();
-                self.vanish(at);
-                self.later(30_000, Happening::Arrive);
-            }
-            2..=4 => self.cut(process),
-            5 | 6 => self.pause(at),
-            7 => self.spoil(),
-            _ => return self.stop(at),
-        }
-        Ok(())
-    }
-
-    /// A process sleeps, and somebody else takes the run.
-    fn pause(&mut self, at: usize) {
-        let process = self.engines[at].process;
-        self.note(|| format!("  process {process} sleeps"));
-        self.engines[at].asleep = true;
-        self.later(120_000, Happening::Wake { process });
-        self.later(60_000, Happening::Arrive);
-    }
-
-    /// The disk is full, or may not be written, or fails.
-    fn spoil(&mut self) {
-        let fault = *self.dice.pick(&[Fault::Full, Fault::ReadOnly, Fault::Failed]).unwrap_or(&Fault::Full);
-        self.note(|| format!("  the disk: {fault:?}"));
-        self.faulty = true;
-        self.disk.set_fault(Some(fault));
-        self.later(30_000, Happening::Mended);
-    }
-
-    fn mend(&mut self) {
-        self.faulty = false;
-        self.disk.set_fault(None);
-        self.disk.reopen();
-    }
-
-    /// A process is told to stop, once or twice.
-    fn stop(&mut self, at: usize) -> Step {
-        if self.engines[at].leaving {
-            return Ok(());
-        }
-        self.counts.stops += 1;
-        let process = self.engines[at].process;
-        self.note(|| format!("  process {process} is told to stop"));
-        self.engines[at].leaving = true;
-        if self.dice.chance(25) {
-            // Told twice: it lets everything go and writes nothing.
-            if let Some(wheel) = self.engines[at].wheel.take() {
-                wheel.drop_all();
-                let _ = wheel.into_driver().release();
-            }
-            self.vanish(at);
-            self.later(30_000, Happening::Arrive);
-            return Ok(());
-        }
-        if let Some(wheel) = &self.engines[at].wheel {
-            wheel.cancel_all();
-        }
-        self.notice_cancels(at);
-        self.at(self.clock.now() + 1_200, Happening::Goodbye { process });
-        Ok(())
     }
 
     /// What must be true after every step.
