@@ -50,9 +50,9 @@ impl Lessons<'_> {
             Mode::Add => Vec::new(),
             Mode::Replace => self.clear()?,
         };
+        let mut writer = self.vectors()?;
         self.set_around(&around)?;
         let mut report = Imported::default();
-        let mut writer = self.vectors()?;
         for mut lesson in lessons {
             name(&mut lesson);
             if mode == Mode::Add && self.united(&lesson)? {

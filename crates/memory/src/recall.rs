@@ -179,7 +179,10 @@ impl Lessons<'_> {
         if tags.is_empty() {
             return self.search(objective, Way::Both, now);
         }
-        let tagged = self.with_tag_words(tags, MAX_TAGGED)?;
+        let tagged = match self.with_tag_words(tags, MAX_TAGGED)? {
+            Some(ids) => ids,
+            None => self.tagged(tags)?.iter().map(|kept| kept.id).take(MAX_TAGGED).collect(),
+        };
         let hits = self.judge_these(objective, &tagged)?;
         Ok(hits.into_iter().filter(|hit| shares_tag(&hit.kept.lesson, tags)).collect())
     }
@@ -206,20 +209,42 @@ impl Lessons<'_> {
 
     /// The lessons with the highest cost or saving.
     fn dearest(&self, kind: Kind, tags: &[String], most: usize) -> Result<Vec<Kept>, Trouble> {
+        if !tags.is_empty() {
+            let mut tagged: Vec<Kept> =
+                self.tagged(tags)?.into_iter().filter(|kept| kept.lesson.kind() == kind).collect();
+            tagged.sort_by(|left, right| right.lesson.value().total_cmp(&left.lesson.value()));
+            tagged.truncate(most);
+            return Ok(tagged);
+        }
         let sql = format!(
-            "SELECT {COLUMNS} FROM lesson WHERE kind = ?1 AND quarantine IS NULL ORDER BY value DESC, id"
+            "SELECT {COLUMNS} FROM lesson WHERE kind = ?1 AND quarantine IS NULL ORDER BY value DESC, id LIMIT ?2"
         );
         let mut select = self.db.prepare_cached(&sql)?;
-        let mut rows = select.query(params![kind.number()])?;
+        let mut rows = select.query(params![kind.number(), i64::try_from(most).unwrap_or(i64::MAX)])?;
         let mut found = Vec::new();
-        while found.len() < most
-            && let Some(row) = rows.next()?
-        {
-            let kept = read(row)?;
-            if tags.is_empty() || shares_tag(&kept.lesson, tags) {
-                found.push(kept);
+        while let Some(row) = rows.next()? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+
+    /// Every lesson that shares one of the tags, in the order in which they came.
+    fn tagged(&self, tags: &[String]) -> Result<Vec<Kept>, Trouble> {
+        let mut found = Vec::new();
+        match self.with_tag_words(tags, usize::MAX)? {
+            Some(mut ids) => {
+                ids.sort_unstable();
+                for id in ids {
+                    found.extend(self.by_id(id)?);
+                }
+            }
+            None => {
+                for kind in Kind::ALL {
+                    found.extend(self.all(kind)?);
+                }
             }
         }
+        found.retain(|kept| !kept.quarantined && shares_tag(&kept.lesson, tags));
         Ok(found)
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::params;
 
-use crate::lesson::Kind;
+use crate::lesson::{Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
 use crate::similar::{Plain, Probe};
 use crate::text;
@@ -104,17 +104,31 @@ impl Lessons<'_> {
         self.judge(&probe, places)
     }
 
-    /// Lessons that hold one of the tags, by full text; the caller looks at the tags themselves.
-    pub(crate) fn with_tag_words(&self, tags: &[String], most: usize) -> Result<Vec<i64>, Trouble> {
-        let quoted: Vec<String> = tags.iter().filter_map(|tag| phrase(tag)).collect();
-        if quoted.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// Lessons that hold the words of one of the tags; the caller looks at the tags themselves. `None` if
+    /// a tag has no word that the index could know.
+    pub(crate) fn with_tag_words(&self, tags: &[String], most: usize) -> Result<Option<Vec<i64>>, Trouble> {
+        let quoted: Option<Vec<String>> = tags.iter().map(|tag| phrase(tag)).collect();
+        let Some(quoted) = quoted else { return Ok(None) };
         let asked = format!("rest : ({})", quoted.join(" OR "));
         let mut select =
             self.db.prepare_cached("SELECT rowid FROM lesson_words WHERE lesson_words MATCH ?1 LIMIT ?2")?;
-        let rows = select.query_map(params![asked, most as i64], |row| row.get(0))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows = select.query_map(params![asked, most], |row| row.get(0))?;
+        Ok(Some(rows.collect::<Result<_, _>>()?))
+    }
+
+    /// The lesson whose trigger is most like a text, and how much, as the observer asks before it calls
+    /// something new.
+    pub fn most_alike(&self, text: &str, now: &Now) -> Result<Option<(Lesson, f64)>, Trouble> {
+        let probe = Probe::new(text, self.embedder);
+        let mut best: Option<(Lesson, f64)> = None;
+        for hit in self.search(text, Way::Both, now)? {
+            let alike = probe.like(&Probe::new(hit.kept.lesson.trigger(), self.embedder)).best();
+            if best.as_ref().is_none_or(|(_, most)| alike > *most) {
+                best = Some((hit.kept.lesson, alike));
+            }
+        }
+        Ok(best)
     }
 
     fn places(&self, probe: &Probe, worded: &[i64], way: Way) -> Result<BTreeMap<i64, Places>, Trouble> {

@@ -2,7 +2,7 @@
 
 use ftl_memory::find::By;
 use ftl_memory::recall::Asked;
-use ftl_memory::{Json, Kind, Now};
+use ftl_memory::{Json, Kind, Now, similar};
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 use crate::{Memory, now};
@@ -164,6 +164,9 @@ fn context_by_tags_keeps_what_shares_one() {
     assert_eq!(names(Some("a route returns nothing"), &["fast-api"]), ["t1"]);
     assert_eq!(names(Some("a route returns nothing"), &["fast-api", "flask"]), ["t1", "t2"]);
     assert_eq!(names(Some("a route returns nothing"), &["unknown"]), Vec::<String>::new());
+    tagged("t4", "signs only as a tag", "\"#!\"");
+    assert_eq!(names(None, &["#!"]), ["t4"]);
+    assert_eq!(names(Some("signs as a tag"), &["#!", "flask"]), ["t4"]);
 }
 
 #[test]
@@ -222,6 +225,16 @@ fn errors_find_lessons_by_text_then_expression_then_meaning() {
     assert_eq!(found("modules import each other in a circle"), wanted("cycle", By::Meaning));
     assert_eq!(found("zebra giraffe"), None);
     assert_eq!(found(""), None);
+}
+
+#[test]
+fn what_is_known_is_not_new() {
+    let memory = filled();
+    let alike = |text: &str| memory.lessons().most_alike(text, &now()).unwrap();
+    let (lesson, near) = alike("Reuse one connection pool in all workers!").unwrap();
+    assert_eq!((lesson.name(), near), ("pool", 1.0));
+    assert!(alike("draw a map of the harbour").is_none_or(|(_, near)| near <= similar::NOVELTY));
+    assert!(Memory::new().lessons().most_alike("anything", &now()).unwrap().is_none());
 }
 
 #[test]
