@@ -131,7 +131,7 @@ impl Lessons<'_> {
         Ok(best)
     }
 
-    fn places(&self, probe: &Probe, worded: &[i64], way: Way) -> Result<BTreeMap<i64, Places>, Trouble> {
+    fn places(&self, probe: &Probe<'_>, worded: &[i64], way: Way) -> Result<BTreeMap<i64, Places>, Trouble> {
         let mut places: BTreeMap<i64, Places> = BTreeMap::new();
         for (rank, id) in worded.iter().enumerate() {
             places.entry(*id).or_default().words = Some(rank);
@@ -158,7 +158,7 @@ impl Lessons<'_> {
     #[allow(clippy::type_complexity, reason = "three lists of one type, taken apart at once")]
     fn near(
         &self,
-        probe: &Probe,
+        probe: &Probe<'_>,
         most: usize,
         also: &[i64],
     ) -> Result<(Vec<Near>, Vec<Near>, Vec<Near>), Trouble> {
@@ -169,7 +169,7 @@ impl Lessons<'_> {
         Ok((found.failures, found.patterns, found.also))
     }
 
-    fn judge(&self, probe: &Probe, places: BTreeMap<i64, Places>) -> Result<Vec<Hit>, Trouble> {
+    fn judge(&self, probe: &Probe<'_>, places: BTreeMap<i64, Places>) -> Result<Vec<Hit>, Trouble> {
         let mut hits = Vec::with_capacity(places.len());
         for (id, place) in places {
             let Some(kept) = self.by_id(id)?.filter(|kept| !kept.quarantined) else { continue };

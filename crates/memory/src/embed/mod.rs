@@ -3,6 +3,8 @@
 //! The built-in embedder is a table of token vectors inside the binary; others stand in by the trait.
 //! An embedder never fails: a text it knows nothing of is the zero vector, which is near to nothing.
 
+#[cfg(feature = "minilm")]
+pub mod minilm;
 mod table;
 mod tokens;
 
@@ -16,6 +18,11 @@ pub trait Embedder {
     fn dims(&self) -> usize;
     /// The vector of a text.
     fn embed(&self, text: &str) -> Vector;
+    /// A cosine of its vectors on the scale of the thresholds. They were made for sentence embeddings,
+    /// whose cosines need no change.
+    fn calibrated(&self, cosine: f64) -> f64 {
+        cosine.clamp(0.0, 1.0)
+    }
 }
 
 /// A direction, rounded to bytes; or zero.

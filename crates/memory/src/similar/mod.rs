@@ -19,9 +19,6 @@ pub const CONTEXT: f64 = 0.25;
 /// What is above this is not new to the observer.
 pub const NOVELTY: f64 = 0.7;
 
-/// Points of the map from raw cosines to calibrated ones; linear in between.
-const COSINES: [(f64, f64); 4] = [(0.0, 0.0), (0.24, 0.25), (0.28, 0.305), (1.0, 1.0)];
-
 /// Points of the map from raw string ratios; two English sentences share a fifth of their runs by chance.
 const RATIOS: [(f64, f64); 4] = [(0.15, 0.0), (0.42, 0.25), (0.85, 0.85), (1.0, 1.0)];
 
@@ -44,10 +41,11 @@ impl Measures {
 }
 
 /// A text made ready to be compared with many others.
-#[derive(Clone, Debug)]
-pub struct Probe {
+#[derive(Clone)]
+pub struct Probe<'e> {
     plain: Plain,
     vector: Vector,
+    embedder: &'e dyn Embedder,
 }
 
 /// The other side of a comparison, whose cosine is known already or not wanted.
@@ -66,10 +64,10 @@ impl Plain {
     }
 }
 
-impl Probe {
+impl<'e> Probe<'e> {
     /// Prepares a text.
-    pub fn new(of: &str, embedder: &dyn Embedder) -> Probe {
-        Probe { plain: Plain::new(of), vector: embedder.embed(of) }
+    pub fn new(of: &str, embedder: &'e dyn Embedder) -> Probe<'e> {
+        Probe { plain: Plain::new(of), vector: embedder.embed(of), embedder }
     }
 
     /// Its embedding.
@@ -95,18 +93,19 @@ impl Probe {
     /// How well another text answers this one, given the raw cosine of both. A text that holds all the
     /// words asked for is near, however long it is.
     pub fn answered_by(&self, other: &Plain, raw_cosine: f64) -> Measures {
-        self.plain.measures(other, self.words_in(other), raw_cosine)
+        self.plain.measures(other, self.words_in(other), self.embedder.calibrated(raw_cosine))
     }
 
     /// How alike the two texts are as wholes.
-    pub fn like(&self, other: &Probe) -> Measures {
+    pub fn like(&self, other: &Probe<'_>) -> Measures {
         let words = self.plain.words.like(&other.plain.words);
-        self.plain.measures(&other.plain, words, self.vector.cosine(&other.vector))
+        let meaning = self.embedder.calibrated(self.vector.cosine(&other.vector));
+        self.plain.measures(&other.plain, words, meaning)
     }
 
     /// Whether both say the same, and how surely: equal normalised text, or both measures above
     /// [`DUPLICATE`] and the same codes (`E0382` and `E0502` are never one error).
-    pub fn repeats(&self, other: &Probe) -> Option<f64> {
+    pub fn repeats(&self, other: &Probe<'_>) -> Option<f64> {
         let (here, there) = (&self.plain, &other.plain);
         if here.normal.is_empty() || there.normal.is_empty() {
             return None;
@@ -124,14 +123,13 @@ impl Probe {
 }
 
 impl Plain {
-    fn measures(&self, other: &Plain, words: f64, raw_cosine: f64) -> Measures {
+    fn measures(&self, other: &Plain, words: f64, meaning: f64) -> Measures {
         if self.normal.is_empty() || other.normal.is_empty() {
             return Measures::default();
         }
         if self.normal == other.normal {
             return Measures { meaning: 1.0, words: 1.0, letters: 1.0 };
         }
-        let meaning = cosine(raw_cosine);
         // The expensive measure is left out where it cannot win.
         let bound = on_line(&RATIOS, gestalt::bound(&self.letters, &other.letters));
         let letters = if bound <= meaning.max(words) {
@@ -148,13 +146,8 @@ pub fn similarity(left: &str, right: &str, embedder: &dyn Embedder) -> f64 {
     Probe::new(left, embedder).like(&Probe::new(right, embedder)).best()
 }
 
-/// A raw cosine, calibrated.
-pub fn cosine(raw: f64) -> f64 {
-    on_line(&COSINES, raw)
-}
-
 /// The value of a line through the points; constant beyond its ends.
-fn on_line(points: &[(f64, f64)], at: f64) -> f64 {
+pub(crate) fn on_line(points: &[(f64, f64)], at: f64) -> f64 {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return 0.0 };
     for pair in points.windows(2) {
         let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
