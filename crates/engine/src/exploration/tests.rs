@@ -147,8 +147,8 @@ fn sections_that_are_missing_have_a_shape() {
 fn quorums_by_their_rules() {
     use Mode::{Delta, Memory, Pattern, Structure};
     let (ok, error) = (Standing::Ok, Standing::Error);
-    type Rows<'a> = &'a [(Mode, Standing)];
-    let cases: [(Rows<'_>, usize, Option<Rule>, Option<&str>, &str); 9] = [
+    type Row<'a> = (&'a [(Mode, Standing)], usize, Option<Rule>, Option<&'a str>, &'a str);
+    let cases: [Row<'_>; 9] = [
         (&[], 3, None, None, "quorum_failure"),
         (&[(Structure, ok)], 3, None, None, "quorum_failure"),
         (&[(Structure, ok), (Delta, ok)], 3, Some(Rule::CriticalPair), Some("quorum_met"), "timeout"),

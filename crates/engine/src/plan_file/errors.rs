@@ -91,11 +91,16 @@ impl Found {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        if self.errors.len() < MAX_ERRORS {
-            self.errors.push(PlanError { path: path.into(), message: message.into(), hint: hint.into() });
-        } else {
+        if self.is_full() {
             self.left_out += 1;
+        } else {
+            self.errors.push(PlanError { path: path.into(), message: message.into(), hint: hint.into() });
         }
+    }
+
+    /// Whether further errors are only counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.errors.len() >= MAX_ERRORS
     }
 
     /// The value, unless something was wrong.

@@ -303,15 +303,15 @@ fn paths(at: &At<'_>, field: &str, found: &mut Found) -> Vec<String> {
     };
     let mut list: Vec<String> = Vec::with_capacity(items.len());
     for (place, item) in items.iter().enumerate() {
-        let path = at.path(&format!("{field}[{place}]"));
+        let path = || at.path(&format!("{field}[{place}]"));
         let Some(text) = item.as_str() else {
             let message = at.says(&format!("{field} must hold strings, not {}", item.kind()));
-            found.add(path, message, "write the path in quotes");
+            found.add(path(), message, "write the path in quotes");
             continue;
         };
         match check_path(text) {
             Ok(()) => list.push(text.to_owned()),
-            Err(wrong) => found.add(path, at.says(&format!("{field} {}", wrong.what)), wrong.hint),
+            Err(wrong) => found.add(path(), at.says(&format!("{field} {}", wrong.what)), wrong.hint),
         }
     }
     list
@@ -463,15 +463,18 @@ fn graph(plan: &Plan, json: &Json, how: Reading<'_>, found: &mut Found) {
     let tasks: Vec<(&str, &[String])> =
         named.iter().map(|(_, task)| (task.seq.as_str(), task.depends.as_slice())).collect();
     let Err(problems) = Graph::build(&tasks) else { return };
-    let mut places = Places::new(&named);
-    for problem in &problems {
+    let mut places = Places::new(&named, json);
+    let elsewhere = |problem: &&Problem| how.is_revision && matches!(problem, Problem::Unknown { .. });
+    for problem in problems.iter().filter(|problem| !elsewhere(problem)) {
+        if found.is_full() {
+            // What is only counted needs no place; looking for it could take long in a hostile plan.
+            found.add("", "", "");
+            continue;
+        }
         let path = match problem {
-            Problem::Unknown { .. } if how.is_revision => continue,
-            Problem::Unknown { seq, depends } => places.depends(plan, json, seq, Some(depends)),
-            Problem::Itself { seq } => places.depends(plan, json, seq, Some(seq)),
-            Problem::Cycle { path } => {
-                path.first().map_or_else(String::new, |seq| places.depends(plan, json, seq, None))
-            }
+            Problem::Unknown { seq, depends } => places.depends(seq, Some(depends)),
+            Problem::Itself { seq } => places.depends(seq, Some(seq)),
+            Problem::Cycle { path } => path.first().map_or_else(String::new, |seq| places.depends(seq, None)),
             Problem::Duplicate { seq, first } => places.duplicate(seq, first),
             Problem::Unnamed { position } => places.at(*position),
             Problem::TooManyTasks { .. } | Problem::TooManyDepends { .. } => "tasks".to_owned(),
@@ -495,20 +498,23 @@ pub(super) fn told(problem: &Problem) -> String {
 
 /// From seqs back to places in the file.
 struct Places<'a> {
+    json: &'a Json,
     /// The places of each spelling, in order.
     spelled: HashMap<&'a str, Vec<usize>>,
     /// How many of each spelling were told as a second one.
     told: HashMap<&'a str, usize>,
     order: Vec<usize>,
+    tasks: HashMap<usize, &'a Task>,
 }
 
 impl<'a> Places<'a> {
-    fn new(named: &[(usize, &'a Task)]) -> Places<'a> {
+    fn new(named: &[(usize, &'a Task)], json: &'a Json) -> Places<'a> {
         let mut spelled: HashMap<&str, Vec<usize>> = HashMap::new();
         for (index, task) in named {
             spelled.entry(&task.seq).or_default().push(*index);
         }
-        Places { spelled, told: HashMap::new(), order: named.iter().map(|(index, _)| *index).collect() }
+        let order = named.iter().map(|(index, _)| *index).collect();
+        Places { json, spelled, told: HashMap::new(), order, tasks: named.iter().copied().collect() }
     }
 
     fn at(&self, position: usize) -> String {
@@ -525,18 +531,19 @@ impl<'a> Places<'a> {
         format!("tasks[{index}].seq")
     }
 
-    fn depends(&self, plan: &Plan, json: &Json, seq: &str, depends: Option<&str>) -> String {
+    fn depends(&self, seq: &str, depends: Option<&str>) -> String {
         let places = self.spelled.get(seq).map(Vec::as_slice).unwrap_or_default();
-        let names = |index: usize| {
-            depends.is_none_or(|named| plan.tasks[index].depends.iter().any(|one| one == named))
-        };
+        let depends_on =
+            |index: usize| self.tasks.get(&index).map(|task| task.depends.as_slice()).unwrap_or_default();
+        let names =
+            |index: usize| depends.is_none_or(|named| depends_on(index).iter().any(|one| one == named));
         let index = places
             .iter()
             .copied()
             .find(|index| names(*index))
             .or(places.first().copied())
             .unwrap_or_default();
-        let listed = json.get("tasks").and_then(|tasks| tasks.items().get(index)?.get("depends"));
+        let listed = self.json.get("tasks").and_then(|tasks| tasks.items().get(index)?.get("depends"));
         let is_it = |item: &Json| dependency(item).ok().flatten().as_deref() == depends;
         match listed.and_then(|listed| listed.items().iter().position(is_it)) {
             Some(place) if depends.is_some() => format!("tasks[{index}].depends[{place}]"),

@@ -229,8 +229,22 @@ fn limits_trip() {
     assert!(read(&"[".repeat(200_000)).unwrap_err().to_string().contains("recursion limit"));
 }
 
+#[test]
+fn a_hundred_thousand_unknown_dependencies_are_counted() {
+    let depends: Vec<String> = (0..100_000).map(|at| format!("\"{}\"", 1_000_000 + at)).collect();
+    let text = format!(
+        r#"{{"objective": "x", "tasks": [{{"seq": "001", "slug": "a", "delta": ["a"], "verify": "x", "depends": [{}]}}]}}"#,
+        depends.join(",")
+    );
+    let began = Instant::now();
+    let errors = read(&text).unwrap_err();
+    assert_eq!(errors.iter().last().unwrap().message, "99000 more errors are not shown");
+    assert_eq!(errors.iter().nth(7).unwrap().path, "tasks[0].depends[7]");
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
+
 /// Ten thousand tasks, each after the one before it.
-pub(super) fn chain(length: usize) -> String {
+fn chain(length: usize) -> String {
     let mut text = String::from("{\"objective\": \"long\", \"tasks\": [");
     for at in 1..=length {
         let comma = if at > 1 { "," } else { "" };

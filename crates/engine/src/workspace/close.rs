@@ -21,6 +21,15 @@ pub struct Closed {
     pub workspace: Workspace,
 }
 
+/// A workspace file as it is on disk.
+#[derive(Clone, Copy, Debug)]
+pub struct OnDisk<'a> {
+    /// The name of the file, without its folder.
+    pub name: &'a str,
+    /// What is in it.
+    pub text: &'a str,
+}
+
 /// Why a workspace is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockReason {
@@ -88,14 +97,8 @@ fn real_lines(text: &str) -> String {
 }
 
 /// Ends an active workspace as complete.
-pub fn complete(
-    name: &str,
-    text: &str,
-    delivered: &str,
-    used: &[Used],
-    now: &str,
-) -> Result<Closed, Refusal> {
-    let (file_name, mut root) = active(name, text)?;
+pub fn complete(file: OnDisk<'_>, delivered: &str, used: &[Used], now: &str) -> Result<Closed, Refusal> {
+    let (file_name, mut root) = active(file)?;
     root.set("status", Status::Complete.word());
     root.set("completed_at", now);
     deliver(&mut root, delivered)?;
@@ -110,8 +113,8 @@ pub fn complete(
 }
 
 /// Ends an active workspace as blocked.
-pub fn block(name: &str, text: &str, why: &BlockReason, now: &str) -> Result<Closed, Refusal> {
-    let (file_name, mut root) = active(name, text)?;
+pub fn block(file: OnDisk<'_>, why: &BlockReason, now: &str) -> Result<Closed, Refusal> {
+    let (file_name, mut root) = active(file)?;
     root.set("status", Status::Blocked.word());
     root.set("blocked_at", now);
     if why.escalated {
@@ -121,7 +124,8 @@ pub fn block(name: &str, text: &str, why: &BlockReason, now: &str) -> Result<Clo
     closed(&file_name.with_status(Status::Blocked), &root)
 }
 
-fn active(name: &str, text: &str) -> Result<(FileName, Element), Refusal> {
+fn active(file: OnDisk<'_>) -> Result<(FileName, Element), Refusal> {
+    let OnDisk { name, text } = file;
     let file_name = FileName::parse(name).ok_or_else(|| {
         Refusal::new(
             format!("{name:?} is not the name of a workspace"),

@@ -14,7 +14,7 @@ use std::fmt;
 
 use ftl_core::plan::Seq;
 
-pub use close::{BlockReason, Closed, MAX_DELIVERED_BYTES, block, complete, read_utilized};
+pub use close::{BlockReason, Closed, MAX_DELIVERED_BYTES, OnDisk, block, complete, read_utilized};
 pub use create::{Created, MAX_CODE_BYTES, Surroundings, create, parents, sibling_failures};
 pub use parse::parse;
 pub use xml::{MAX_ATTRIBUTES, MAX_DEPTH, MAX_NODES, MAX_WORKSPACE_BYTES};

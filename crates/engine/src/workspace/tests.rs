@@ -159,7 +159,7 @@ fn an_active_workspace_ends_once() {
     let made = created();
     let name = made.file_name.to_string();
     let used = read_utilized(r#"[{"name": "import-loop"}, {"name": "p", "type": "pattern"}]"#).unwrap();
-    let done = complete(&name, &made.text, "All\ndone \u{1}", &used, NOW).unwrap();
+    let done = complete(OnDisk { name: &name, text: &made.text }, "All\ndone \u{1}", &used, NOW).unwrap();
     assert_eq!(done.file_name.to_string(), "002_login_complete.xml");
     let read = parse(&done.text).unwrap();
     assert_eq!(read, done.workspace);
@@ -169,23 +169,28 @@ fn an_active_workspace_ends_once() {
     assert_eq!(read.contexts, parse(&made.text).unwrap().contexts);
 
     let reason = BlockReason::read("no such module").unwrap();
-    let blocked = block(&name, &made.text, &reason, NOW).unwrap();
+    let blocked = block(OnDisk { name: &name, text: &made.text }, &reason, NOW).unwrap();
     assert_eq!(blocked.file_name.to_string(), "002_login_blocked.xml");
     assert_eq!(blocked.workspace.delivered, "BLOCKED: no such module");
     assert!(!blocked.workspace.escalated);
 
     for ended in [&done, &blocked] {
         let name = ended.file_name.to_string();
-        let again = complete(&name, &ended.text, "x", &[], NOW).unwrap_err();
+        let again = complete(OnDisk { name: &name, text: &ended.text }, "x", &[], NOW).unwrap_err();
         assert!(again.message.contains("not active"), "{again}");
-        assert!(block(&name, &ended.text, &reason, NOW).is_err());
+        assert!(block(OnDisk { name: &name, text: &ended.text }, &reason, NOW).is_err());
         // A file whose name and text disagree is not touched either.
-        assert!(complete("002_login_active.xml", &ended.text, "x", &[], NOW).is_err());
-        assert!(complete(&name, &made.text, "x", &[], NOW).is_err());
+        assert!(complete(OnDisk { name: "002_login_active.xml", text: &ended.text }, "x", &[], NOW).is_err());
+        assert!(complete(OnDisk { name: &name, text: &made.text }, "x", &[], NOW).is_err());
     }
     let long = "x".repeat(MAX_DELIVERED_BYTES + 1);
-    assert!(complete(&name, &made.text, &long, &[], NOW).unwrap_err().message.contains("the limit is"));
-    assert!(complete("../../x.xml", &made.text, "x", &[], NOW).is_err());
+    assert!(
+        complete(OnDisk { name: &name, text: &made.text }, &long, &[], NOW)
+            .unwrap_err()
+            .message
+            .contains("the limit is")
+    );
+    assert!(complete(OnDisk { name: "../../x.xml", text: &made.text }, "x", &[], NOW).is_err());
 }
 
 #[test]
@@ -214,7 +219,7 @@ fn reasons_as_builders_give_them() {
     assert_eq!(full.reason, "Error\nTried: a\nUnknown: b");
     let made = created();
     let escalated = BlockReason::read("ESCALATED: x").unwrap();
-    let blocked = block("002_login_active.xml", &made.text, &escalated, NOW).unwrap();
+    let blocked = block(OnDisk { name: "002_login_active.xml", text: &made.text }, &escalated, NOW).unwrap();
     assert_eq!(blocked.workspace.to_json().get("escalated"), Some(&Json::Bool(true)));
     assert_eq!(block_reason("x BLOCKED: a\nb"), Some("a\nb"));
     assert_eq!(block_reason("fine"), None);
@@ -371,6 +376,34 @@ fn hostile_text_stays_text() {
     let failure = &found.prior_knowledge.unwrap().failures[0];
     assert_eq!(failure.name, "a\" injected=\"false\" \u{fffd} x");
     assert_eq!((failure.trigger.as_str(), failure.injected), ("<![CDATA[ ]]> \u{7}", true));
+}
+
+#[test]
+fn mutated_workspaces_never_panic() {
+    let whole = created().text.into_bytes();
+    let mut state = 17_u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % limit
+    };
+    let mut well = 0;
+    for _ in 0..3_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + below(3) {
+            let at = below(bytes.len());
+            bytes[at] = b"<>/=\"'&;\\x0a -_\xff"[below(16)];
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let file = OnDisk { name: "002_login_active.xml", text: &text };
+        let Ok(closed) = complete(file, "done", &[], NOW) else { continue };
+        well += 1;
+        assert_eq!(parse(&closed.text).unwrap(), closed.workspace);
+        drop(closed.workspace.to_json().pretty());
+        assert!(
+            complete(OnDisk { name: "002_login_complete.xml", text: &closed.text }, "x", &[], NOW).is_err()
+        );
+    }
+    assert!(well > 500, "{well}");
 }
 
 #[test]
