@@ -17,7 +17,7 @@ use crate::place::replace;
 use crate::plan_file::{Plan, Task};
 use crate::store::{Notebook as _, Notes};
 use crate::workspace::{
-    self, BlockReason, Closed, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, Refusal,
+    self, BlockReason, Closed, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, OnDisk, Refusal,
     Surroundings, Used, Workspace,
 };
 
@@ -40,6 +40,9 @@ pub struct Recalled {
 
 /// Recalls what is known for a plan and one of its tasks.
 pub type Recall<'a> = &'a dyn Fn(&Plan, &Task) -> Result<Recalled, PaperError>;
+
+/// How a workspace is ended.
+type End<'a> = &'a dyn Fn(OnDisk<'_>) -> Result<Closed, Refusal>;
 
 /// A workspace that was found in a file.
 pub type Found = (FileName, Workspace);
@@ -155,7 +158,7 @@ impl Paper {
         used: &[Used],
         now: &str,
     ) -> Result<(PathBuf, Workspace), PaperError> {
-        self.close(path, now, &|name, text| workspace::complete(name, text, delivered, used, now))
+        self.close(path, now, &|file| workspace::complete(file, delivered, used, now))
     }
 
     /// Ends a workspace as blocked; where it is now.
@@ -165,7 +168,7 @@ impl Paper {
         why: &BlockReason,
         now: &str,
     ) -> Result<(PathBuf, Workspace), PaperError> {
-        self.close(path, now, &|name, text| workspace::block(name, text, why, now))
+        self.close(path, now, &|file| workspace::block(file, why, now))
     }
 
     /// Reads a workspace.
@@ -177,18 +180,13 @@ impl Paper {
         workspace::parse(&text).map_err(|refusal| malformed(path, &refusal))
     }
 
-    fn close(
-        &self,
-        path: &Path,
-        now: &str,
-        end: &dyn Fn(&str, &str) -> Result<Closed, Refusal>,
-    ) -> Result<(PathBuf, Workspace), PaperError> {
+    fn close(&self, path: &Path, now: &str, end: End<'_>) -> Result<(PathBuf, Workspace), PaperError> {
         let Some(name) = self.own(path) else { return close_elsewhere(path, end) };
         self.take_over(&projected(&name))?;
         let mut told: Option<Result<Closed, PaperError>> = None;
         self.store().amend(&mut |notes: &mut dyn Notes| {
             let ended = match notes.get(KIND, &name.stem())? {
-                Some(text) => end(&name.to_string(), &text).map_err(PaperError::from),
+                Some(text) => end(OnDisk { name: &name.to_string(), text: &text }).map_err(PaperError::from),
                 None => Err(missing(path)),
             };
             if let Ok(closed) = &ended {
@@ -244,13 +242,10 @@ fn replaced(notes: &mut dyn Notes, name: &FileName, now: &str) -> Result<(), cra
 }
 
 /// Ends a workspace that lies somewhere else: the new file is whole before the old one goes.
-fn close_elsewhere(
-    path: &Path,
-    end: &dyn Fn(&str, &str) -> Result<Closed, Refusal>,
-) -> Result<(PathBuf, Workspace), PaperError> {
+fn close_elsewhere(path: &Path, end: End<'_>) -> Result<(PathBuf, Workspace), PaperError> {
     let text = read_file(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let closed = end(&name, &text)?;
+    let closed = end(OnDisk { name: &name, text: &text })?;
     let target = path.with_file_name(closed.file_name.to_string());
     replace(&target, closed.text.as_bytes()).map_err(|error| PaperError::disk(&target, &error))?;
     fs::remove_file(path).map_err(|error| PaperError::disk(path, &error))?;
