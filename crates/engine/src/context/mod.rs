@@ -12,7 +12,9 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
-pub use language::{Language, MAX_PARSED_BYTES, MAX_SYNTAX_ERRORS, SyntaxError, SyntaxReport, syntax_check};
+pub use language::{
+    Language, MAX_PARSED_BYTES, MAX_SYNTAX_ERRORS, SyntaxError, SyntaxReport, syntax_check, syntax_of_change,
+};
 pub use surface::{MAX_EXPORTS, MAX_IMPORTS};
 
 use crate::plan_file::{Lines, Task, TaskType, check_path};

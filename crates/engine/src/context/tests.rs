@@ -232,6 +232,15 @@ fn syntax_by_language() {
 }
 
 #[test]
+fn a_change_is_blamed_only_for_what_it_broke() {
+    let (good, bad) = ("x = 1\n", "def f(:\n");
+    assert!(matches!(syntax_of_change("a.py", Some(good), bad), SyntaxReport::Broken(_)));
+    assert!(matches!(syntax_of_change("a.py", None, bad), SyntaxReport::Broken(_)));
+    assert!(matches!(syntax_of_change("a.py", Some(bad), bad), SyntaxReport::NotChecked(_)));
+    assert_eq!(syntax_of_change("a.py", Some(bad), good), SyntaxReport::Clean);
+}
+
+#[test]
 fn hostile_sources_take_no_more_than_their_share() {
     let deep = |open: &str| open.repeat(MAX_PARSED_BYTES / open.len() - 1);
     let began = Instant::now();
