@@ -9,6 +9,7 @@ use rusqlite::params;
 
 use crate::lesson::{Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
+use crate::similar::overlap::Words;
 use crate::similar::{Plain, Probe};
 use crate::text;
 use crate::time::Now;
@@ -173,31 +174,41 @@ impl Lessons<'_> {
         let mut hits = Vec::with_capacity(places.len());
         for (id, place) in places {
             let Some(kept) = self.by_id(id)?.filter(|kept| !kept.quarantined) else { continue };
-            let (trigger, rest) = (Plain::new(kept.lesson.trigger()), Plain::new(&kept.lesson.rest()));
-            let beyond = probe.words_in(&rest) * REST_SHARE;
+            let (trigger, rest) = (Plain::new(kept.lesson.trigger()), Words::of(&kept.lesson.rest()));
+            let beyond = probe.words().answered_by(&rest) * REST_SHARE;
             let relevance = probe.answered_by(&trigger, place.cosine).best().max(beyond);
-            let cover = probe.cover(&trigger).max(probe.cover(&rest) * REST_SHARE);
+            let cover = probe.words().cover(trigger.words()).max(probe.words().cover(&rest) * REST_SHARE);
             hits.push(Hit { kept, relevance, fused: fuse(place, cover) });
         }
         Ok(hits)
     }
 
-    /// Numbers of lessons by full text, best first.
+    /// Numbers of lessons by full text, best first. If every word is common, the newest that hold all of
+    /// them, or else the least common one.
     fn by_words(&self, asked: &str) -> Result<Vec<i64>, Trouble> {
-        let words = self.rare_words(asked)?;
-        if words.is_empty() {
-            return Ok(Vec::new());
+        let counted = self.counted_words(asked)?;
+        let rare = rare(&counted);
+        if !rare.is_empty() {
+            let ranked = "SELECT rowid FROM lesson_words WHERE lesson_words MATCH ?1
+                          ORDER BY bm25(lesson_words, 2.0, 1.0) LIMIT ?2";
+            return self.matching(ranked, &rare.join(" OR "));
         }
-        let sql = "SELECT rowid FROM lesson_words WHERE lesson_words MATCH ?1
-                   ORDER BY bm25(lesson_words, 2.0, 1.0) LIMIT ?2";
+        let newest =
+            "SELECT rowid FROM lesson_words WHERE lesson_words MATCH ?1 ORDER BY rowid DESC LIMIT ?2";
+        let words: Vec<&str> = counted.iter().map(|(_, word)| word.as_str()).collect();
+        let Some(least) = words.first() else { return Ok(Vec::new()) };
+        let all = self.matching(newest, &words.join(" AND "))?;
+        if all.is_empty() { self.matching(newest, least) } else { Ok(all) }
+    }
+
+    fn matching(&self, sql: &str, asked: &str) -> Result<Vec<i64>, Trouble> {
         let mut select = self.db.prepare_cached(sql)?;
-        let rows = select.query_map(params![words.join(" OR "), CANDIDATES as i64], |row| row.get(0))?;
+        let rows = select.query_map(params![asked, CANDIDATES as i64], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// The words to rank by, the rarest first, as many as the rows allow. If every word is common, the
-    /// lessons that hold all of them are asked for.
-    fn rare_words(&self, asked: &str) -> Result<Vec<String>, Trouble> {
+    /// The words of a question that stand in some lesson, with the number of lessons, the rarest first.
+    fn counted_words(&self, asked: &str) -> Result<Vec<(i64, String)>, Trouble> {
         let mut counted = Vec::new();
         for word in asked_words(asked) {
             let count = self.lessons_with(&word)?;
@@ -206,21 +217,7 @@ impl Lessons<'_> {
             }
         }
         counted.sort();
-        let mut rows = 0;
-        let mut kept: Vec<String> = Vec::new();
-        for (count, word) in &counted {
-            rows += count;
-            if rows <= MAX_ROWS && *count <= COMMON {
-                kept.push(word.clone());
-            }
-        }
-        if kept.is_empty() && counted.len() > 1 {
-            let all = counted.iter().take(6).map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(" AND ");
-            if (1..=MAX_ROWS).contains(&self.lessons_with(&all)?) {
-                kept.push(format!("({all})"));
-            }
-        }
-        Ok(kept)
+        Ok(counted)
     }
 
     /// In how many lessons a word stands; counting stops where it is common.
@@ -241,6 +238,16 @@ fn fuse(place: Places, cover: f64) -> f64 {
         rank.map_or(0.0, |rank| share * strength.max(0.0) / (FLAT + rank as f64 + 1.0))
     };
     part(WORDS_SHARE, cover, place.words) + part(MEANING_SHARE, place.cosine, place.meaning)
+}
+
+/// The words to rank by, as many as the rows allow.
+fn rare(counted: &[(i64, String)]) -> Vec<&str> {
+    let mut rows = 0;
+    let fits = |(count, _): &&(i64, String)| {
+        rows += count;
+        *count <= COMMON && rows <= MAX_ROWS
+    };
+    counted.iter().take_while(fits).map(|(_, word)| word.as_str()).collect()
 }
 
 /// The different words of a question, quoted for the index. Stop words only if there are no others.

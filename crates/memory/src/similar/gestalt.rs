@@ -1,6 +1,6 @@
 //! Shared runs of letters: the longest common run, then the same left and right of it.
 //!
-//! Runs under [`MIN_RUN`] letters are chance and do not count. The work has a limit: texts are cut at
+//! Runs under `MIN_RUN` letters are chance and do not count. The work has a limit: texts are cut at
 //! [`MAX_LETTERS`], and what is left of a pair after [`MAX_CELLS`] comparisons does not count.
 
 /// Shorter runs are chance.

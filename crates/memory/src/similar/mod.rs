@@ -62,6 +62,11 @@ impl Plain {
         let normal = text::normalise(text::clip(of, text::MAX_CHARS));
         Plain { words: overlap::Words::of(of), letters: gestalt::letters(&normal), normal }
     }
+
+    /// Its words.
+    pub fn words(&self) -> &overlap::Words {
+        &self.words
+    }
 }
 
 impl<'e> Probe<'e> {
@@ -80,20 +85,19 @@ impl<'e> Probe<'e> {
         &self.plain.normal
     }
 
-    /// The share of its words that another text holds.
-    pub fn cover(&self, other: &Plain) -> f64 {
-        self.plain.words.cover(&other.words)
-    }
-
-    /// How well the words of another text answer these.
-    pub fn words_in(&self, other: &Plain) -> f64 {
-        self.plain.words.answered_by(&other.words)
+    /// Its words.
+    pub fn words(&self) -> &overlap::Words {
+        self.plain.words()
     }
 
     /// How well another text answers this one, given the raw cosine of both. A text that holds all the
     /// words asked for is near, however long it is.
     pub fn answered_by(&self, other: &Plain, raw_cosine: f64) -> Measures {
-        self.plain.measures(other, self.words_in(other), self.embedder.calibrated(raw_cosine))
+        self.plain.measures(
+            other,
+            self.words().answered_by(&other.words),
+            self.embedder.calibrated(raw_cosine),
+        )
     }
 
     /// How alike the two texts are as wholes.
