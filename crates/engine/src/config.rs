@@ -84,6 +84,38 @@ const SETTINGS: &[Setting] = &[
     setting("process.file", Unit::Bytes, "none", "how large a file may be that a process writes"),
 ];
 
+/// A setting that is a word or a text: its key, its default, the words it may be (none: any text), and
+/// what it means.
+struct Words {
+    key: &'static str,
+    default: &'static str,
+    among: &'static [&'static str],
+    about: &'static str,
+}
+
+const TEXTS: &[Words] = &[
+    Words {
+        key: "memory.embedder",
+        default: "static",
+        among: &["static", "minilm", "endpoint"],
+        about: "what makes vectors of lessons: the built-in table, MiniLM weights in a folder, or an endpoint",
+    },
+    Words { key: "memory.folder", default: "", among: &[], about: "where the weights of MiniLM are" },
+    Words {
+        key: "memory.url",
+        default: "",
+        among: &[],
+        about: "an OpenAI-style address ending in /embeddings",
+    },
+    Words { key: "memory.model", default: "", among: &[], about: "the model that the endpoint is asked for" },
+    Words {
+        key: "memory.key",
+        default: "",
+        among: &[],
+        about: "the environment variable that holds the endpoint's key; the key itself is never written down",
+    },
+];
+
 /// Where the policies stand in a file.
 const POLICIES: &str = "policies";
 
@@ -146,6 +178,7 @@ pub struct Config {
     amounts: BTreeMap<&'static str, (Option<u64>, Origin)>,
     policies: BTreeMap<String, (Policy, Origin)>,
     probes: BTreeMap<String, (String, Origin)>,
+    texts: BTreeMap<&'static str, (String, Origin)>,
 }
 
 impl Default for Config {
@@ -155,6 +188,7 @@ impl Default for Config {
             amounts: SETTINGS.iter().map(amount).collect(),
             policies: BTreeMap::new(),
             probes: BTreeMap::new(),
+            texts: TEXTS.iter().map(|one| (one.key, (one.default.to_owned(), Origin::Default))).collect(),
         }
     }
 }
@@ -222,6 +256,9 @@ impl Config {
                 };
                 self.probes.insert(name.to_owned(), (command.to_owned(), origin.clone()));
             }
+            _ if TEXTS.iter().any(|one| one.key == format!("{section}.{name}")) => {
+                self.set_text(&format!("{section}.{name}"), value, origin)?;
+            }
             _ => {
                 let key = format!("{section}.{name}");
                 let Some(known) = SETTINGS.iter().find(|one| one.key == key) else {
@@ -248,6 +285,24 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    fn set_text(&mut self, key: &str, value: &toml::Value, origin: &Origin) -> Result<(), (String, String)> {
+        let Some(known) = TEXTS.iter().find(|one| one.key == key) else { return Ok(()) };
+        let Some(text) = value.as_str() else {
+            return Err((format!("{key} is no text"), known.about.to_owned()));
+        };
+        if !known.among.is_empty() && !known.among.contains(&text) {
+            let message = format!("{key} is none of {}", known.among.join(", "));
+            return Err((message, known.about.to_owned()));
+        }
+        self.texts.insert(known.key, (text.to_owned(), origin.clone()));
+        Ok(())
+    }
+
+    /// A setting that is a word or a text.
+    pub fn text(&self, key: &str) -> &str {
+        self.texts.get(key).map_or("", |(text, _)| text.as_str())
     }
 
     fn amount(&self, key: &str) -> Option<u64> {
@@ -310,6 +365,12 @@ impl Config {
     /// Every setting with its value and where it came from.
     pub fn shown(&self) -> Vec<Shown> {
         let mut shown: Vec<Shown> = SETTINGS.iter().filter_map(|one| self.show(one)).collect();
+        for one in TEXTS {
+            if let Some((value, origin)) = self.texts.get(one.key) {
+                let (key, about) = (one.key.to_owned(), one.about.to_owned());
+                shown.push(Shown { key, value: value.clone(), origin: origin.clone(), about });
+            }
+        }
         for (name, (policy, origin)) in &self.policies {
             let value = match policy {
                 Policy::Hold => String::from("hold"),
@@ -407,13 +468,14 @@ pub fn plain(value: &toml::Value) -> Result<Value, String> {
 }
 
 fn known_sections() -> String {
-    let mut sections: Vec<&str> = SETTINGS.iter().filter_map(|one| one.key.split('.').next()).collect();
+    let keys = SETTINGS.iter().map(|one| one.key).chain(TEXTS.iter().map(|one| one.key));
+    let mut sections: Vec<&str> = keys.filter_map(|key| key.split('.').next()).collect();
     sections.dedup();
     format!("the sections are {}, {POLICIES} and {PROBES}", sections.join(", "))
 }
 
 fn near(key: &str) -> String {
-    let keys: Vec<&str> = SETTINGS.iter().map(|one| one.key).collect();
+    let keys: Vec<&str> = SETTINGS.iter().map(|one| one.key).chain(TEXTS.iter().map(|one| one.key)).collect();
     match nearest(key, &keys) {
         Some(near) => format!("did you mean `{near}`? `ftl config` lists all of them"),
         None => String::from("`ftl config` lists all of them"),

@@ -11,6 +11,7 @@ pub mod decision;
 pub mod doctor;
 pub mod drive;
 pub mod driver;
+pub mod embedder;
 pub mod exploration;
 pub mod extract;
 pub mod framework;

@@ -10,11 +10,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ftl_memory::carry::{Imported, Mode};
-use ftl_memory::embed::{Embedder, TokenTable};
 use ftl_memory::{Kind, Lessons, Now, Trouble};
 
 use super::{Paper, PaperError};
 use crate::clock;
+use crate::embedder::Chosen;
 use crate::place::replace;
 use crate::store::{Digest, Notebook as _, StoreError};
 use crate::workspace::{KnownFailure, KnownPattern, LessonKind, Workspace};
@@ -55,21 +55,20 @@ impl From<Trouble> for PaperError {
 }
 
 /// The embedder that is part of the program.
-pub fn embedder() -> Result<TokenTable, PaperError> {
-    let broken = || PaperError::refused("the table of token vectors is broken", "install ftl again");
-    TokenTable::built_in().ok_or_else(broken)
+pub fn built_in() -> Result<Chosen, PaperError> {
+    Chosen::built_in()
 }
 
 /// Looks at a memory in which nothing is.
 pub fn on_nothing<T>(work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
     let open = rusqlite::Connection::open_in_memory().map_err(Trouble::Database)?;
     open.execute_batch(ftl_memory::schema::CREATE).map_err(Trouble::Database)?;
-    Ok(work(&Lessons::new(&open, &embedder()?))?)
+    Ok(work(&Lessons::new(&open, &built_in()?))?)
 }
 
 /// How much two texts are alike, from 0 to 1.
 pub fn alike(left: &str, right: &str) -> f64 {
-    embedder().map_or(0.0, |table| ftl_memory::similar::similarity(left, right, &table))
+    built_in().map_or(0.0, |table| ftl_memory::similar::similarity(left, right, &table))
 }
 
 impl Paper {
@@ -78,19 +77,53 @@ impl Paper {
         self.place().state().join(FILE)
     }
 
-    /// Looks at the lessons.
-    pub fn look_up<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
-        self.take_over_memory()?;
-        let table = embedder()?;
-        self.asked(&table, work)
+    fn embedder(&self) -> Result<&Chosen, PaperError> {
+        if let Some(chosen) = self.embedder.get() {
+            return Ok(chosen);
+        }
+        let chosen = Chosen::of(&self.config)?;
+        Ok(self.embedder.get_or_init(|| chosen))
     }
 
-    fn asked<T>(
+    /// Makes the vectors of all lessons again if another embedder made them; how many. `progress` is told
+    /// how many of how many are done.
+    pub fn embed_again(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64, PaperError> {
+        let known = self.asked(|lessons| Ok(lessons.embedded_by()?.is_none() || lessons.has_meaning()?))?;
+        if known { Ok(0) } else { self.changed(|lessons| lessons.embed_again(progress)) }
+    }
+
+    /// Looks at the lessons.
+    pub fn look_up<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+        let embedder = match self.embedder() {
+            Ok(embedder) => embedder,
+            Err(error) => {
+                self.notice(format!("{error}; lessons are found by words alone"));
+                return self.asked_of(&Chosen::words()?, work);
+            }
+        };
+        self.take_over_memory()?;
+        let told = self.asked_of(embedder, work)?;
+        if let Some(why) = embedder.trouble() {
+            self.notice(format!("the embedder did not answer, lessons are found by words alone: {why}"));
+        }
+        Ok(told)
+    }
+
+    /// Whether the embedder of the settings can be used.
+    pub fn has_embedder(&self) -> bool {
+        self.embedder().is_ok()
+    }
+
+    fn asked<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+        self.asked_of(self.embedder()?, work)
+    }
+
+    fn asked_of<T>(
         &self,
-        table: &dyn Embedder,
+        embedder: &Chosen,
         work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>,
     ) -> Result<T, PaperError> {
-        let told = self.store().ask(|open| match work(&Lessons::new(open, table)) {
+        let told = self.store().ask(|open| match work(&Lessons::new(open, embedder)) {
             Err(Trouble::Database(error)) => Err(error),
             told => Ok(told),
         })?;
@@ -100,23 +133,30 @@ impl Paper {
     /// Changes lessons, all that the work does or nothing.
     pub fn learn<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
         self.take_over_memory()?;
+        self.embed_again(&mut |_, _| {})?;
         let done = self.changed(work)?;
-        let table = embedder()?;
         let count =
-            self.asked(&table, |lessons| Ok(lessons.count(Kind::Failure)? + lessons.count(Kind::Pattern)?))?;
+            self.asked(|lessons| Ok(lessons.count(Kind::Failure)? + lessons.count(Kind::Pattern)?))?;
         if count <= MAX_COPIED {
             self.copy_memory()?;
         }
         Ok(done)
     }
 
+    /// Nothing is kept of what the embedder did not make a vector for.
     fn changed<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
-        let table = embedder()?;
-        let told = self.store().change(|open| match work(&Lessons::new(open, &table)) {
+        let embedder = self.embedder()?;
+        self.store().change(|open| match work(&Lessons::new(open, embedder)) {
             Err(Trouble::Database(error)) => Err(error),
-            told => Ok(told),
-        })?;
-        Ok(told?)
+            Err(trouble) => Ok(Err(PaperError::from(trouble))),
+            Ok(done) => Ok(match embedder.trouble() {
+                None => Ok(done),
+                Some(why) => Err(PaperError::refused(
+                    format!("the embedder did not answer, nothing was learned: {why}"),
+                    "try again when it does, or set memory.embedder to \"static\"",
+                )),
+            }),
+        })?
     }
 
     /// Writes `.ftl/memory.json` as the memory is now.
@@ -124,8 +164,7 @@ impl Paper {
         let path = self.memory_file();
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
-        let table = embedder()?;
-        let text = format!("{}\n", self.asked(&table, |lessons| lessons.export(false))?.pretty());
+        let text = format!("{}\n", self.asked(|lessons| lessons.export(false))?.pretty());
         replace(&path, text.as_bytes()).map_err(on_disk)?;
         self.stamp_memory(&path, text.as_bytes())
     }

@@ -18,8 +18,10 @@ pub mod views;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::config::Config;
+use crate::embedder::Chosen;
 use crate::place::Place;
 use crate::plan_file::PlanErrors;
 use crate::store::{SqliteStore, StoreError};
@@ -29,13 +31,20 @@ use crate::workspace::Refusal;
 pub struct Paper {
     place: Place,
     store: Arc<SqliteStore>,
+    config: Config,
+    embedder: OnceLock<Chosen>,
     notices: Mutex<Vec<String>>,
 }
 
 impl Paper {
     /// The paperwork that a store keeps.
     pub fn new(place: Place, store: Arc<SqliteStore>) -> Paper {
-        Paper { place, store, notices: Mutex::default() }
+        Paper::with(place, store, Config::default())
+    }
+
+    /// The same with settings: they say which embedder makes the vectors of lessons.
+    pub fn with(place: Place, store: Arc<SqliteStore>, config: Config) -> Paper {
+        Paper { place, store, config, embedder: OnceLock::new(), notices: Mutex::default() }
     }
 
     /// Where it lies.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use ftl_engine::paper::lessons::{embedder, now};
+use ftl_engine::paper::lessons::{built_in, now};
 use ftl_memory::figures::{self, Record};
 use ftl_memory::json::Object;
 use ftl_memory::{Json, Now, Trouble};
@@ -79,16 +79,16 @@ fn watch(work: &mut dyn FnMut() -> Result<(), Trouble>) -> Result<f64, Trouble> 
 }
 
 fn retrieval(now: &Now) -> Result<Vec<Record>, Failure> {
-    let table = embedder().map_err(|error| failure(&error))?;
+    let table = built_in().map_err(|error| failure(&error))?;
     told(figures::retrieval(&table, &mut watch, ROUNDS, now))
 }
 
 fn matching(now: &Now) -> Result<Vec<Record>, Failure> {
-    Ok(figures::matching(&embedder().map_err(|error| failure(&error))?, now))
+    Ok(figures::matching(&built_in().map_err(|error| failure(&error))?, now))
 }
 
 fn pruning(now: &Now) -> Result<Vec<Record>, Failure> {
-    let table = embedder().map_err(|error| failure(&error))?;
+    let table = built_in().map_err(|error| failure(&error))?;
     told(figures::pruning(&table, &mut watch, now))
 }
 

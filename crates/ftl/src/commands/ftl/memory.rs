@@ -1,5 +1,6 @@
 //! `ftl memory`: the lessons, and the shortcuts `query`, `stats`, `prune` and `related`.
 
+use std::io::IsTerminal as _;
 use std::path::Path;
 
 use ftl_engine::paper::briefs::Recalled;
@@ -83,7 +84,9 @@ fn learn<T>(
     out: &Out,
     work: impl FnOnce(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Trouble>,
 ) -> Result<T, Failure> {
-    with(out, &open(cli)?, |paper| paper.learn(work))
+    let paper = open(cli)?;
+    ready(out, &paper)?;
+    with(out, &paper, |paper| paper.learn(work))
 }
 
 /// Looks at lessons. Where there is no state there are none, and none are made but for the answer.
@@ -93,7 +96,12 @@ fn look<T: Default>(
     work: impl Fn(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Trouble>,
 ) -> Result<T, Failure> {
     match super::look(cli)? {
-        Some(paper) => with(out, &paper, |paper| paper.look_up(work)),
+        Some(paper) => {
+            if paper.store().writable().is_ok() && paper.has_embedder() {
+                ready(out, &paper)?;
+            }
+            with(out, &paper, |paper| paper.look_up(work))
+        }
         None => Ok(T::default()),
     }
 }
@@ -242,20 +250,34 @@ fn quarantine(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
 }
 
 fn reembed(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
-    let mut shown = 0;
-    let count = learn(cli, out, |lessons| {
-        lessons.embed_again(&mut |done, total| {
-            let percent = done * 100 / total.max(1);
-            if percent > shown && !out.is_json() {
-                shown = percent;
-                out.beside(&format!("\rembedding {done} of {total} ({percent} %)"));
+    let count = ready(out, &open(cli)?)?;
+    word(out, &format!("Embedded: {count}"))
+}
+
+/// How wide a progress bar is.
+const BAR: u64 = 30;
+
+/// Makes the vectors of all lessons again if the settings name another embedder now; how many were made.
+/// It shows how far it is, on a terminal as a bar.
+fn ready(out: &Out, paper: &Paper) -> Result<u64, Failure> {
+    let live = std::io::stderr().is_terminal();
+    let mut shown = None;
+    let count = with(out, paper, |paper| {
+        paper.embed_again(&mut |done, total| {
+            let part = done * BAR / total.max(1);
+            if shown == Some(part) || !(live || shown.is_none()) {
+                return;
             }
+            shown = Some(part);
+            let full = "#".repeat(usize::try_from(part).unwrap_or(0));
+            let line = format!("embedding lessons again [{full:<30}] {done} of {total}");
+            out.beside(&if live { format!("\r{line}") } else { format!("{line}\n") });
         })
     })?;
-    if shown > 0 {
+    if live && count > 0 {
         out.beside("\n");
     }
-    word(out, &format!("Embedded: {count}"))
+    Ok(count)
 }
 
 /// What a builder is told from memory: it asks with the objective, the task's name and its files.

@@ -41,7 +41,8 @@ pub(crate) fn open(cli: &Cli) -> Result<Paper, Failure> {
         Failure::new(message, "see what stands there, and who may write it")
     })?;
     let store = SqliteStore::open(&place.store()).map_err(|error| session::store_failure(&error))?;
-    Ok(Paper::new(place, Arc::new(store)))
+    let config = session::config(&place)?;
+    Ok(Paper::with(place, Arc::new(store), config))
 }
 
 /// The paperwork of the repository, to look at it. Where there is no state at all nothing is made.
@@ -49,7 +50,10 @@ pub(crate) fn look(cli: &Cli) -> Result<Option<Paper>, Failure> {
     let place = session::place(cli)?;
     let found = SqliteStore::open_existing(&place.store()).map_err(|error| session::store_failure(&error))?;
     match found {
-        Some(store) => Ok(Some(Paper::new(place, Arc::new(store)))),
+        Some(store) => {
+            let config = session::config(&place)?;
+            Ok(Some(Paper::with(place, Arc::new(store), config)))
+        }
         // What the original left is taken over with the first look.
         None if place.state().is_dir() => open(cli).map(Some),
         None => Ok(None),

@@ -1,0 +1,237 @@
+//! Which embedder makes the vectors of lessons: the built-in table, MiniLM, or an endpoint.
+//!
+//! An endpoint may not answer. Then nothing is stored without its vector: whoever learns is told and
+//! nothing changes, whoever looks is answered by words alone. A key comes out of the environment and
+//! goes nowhere else.
+
+use std::io::Read as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ftl_memory::embed::{Embedder, TokenTable, Vector};
+
+use crate::config::Config;
+use crate::json_out::Json;
+use crate::paper::PaperError;
+
+/// How long an endpoint may take for a text.
+pub const MAX_ENDPOINT_TIME: Duration = Duration::from_secs(10);
+
+/// How large its answer may be.
+const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How many numbers a vector of it may have.
+const MAX_DIMS: usize = 8192;
+
+/// How much of a text is sent.
+const MAX_TEXT_CHARS: usize = 8_000;
+
+/// The embedder in use.
+pub enum Chosen {
+    /// The table that is part of the program.
+    Table(TokenTable),
+    /// A model in a folder.
+    #[cfg(feature = "minilm")]
+    MiniLm(Box<ftl_memory::embed::minilm::MiniLm>),
+    /// A service.
+    Endpoint(Endpoint),
+    /// None that answers: lessons are found by words alone, and none can be learned.
+    Words(TokenTable),
+}
+
+impl Chosen {
+    /// The embedder that the settings name.
+    pub fn of(config: &Config) -> Result<Chosen, PaperError> {
+        match config.text("memory.embedder") {
+            "endpoint" => Endpoint::open(config).map(Chosen::Endpoint),
+            "minilm" => minilm(config.text("memory.folder")),
+            _ => Chosen::built_in(),
+        }
+    }
+
+    /// The table that is part of the program.
+    pub fn built_in() -> Result<Chosen, PaperError> {
+        let broken = || PaperError::refused("the table of token vectors is broken", "install ftl again");
+        TokenTable::built_in().map(Chosen::Table).ok_or_else(broken)
+    }
+
+    /// Stands in for one that does not answer, to find lessons by words.
+    pub fn words() -> Result<Chosen, PaperError> {
+        match Chosen::built_in()? {
+            Chosen::Table(table) => Ok(Chosen::Words(table)),
+            other => Ok(other),
+        }
+    }
+
+    fn inner(&self) -> &dyn Embedder {
+        match self {
+            Chosen::Table(table) | Chosen::Words(table) => table,
+            #[cfg(feature = "minilm")]
+            Chosen::MiniLm(model) => &**model,
+            Chosen::Endpoint(endpoint) => endpoint,
+        }
+    }
+
+    /// Why a vector could not be had since this was asked last.
+    pub fn trouble(&self) -> Option<String> {
+        match self {
+            Chosen::Table(_) | Chosen::Words(_) => None,
+            #[cfg(feature = "minilm")]
+            Chosen::MiniLm(_) => None,
+            Chosen::Endpoint(endpoint) => {
+                endpoint.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
+            }
+        }
+    }
+}
+
+#[cfg(feature = "minilm")]
+fn minilm(folder: &str) -> Result<Chosen, PaperError> {
+    let model = ftl_memory::embed::minilm::MiniLm::open(std::path::Path::new(folder))?;
+    Ok(Chosen::MiniLm(Box::new(model)))
+}
+
+#[cfg(not(feature = "minilm"))]
+fn minilm(_: &str) -> Result<Chosen, PaperError> {
+    Err(PaperError::refused(
+        "this ftl was built without MiniLM",
+        "build it with `--features minilm`, or set memory.embedder to \"static\"",
+    ))
+}
+
+impl Embedder for Chosen {
+    fn id(&self) -> &str {
+        match self {
+            Chosen::Words(_) => "words alone",
+            other => other.inner().id(),
+        }
+    }
+
+    fn dims(&self) -> usize {
+        self.inner().dims()
+    }
+
+    fn embed(&self, text: &str) -> Vector {
+        self.inner().embed(text)
+    }
+
+    fn calibrated(&self, cosine: f64) -> f64 {
+        self.inner().calibrated(cosine)
+    }
+}
+
+/// An OpenAI-style service that makes vectors.
+pub struct Endpoint {
+    id: String,
+    url: String,
+    model: String,
+    key: Option<String>,
+    dims: usize,
+    agent: ureq::Agent,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Endpoint {
+    /// Asks the endpoint once, to learn how long its vectors are.
+    fn open(config: &Config) -> Result<Endpoint, PaperError> {
+        let (url, model) = (config.text("memory.url"), config.text("memory.model"));
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            let hint = "set memory.url, such as http://127.0.0.1:11434/v1/embeddings";
+            return Err(PaperError::refused(
+                format!("`{url}` is no address of an embeddings endpoint"),
+                hint,
+            ));
+        }
+        let key = match config.text("memory.key") {
+            "" => None,
+            name => Some(std::env::var(name).map_err(|_| {
+                PaperError::refused(
+                    format!("memory.key names {name}, and it is not set"),
+                    "set it, or remove memory.key",
+                )
+            })?),
+        };
+        let agent = ureq::Agent::new_with_config(
+            ureq::Agent::config_builder()
+                .timeout_global(Some(MAX_ENDPOINT_TIME))
+                .http_status_as_error(false)
+                .build(),
+        );
+        let mut endpoint = Endpoint {
+            id: format!("endpoint {url} {model}"),
+            url: url.to_owned(),
+            model: model.to_owned(),
+            key,
+            dims: 0,
+            agent,
+            trouble: Mutex::default(),
+        };
+        let first = endpoint.ask("ftl").map_err(|why| {
+            let message = format!("the embeddings endpoint {url} does not work: {why}");
+            PaperError::refused(message, "start it, or set memory.embedder to \"static\"")
+        })?;
+        endpoint.dims = first.len();
+        Ok(endpoint)
+    }
+
+    fn ask(&self, text: &str) -> Result<Vec<f32>, String> {
+        let text: String = text.chars().take(MAX_TEXT_CHARS).collect();
+        let body = Json::object([("model", Json::from(&self.model)), ("input", Json::from(text))]).line();
+        let mut request = self.agent.post(&self.url).header("Content-Type", "application/json");
+        if let Some(key) = &self.key {
+            request = request.header("Authorization", &format!("Bearer {key}"));
+        }
+        let mut answer = request.send(body.as_bytes()).map_err(|error| error.to_string())?;
+        let status = answer.status().as_u16();
+        let mut said = String::new();
+        let reader = answer.body_mut().as_reader().take(MAX_ANSWER_BYTES);
+        let mut reader = reader;
+        reader.read_to_string(&mut said).map_err(|error| error.to_string())?;
+        if status != 200 {
+            return Err(format!("it answers {status}"));
+        }
+        let json = Json::parse(&said).map_err(|error| format!("its answer is {error}"))?;
+        let numbers = json
+            .get("data")
+            .and_then(|data| data.items().first())
+            .and_then(|first| first.get("embedding"))
+            .map(Json::items)
+            .unwrap_or_default();
+        let vector: Vec<f32> = numbers.iter().filter_map(|number| Some(number.as_f64()? as f32)).collect();
+        match vector.len() {
+            0 => Err(String::from("its answer has no vector")),
+            len if len != numbers.len() || len > MAX_DIMS => {
+                Err(format!("its vector of {len} numbers makes no sense"))
+            }
+            len if self.dims != 0 && len != self.dims => {
+                Err(format!("its vector has {len} numbers, not {}", self.dims))
+            }
+            _ => Ok(vector),
+        }
+    }
+}
+
+impl Embedder for Endpoint {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn dims(&self) -> usize {
+        self.dims
+    }
+
+    fn embed(&self, text: &str) -> Vector {
+        if text.trim().is_empty() {
+            return Vector::of(&vec![0.0; self.dims]);
+        }
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that has not answered is not asked again in the same piece of work.
+        if trouble.is_none() {
+            match self.ask(text) {
+                Ok(numbers) => return Vector::of(&numbers),
+                Err(why) => *trouble = Some(why),
+            }
+        }
+        Vector::of(&vec![0.0; self.dims])
+    }
+}
