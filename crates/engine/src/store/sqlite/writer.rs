@@ -200,6 +200,9 @@ impl Pen {
         let open = schema::open_to_write(&database)?;
         let on_error = |error: rusqlite::Error| trouble::of_sqlite(&database, &error);
         open.set_prepared_statement_cache_capacity(STATEMENTS);
+        // Every row that is written here names a run that was looked up in the same transaction, so that
+        // SQLite need not look again for each entry; `check` still finds what belongs to nothing.
+        open.pragma_update(None, "foreign_keys", false).map_err(on_error)?;
         // The log is emptied by hand, after whoever waits was answered, and its errors are seen.
         open.pragma_update(None, "wal_autocheckpoint", 0).map_err(on_error)?;
         open.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES).map_err(on_error)?;
