@@ -661,7 +661,7 @@ fn groups(command: &clap::Command) -> String {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
             let about =
                 about.map_or_else(|| "Print this, or the help of a command".to_owned(), ToString::to_string);
-            let name = paint(*STYLES.get_literal(), format!("{name:<12}"));
+            let name = paint(*STYLES.get_literal(), format!("{name:<13}"));
             text.push_str(&format!("  {name} {about}\n"));
         }
         text.push('\n');
