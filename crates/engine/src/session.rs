@@ -21,6 +21,7 @@ use crate::id::RunId;
 use crate::journal;
 use crate::order::{Order, Reply};
 use crate::owner::{self, Card, Life, Owner};
+use crate::paper::Paper;
 use crate::place::{Place, replace};
 use crate::process::{self, Guard, Supervisor};
 use crate::store::{Lease, RunRow, Store, StoreError};
@@ -148,6 +149,7 @@ pub struct Session {
     config: Config,
     command: String,
     guard: Guard,
+    paper: Option<Arc<Paper>>,
     owner: OnceLock<Owner>,
 }
 
@@ -161,7 +163,13 @@ impl Session {
         command: String,
         guard: Guard,
     ) -> Session {
-        Session { place, store, library, config, command, guard, owner: OnceLock::new() }
+        Session { place, store, library, config, command, guard, paper: None, owner: OnceLock::new() }
+    }
+
+    /// The same with hands for campaigns, plans, workspaces and lessons.
+    #[must_use]
+    pub fn with_paper(self, paper: Arc<Paper>) -> Session {
+        Session { paper: Some(paper), ..self }
     }
 
     /// Its store.
@@ -298,6 +306,18 @@ impl Session {
         self.scripts().join(format!("{run}.toml"))
     }
 
+    /// The script that a run was opened with, if it was.
+    fn script(&self, run: &RunId) -> Result<Option<Script>, SessionError> {
+        let file = self.script_file(run);
+        if !file.exists() {
+            return Ok(None);
+        }
+        let script = Script::load(&file).map_err(|message| {
+            SessionError::Machine(format!("the script of run {run} cannot be played: {message}"))
+        })?;
+        Ok(Some(script))
+    }
+
     /// The hands for a run: the script that it was opened with first, then those of this program.
     fn hands(&self, run: &RunId) -> Result<Box<dyn Hands>, SessionError> {
         process::own_orphans()?;
@@ -312,11 +332,13 @@ impl Session {
         ));
         let probe = Arc::new(crate::hands::shell::Probes::new(shell.clone(), self.config.clone()));
         let mut workshop = Workshop::new(self.config.width()).with("sh", shell.clone()).probing(probe);
-        let file = self.script_file(run);
-        if file.exists() {
-            let script = Script::load(&file).map_err(|message| {
-                SessionError::Machine(format!("the script of run {run} cannot be played: {message}"))
-            })?;
+        let script = self.script(run)?;
+        // A script that answers everything answers everything but the shell.
+        let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
+        if let Some(paper) = self.paper.as_ref().filter(|_| !whole) {
+            workshop = workshop.with_paper(paper, &shell);
+        }
+        if let Some(script) = script {
             let names: Vec<String> = script.names().into_iter().map(str::to_owned).collect();
             let scripted = Arc::new(Scripted::new(script, self.scripts(), Some(shell)));
             for name in names.iter().filter(|name| *name != "*") {

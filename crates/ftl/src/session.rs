@@ -12,6 +12,7 @@ use ftl_engine::config::{Config, ConfigError};
 use ftl_engine::driver::DriveError;
 use ftl_engine::journal::JournalError;
 use ftl_engine::order::{Refused, RefusedKind};
+use ftl_engine::paper::Paper;
 use ftl_engine::place::Place;
 use ftl_engine::process::{self, Guard};
 use ftl_engine::session::{Session, SessionError};
@@ -63,7 +64,9 @@ pub(crate) fn open_with(cli: &Cli, library: Arc<Library>) -> Result<Session, Fai
     };
     place.prepare().map_err(cannot)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| store_failure(&error))?;
-    Ok(Session::new(place, Arc::new(store), library, config, command_line(), Guard::own()))
+    let store = Arc::new(store);
+    let paper = Arc::new(Paper::with(place.clone(), store.clone(), config.clone()));
+    Ok(Session::new(place, store, library, config, command_line(), Guard::own()).with_paper(paper))
 }
 
 /// The settings that count for a repository: the user's, then the repository's own.

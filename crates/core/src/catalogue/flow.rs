@@ -24,6 +24,8 @@ crate::choices! {
         Confirmed = "CONFIRMED",
         /// It passes now.
         FalsePositive = "FALSE_POSITIVE",
+        /// Nobody can tell: it took too long, or was ended from outside.
+        Indeterminate = "INDETERMINATE",
         /// It could not be run.
         Error = "ERROR",
     }

@@ -5,8 +5,10 @@
 //! come again after a crash, under the same key: a hand that changes the world looks first whether it
 //! has done so already.
 
+pub mod paper;
 pub mod script;
 pub mod shell;
+pub mod typed;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};

@@ -195,11 +195,25 @@ impl Paper {
         framework: Option<&str>,
         now: &str,
     ) -> Result<Campaign, PaperError> {
+        let id = crate::id::random().map_err(|error| PaperError::disk("/dev/urandom", &error))?;
+        self.create_campaign_once(&format!("{id:016x}"), objective, framework, now)
+    }
+
+    /// Opens a campaign under a name of its own. One that has it already is the same campaign.
+    pub fn create_campaign_once(
+        &self,
+        id: &str,
+        objective: &str,
+        framework: Option<&str>,
+        now: &str,
+    ) -> Result<Campaign, PaperError> {
         if objective.trim().is_empty() {
             return Err(PaperError::refused("the objective is empty", "say what the campaign is to reach"));
         }
-        let id = crate::id::random().map_err(|error| PaperError::disk("/dev/urandom", &error))?;
-        let new = Campaign::new(objective, framework, &format!("{id:016x}"), now);
+        if let Some(same) = self.campaign()?.filter(|campaign| campaign.id() == Some(id)) {
+            return Ok(same);
+        }
+        let new = Campaign::new(objective, framework, id, now);
         let archived = self.change(&projected(), |before, notes| {
             let before = before.map(|json| understood(&json)).transpose()?;
             let archived = match before.filter(Campaign::is_active) {

@@ -16,6 +16,7 @@ use super::{Paper, PaperError};
 use crate::clock;
 use crate::embedder::Chosen;
 use crate::place::replace;
+use crate::plan_file::{Plan, Task};
 use crate::store::{Digest, Notebook as _, StoreError};
 use crate::workspace::{KnownFailure, KnownPattern, LessonKind, Workspace};
 
@@ -273,6 +274,11 @@ impl Paper {
         });
         Ok(super::briefs::Recalled { failures: failures.collect(), patterns: patterns.collect() })
     }
+}
+
+/// What a builder's brief asks memory with: the objective, the task's name and its files.
+pub fn asks_with(plan: &Plan, task: &Task) -> String {
+    [plan.objective.clone(), task.slug.replace('-', " "), task.delta.join(" ")].join(" ")
 }
 
 /// What a file looks like from outside; nothing where there is none.

@@ -411,8 +411,8 @@ fn a_state_whose_text_has_changed_takes_no_answer_until_it_is_back() {
     dir.protocol("ask", &ASK.replace("Good?", "Better?"));
     for _ in 0..2 {
         dir.ftl(&["answer", &run, "yes"]).code(5).says(&[
-            "error: nothing comes of this: the text of `START` has changed",
-            &format!("hint: `ftl why {run}`"),
+            "error: the text of `START` has changed since it was entered",
+            "hint: bring the protocol back as it was",
         ]);
     }
     let shown = dir.status(&run);

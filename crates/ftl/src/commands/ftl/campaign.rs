@@ -159,7 +159,7 @@ fn merge(cli: &Cli, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> 
 
 /// The campaign as `ftl status --json` carries it.
 pub(crate) fn for_status(cli: &Cli, out: &Out) -> Result<Json, Failure> {
-    match look(cli)? {
+    match super::existing(cli)? {
         Some(paper) => with(out, &paper, |paper| shown(paper, &Campaign::Status)),
         None => Ok(nothing(&Campaign::Status)),
     }
@@ -167,7 +167,7 @@ pub(crate) fn for_status(cli: &Cli, out: &Out) -> Result<Json, Failure> {
 
 /// The campaign as `ftl status` shows it in one line, if it goes on.
 pub(crate) fn line(cli: &Cli, out: &Out) -> Result<Option<String>, Failure> {
-    let Some(paper) = look(cli)? else { return Ok(None) };
+    let Some(paper) = super::existing(cli)? else { return Ok(None) };
     let Some(campaign) = with(out, &paper, Paper::campaign)?.filter(|campaign| campaign.is_active()) else {
         return Ok(None);
     };

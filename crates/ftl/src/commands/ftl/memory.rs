@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use ftl_engine::paper::briefs::Recalled;
-use ftl_engine::paper::lessons::{now, on_nothing};
+use ftl_engine::paper::lessons::{asks_with, now, on_nothing};
 use ftl_engine::paper::{Paper, PaperError};
 use ftl_engine::plan_file::{Plan, Task};
 use ftl_engine::store::Store as _;
@@ -282,10 +282,7 @@ fn ready(out: &Out, paper: &Paper) -> Result<u64, Failure> {
 
 /// What a builder is told from memory: it asks with the objective, the task's name and its files.
 pub(crate) fn recall(paper: &Paper) -> impl Fn(&Plan, &Task) -> Result<Recalled, PaperError> + '_ {
-    |plan, task| {
-        let words = [plan.objective.clone(), task.slug.replace('-', " "), task.delta.join(" ")];
-        paper.recall(&words.join(" "))
-    }
+    |plan, task| paper.recall(&asks_with(plan, task))
 }
 
 /// Records whether the lessons that a workspace was given were used.

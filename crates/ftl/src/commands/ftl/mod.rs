@@ -45,8 +45,25 @@ pub(crate) fn open(cli: &Cli) -> Result<Paper, Failure> {
     Ok(Paper::with(place, Arc::new(store), config))
 }
 
-/// The paperwork of the repository, to look at it. Where there is no state at all nothing is made.
+/// What the original left behind, from `.ftl/`.
+const ORIGINAL: [&str; 6] =
+    ["campaign.json", "memory.json", "archive", "workspace", "exploration.json", "phase_state.json"];
+
+/// The paperwork of the repository, to look at it. A store is made only to take over what the original
+/// left.
 pub(crate) fn look(cli: &Cli) -> Result<Option<Paper>, Failure> {
+    match existing(cli)? {
+        Some(paper) => Ok(Some(paper)),
+        None => {
+            let state = session::place(cli)?.state();
+            let left = ORIGINAL.iter().any(|name| state.join(name).exists());
+            if left { open(cli).map(Some) } else { Ok(None) }
+        }
+    }
+}
+
+/// The paperwork of a store that is there. Nothing is made.
+pub(crate) fn existing(cli: &Cli) -> Result<Option<Paper>, Failure> {
     let place = session::place(cli)?;
     let found = SqliteStore::open_existing(&place.store()).map_err(|error| session::store_failure(&error))?;
     match found {
@@ -54,8 +71,6 @@ pub(crate) fn look(cli: &Cli) -> Result<Option<Paper>, Failure> {
             let config = session::config(&place)?;
             Ok(Some(Paper::with(place, Arc::new(store), config)))
         }
-        // What the original left is taken over with the first look.
-        None if place.state().is_dir() => open(cli).map(Some),
         None => Ok(None),
     }
 }

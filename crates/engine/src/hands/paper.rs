@@ -1,0 +1,498 @@
+//! The hands of the FTL protocol's own actions: campaigns, plans, explorations, workspaces, lessons.
+//!
+//! They are the same functions that the commands use. Each can be asked for again after a crash: what
+//! it has done already it finds done, and answers the same.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_core::catalogue::build::{FileRead, FileText};
+use ftl_core::catalogue::campaign as shapes;
+use ftl_core::catalogue::flow;
+use ftl_core::catalogue::plan::Plan as PlanShape;
+use ftl_core::catalogue::spec::{BuildMode, Spec, Used as UsedShape};
+use ftl_core::plan::Status;
+use ftl_core::run::{Failure, FailureKind};
+use ftl_core::value::Value;
+use ftl_memory::Kind;
+
+use super::Workshop;
+use super::shell::Shell;
+use crate::clock;
+use crate::context;
+use crate::decision;
+use crate::exploration::{self, Meta};
+use crate::json_out::Json;
+use crate::paper::campaign::{Campaign, no_campaign};
+use crate::paper::lessons::now;
+use crate::paper::observer::Verifier;
+use crate::paper::{Paper, PaperError, views};
+use crate::plan_file::{self, Plan, Reading, Task};
+use crate::workspace::{BlockReason, LessonKind, Used};
+
+/// How long a verify command of a blocked workspace may take.
+const VERIFY_LIMIT: Duration = Duration::from_secs(30);
+
+/// How many tools a full build takes at most.
+const MAX_BUDGET: u64 = 9;
+
+/// How many tools a direct build takes: read, change, verify.
+const DIRECT_BUDGET: u64 = 3;
+
+/// A file with more lines is not seen whole in a brief, and so is no matter for a direct build.
+const DIRECT_LINES: usize = 60;
+
+/// How much of a file an action reads.
+const MAX_FILE_BYTES: usize = 1024 * 1024;
+
+impl Workshop {
+    /// The same with hands for campaigns, plans, explorations, workspaces and lessons.
+    #[must_use]
+    pub fn with_paper(self, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Workshop {
+        let workshop = campaigns(self, paper);
+        let workshop = plans(workshop, paper);
+        let workshop = workspaces(workshop, paper);
+        lessons(workshop, paper, shell)
+    }
+}
+
+/// What the paperwork did not do, as a failure of an action.
+fn failed(error: PaperError) -> Failure {
+    let kind = match &error {
+        PaperError::Refused { .. } | PaperError::Plan(_) | PaperError::Malformed { .. } => FailureKind::Failed,
+        PaperError::Disk { .. } | PaperError::Store(_) => FailureKind::CouldNotRun,
+    };
+    Failure::new(kind, error.to_string())
+}
+
+/// A value of the paperwork in the shape that protocols know.
+fn shaped<T: for<'de> serde::Deserialize<'de>>(json: &Json) -> Result<T, Failure> {
+    json.to().map_err(|error| Failure::new(FailureKind::CouldNotRun, format!("an answer does not fit: {error}")))
+}
+
+/// A shape as the paperwork reads it.
+fn json_of<T: serde::Serialize>(shape: &T) -> Result<Json, Failure> {
+    Json::of(shape).map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))
+}
+
+fn campaign_of(paper: &Paper) -> Result<Campaign, Failure> {
+    paper.campaign().map_err(failed)?.ok_or_else(|| failed(no_campaign()))
+}
+
+fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
+    let shared = || paper.clone();
+    let (create, add, tasks, update) = (shared(), shared(), shared(), shared());
+    let (cascade, propagate, replan, merge) = (shared(), shared(), shared(), shared());
+    let (roots, complete) = (shared(), shared());
+    workshop
+        .doing(move |job, asked: shapes::CampaignCreate| {
+            let made = create
+                .create_campaign_once(&job.key(), &asked.objective, asked.framework.as_deref(), &clock::local())
+                .map_err(failed)?;
+            let created_at = made.field("created_at").and_then(Json::as_str).map(str::to_owned);
+            Ok(shapes::Opened { objective: made.objective().to_owned(), branch: None, created_at })
+        })
+        .doing(move |_, asked: shapes::CampaignAddTasks| {
+            let text = json_of(&asked.plan)?.line();
+            add.add_tasks(&text, &clock::local()).map_err(failed)?;
+            let seqs: Vec<String> =
+                campaign_of(&add)?.tasks().iter().map(|one| one.task.seq.clone()).collect();
+            Ok(shapes::Registered { count: seqs.len() as u64, seqs })
+        })
+        .doing(move |_, _: shapes::CampaignTasks| {
+            let campaign = campaign_of(&tasks)?;
+            let ready = campaign.ready().map_err(failed)?;
+            let running = campaign.tasks().iter().filter(|one| one.status == Status::InProgress);
+            let pending = campaign.tasks().iter().filter(|one| one.status == Status::Pending).count();
+            let waiting = pending.saturating_sub(ready.len()) as u64;
+            Ok(shapes::Tasks {
+                ready: ready.iter().map(|one| shaped(&task_json(one))).collect::<Result<_, _>>()?,
+                running: running.map(|one| shaped(&task_json(one))).collect::<Result<_, _>>()?,
+                waiting_count: Some(waiting),
+            })
+        })
+        .doing(move |_, asked: shapes::CampaignUpdateTask| {
+            let status = match asked.verdict {
+                shapes::Verdict::Complete => shapes::TaskStatus::Complete,
+                shapes::Verdict::Blocked | shapes::Verdict::Escalated | shapes::Verdict::Error => {
+                    shapes::TaskStatus::Blocked
+                }
+            };
+            let word = match status {
+                shapes::TaskStatus::Complete => "complete",
+                _ => "blocked",
+            };
+            update.update_task(&asked.task, word, &clock::local()).map_err(failed)?;
+            Ok(shapes::Updated { seq: asked.task, status })
+        })
+        .doing(move |_, _: shapes::CampaignCascadeStatus| {
+            let found = cascade.cascade().map_err(failed)?;
+            let mut json = views::cascade(&found);
+            for key in ["complete", "blocked", "pending", "ready"] {
+                if json.get(key).is_none() {
+                    json.put(key, Json::Int(0));
+                }
+            }
+            if json.get("unreachable").is_none() {
+                json.put("unreachable", Json::List(Vec::new()));
+            }
+            shaped(&json)
+        })
+        .doing(move |_, _: shapes::CampaignPropagateBlocks| {
+            let blocked = propagate.propagate_blocks(&clock::local()).map_err(failed)?;
+            Ok(shapes::Propagated { count: blocked.len() as u64, blocked })
+        })
+        .doing(move |_, asked: shapes::CampaignReplanInput| {
+            let evidence = replan.evidence().map_err(failed)?;
+            let mut json = campaign_of(&replan)?.replan_input(&evidence);
+            json.put("reason", asked.reason);
+            let rest = json.get("remaining_tasks").map(|rest| rest.items().to_vec()).unwrap_or_default();
+            json.put("remaining_tasks", Json::List(rest.into_iter().map(listed).collect()));
+            shaped(&json)
+        })
+        .doing(move |_, asked: shapes::CampaignMergePlan| {
+            let text = json_of(&asked.revised)?.line();
+            merge.merge_plan(&text, &clock::local()).map_err(failed)?;
+            shaped(&plan_of(&campaign_of(&merge)?))
+        })
+        .doing(move |_, _: shapes::CampaignRootCauses| {
+            let campaign = campaign_of(&roots)?;
+            let analysis =
+                campaign.cascade_analysis(&roots.evidence().map_err(failed)?).map_err(failed)?;
+            root_causes(&campaign, &analysis)
+        })
+        .doing(move |_, asked: shapes::CampaignComplete| {
+            let patterns = asked.patterns.unwrap_or_default();
+            complete
+                .complete_campaign(asked.summary.as_deref(), &patterns, &clock::local())
+                .map_err(failed)?;
+            let archives = complete.archives().map_err(failed)?;
+            let archive = archives.first().map(|(name, _)| format!(".ftl/archive/{name}.json"));
+            Ok(shapes::Closed { archive, summary: asked.summary })
+        })
+}
+
+/// A task with its dependencies as a list, which plans may also say as a word.
+fn task_json(one: &crate::plan_file::merge::CampaignTask) -> Json {
+    let mut json = one.to_json();
+    json.put("depends", Json::list(&one.task.depends));
+    json
+}
+
+fn listed(mut task: Json) -> Json {
+    let depends = match task.get("depends") {
+        Some(Json::List(list)) => Json::List(list.clone()),
+        Some(Json::Text(word)) if word != "none" && !word.is_empty() => Json::list([word.as_str()]),
+        Some(_) | None => Json::List(Vec::new()),
+    };
+    task.put("depends", depends);
+    task
+}
+
+/// The tasks of a campaign as a plan.
+fn plan_of(campaign: &Campaign) -> Json {
+    let field = |key: &str| campaign.field(key).cloned().unwrap_or_default();
+    Json::object([
+        ("objective", field("objective")),
+        ("framework", field("framework")),
+        ("tasks", Json::List(campaign.tasks().iter().map(|one| one.task.to_json()).collect())),
+    ])
+}
+
+fn root_causes(campaign: &Campaign, analysis: &Json) -> Result<shapes::RootCauses, Failure> {
+    let text = |json: &Json, key: &str| json.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
+    let causes: Vec<shapes::RootCause> = analysis
+        .get("root_blocks")
+        .map(Json::items)
+        .unwrap_or_default()
+        .iter()
+        .map(|root| {
+            let seq = text(root, "seq");
+            let below = campaign.tasks().iter().filter(|one| {
+                let roots = one.task.other.iter().find(|(key, _)| key == "root_causes").map(|(_, list)| list.items());
+                roots.unwrap_or_default().iter().any(|one| one.as_str() == Some(seq.as_str()))
+            });
+            let mut affected: Vec<String> = below.map(|one| one.task.seq.clone()).collect();
+            let waiting = root.get("unreachable").map(Json::items).unwrap_or_default();
+            affected.extend(waiting.iter().filter_map(Json::as_str).map(str::to_owned));
+            affected.sort();
+            affected.dedup();
+            shapes::RootCause { seq, reason: text(root, "reason"), affected }
+        })
+        .collect();
+    let all = !campaign.tasks().is_empty() && campaign.tasks().iter().all(|one| one.status == Status::Blocked);
+    Ok(shapes::RootCauses { single: all && causes.len() == 1, causes })
+}
+
+fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
+    let (clear, write, root) = (paper.clone(), paper.clone(), paper.place().root().to_owned());
+    let readable = root.clone();
+    workshop
+        .doing(|_, asked: flow::DecisionParse| {
+            let decision = decision::parse(&asked.text);
+            let plan = match &decision.plan {
+                Some(Ok(plan)) => Some(plan.to_shape()),
+                Some(Err(_)) | None => None,
+            };
+            let kind = match decision.kind {
+                decision::Kind::Proceed => flow::DecisionKind::Proceed,
+                decision::Kind::Clarify => flow::DecisionKind::Clarify,
+                decision::Kind::Confirm => flow::DecisionKind::Confirm,
+                decision::Kind::Unknown => flow::DecisionKind::Unknown,
+            };
+            Ok(flow::Decision {
+                kind,
+                problems: decision.problems(),
+                plan,
+                selection: decision.questions.first().cloned(),
+                questions: decision.questions.clone(),
+                markers_found: Some(decision.markers.iter().map(|mark| (*mark).to_owned()).collect()),
+            })
+        })
+        .doing(|_, asked: flow::PlanParse| {
+            let found = decision::parse(&asked.text);
+            Ok(match found.plan {
+                Some(Ok(plan)) => flow::ParsedPlan { problems: Vec::new(), plan: Some(plan.to_shape()) },
+                Some(Err(errors)) => {
+                    flow::ParsedPlan { problems: errors.iter().map(ToString::to_string).collect(), plan: None }
+                }
+                None => flow::ParsedPlan { problems: vec![String::from("no plan found in the text")], plan: None },
+            })
+        })
+        .doing(move |_, _: flow::ExplorationClear| {
+            Ok(flow::Cleared { cleared: clear.clear_exploration().map_err(failed)? })
+        })
+        .doing(move |_, asked: flow::ExplorationAggregate| {
+            let parts = json_of(&asked.parts)?;
+            let answers: Vec<exploration::Answer> = pieces(&parts);
+            let (created_at, git_sha) = (clock::local(), short_head(&root));
+            let meta = Meta { created_at: &created_at, git_sha: &git_sha, objective: &asked.objective };
+            shaped(&exploration::aggregate(&answers, meta))
+        })
+        .doing(move |_, asked: flow::ExplorationWrite| {
+            let json = json_of(&asked.exploration)?;
+            write.write_exploration(&json).map_err(failed)?;
+            Ok(flow::Written { path: String::from(".ftl/exploration.json"), digest: None })
+        })
+        .doing(move |_, asked: FileRead| {
+            let cannot = |what: &str| Failure::new(FailureKind::Failed, format!("`{}` {what}", asked.path));
+            let bytes = context::read_source(&readable, &asked.path).ok_or_else(|| cannot("cannot be read"))?;
+            let truncated = bytes.len() > MAX_FILE_BYTES;
+            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_FILE_BYTES)]).into_owned();
+            Ok(FileText { text, path: asked.path.clone(), truncated: Some(truncated) })
+        })
+}
+
+/// The explorers' answers: a list of them, or one under each mode. What is none is left out.
+fn pieces(parts: &Json) -> Vec<exploration::Answer> {
+    let named = parts.fields().iter().map(|(mode, part)| (exploration::Mode::parse(mode), part));
+    let listed = parts.items().iter().map(|part| (None, part));
+    named
+        .chain(listed)
+        .filter_map(|(mode, part)| {
+            let said = part.get("answer").or_else(|| part.get("value")).unwrap_or(part);
+            match said {
+                Json::Text(text) => exploration::read_answer(text, mode).ok(),
+                other => exploration::answer(other.clone(), mode).ok(),
+            }
+        })
+        .collect()
+}
+
+/// The short commit of a repository; nothing outside of one.
+fn short_head(root: &Path) -> String {
+    let mut git = std::process::Command::new("git");
+    git.arg("-C").arg(root).args(["rev-parse", "--short", "HEAD"]).env("GIT_OPTIONAL_LOCKS", "0");
+    match git.output() {
+        Ok(said) if said.status.success() => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
+        Ok(_) => String::new(),
+        Err(_) => String::from("unknown"),
+    }
+}
+
+fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
+    let (create, parse, complete, block) = (paper.clone(), paper.clone(), paper.clone(), paper.clone());
+    workshop
+        .doing(move |_, asked: flow::WorkspaceCreate| brief(&create, &asked))
+        .doing(move |_, asked: flow::WorkspaceParse| {
+            let found = parse.parse_workspace(&place(&parse, &asked.path)).map_err(failed)?;
+            found.to_spec().map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
+        })
+        .doing(|_, asked: flow::WorkspaceValidate| Ok(soundness(&asked.spec)))
+        .doing(move |_, asked: flow::WorkspaceComplete| {
+            let used: Vec<Used> = asked.utilized.unwrap_or_default().into_iter().map(used).collect();
+            let path = place(&complete, &asked.path);
+            if let Some(done) = ended_before(&complete, &path, "complete", &asked.delivered) {
+                return Ok(done);
+            }
+            let (path, brief) =
+                complete.complete_workspace(&path, &asked.delivered, &used, &clock::local()).map_err(failed)?;
+            complete.credit(&brief).map_err(failed)?;
+            Ok(flow::Ended { path: shown(&complete, &path) })
+        })
+        .doing(move |_, asked: flow::WorkspaceBlock| {
+            let path = place(&block, &asked.path);
+            let why = BlockReason::read(&asked.reason).map_err(|refusal| failed(refusal.into()))?;
+            let tried = asked.tried.as_ref().map(words);
+            let why = why.with(tried.as_deref(), None);
+            if let Some(done) = ended_before(&block, &path, "blocked", &format!("BLOCKED: {}", why.reason)) {
+                return Ok(done);
+            }
+            let (path, _) = block.block_workspace(&path, &why, &clock::local()).map_err(failed)?;
+            Ok(flow::Ended { path: shown(&block, &path) })
+        })
+}
+
+fn used(shape: UsedShape) -> Used {
+    let kind = match shape.kind {
+        Some(ftl_core::catalogue::spec::LessonKind::Pattern) => LessonKind::Pattern,
+        Some(ftl_core::catalogue::spec::LessonKind::Failure) | None => LessonKind::Failure,
+    };
+    Used { name: shape.name, kind }
+}
+
+/// A workspace that was ended in the same way before the engine died.
+fn ended_before(paper: &Paper, path: &Path, status: &str, delivered: &str) -> Option<flow::Ended> {
+    if path.exists() {
+        return None;
+    }
+    let name = path.file_name()?.to_str()?.strip_suffix("_active.xml")?;
+    let ended = path.with_file_name(format!("{name}_{status}.xml"));
+    let found = paper.parse_workspace(&ended).ok()?;
+    (found.delivered == delivered).then(|| flow::Ended { path: shown(paper, &ended) })
+}
+
+fn place(paper: &Paper, path: &str) -> PathBuf {
+    paper.place().root().join(path)
+}
+
+fn shown(paper: &Paper, path: &Path) -> String {
+    path.strip_prefix(paper.place().root()).unwrap_or(path).display().to_string()
+}
+
+fn words(value: &Value) -> String {
+    match value {
+        Value::List(items) => items.iter().map(words).collect::<Vec<_>>().join("; "),
+        Value::None => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn brief(paper: &Paper, asked: &flow::WorkspaceCreate) -> Result<flow::Brief, Failure> {
+    let plan = read_plan(&asked.plan)?;
+    let task = match &asked.task {
+        Some(seq) => plan.find(seq),
+        None => plan.tasks.first().filter(|_| plan.tasks.len() == 1),
+    };
+    let none = || Failure::new(FailureKind::Failed, "the plan has no such task");
+    let task = task.ok_or_else(none)?;
+    let recall = |plan: &Plan, task: &Task| paper.recall(&crate::paper::lessons::asks_with(plan, task));
+    let made = paper
+        .create_workspaces(&plan, Some(&task.seq), &recall, &clock::local())
+        .map_err(failed)?;
+    let path = made.first().ok_or_else(none)?;
+    let brief = paper.parse_workspace(path).map_err(failed)?;
+    let known = brief.prior_knowledge.as_ref().is_some_and(|known| !known.failures.is_empty());
+    let full = full_budget(task, known, brief.framework_confidence.unwrap_or(0.0));
+    let direct = plan.tasks.len() == 1 && !known && is_small(paper.place().root(), task);
+    let story = format!("{}: {} ({})", plan.objective, task.slug.replace('-', " "), task.delta.join(", "));
+    Ok(flow::Brief {
+        path: shown(paper, path),
+        id: Some(task.id()),
+        mode: if direct { BuildMode::Direct } else { BuildMode::Full },
+        budget: if direct { DIRECT_BUDGET } else { full },
+        full_budget: full,
+        story,
+    })
+}
+
+fn read_plan(shape: &PlanShape) -> Result<Plan, Failure> {
+    let json = json_of(shape)?;
+    let how = Reading { objective: Some(&shape.objective), is_revision: false };
+    plan_file::check(&json, how).map_err(|errors| failed(errors.into()))
+}
+
+/// Five tools, one for each further file, two where failures are known or the framework is sure.
+fn full_budget(task: &Task, known: bool, confidence: f64) -> u64 {
+    let files = (task.delta.len() as u64).saturating_sub(1);
+    let extra = if known || confidence >= 0.6 { 2 } else { 0 };
+    (5 + files + extra).min(MAX_BUDGET).max(task.budget)
+}
+
+/// Whether a task changes one file that a brief shows whole.
+fn is_small(root: &Path, task: &Task) -> bool {
+    let [path] = task.delta.as_slice() else { return false };
+    let source = context::read_source(root, path).unwrap_or_default();
+    source.iter().filter(|byte| **byte == b'\n').count() <= DIRECT_LINES
+}
+
+fn soundness(spec: &Spec) -> flow::Soundness {
+    let mut problems = Vec::new();
+    if spec.delta.is_empty() {
+        problems.push(String::from("no file may change"));
+    }
+    if spec.verify.trim().is_empty() {
+        problems.push(String::from("no command shows whether it is done"));
+    }
+    if spec.budget == 0 {
+        problems.push(String::from("the budget is 0"));
+    }
+    if spec.status != ftl_core::catalogue::spec::WorkspaceStatus::Active {
+        problems.push(String::from("the workspace is not active"));
+    }
+    let summary = if problems.is_empty() { String::from("sound") } else { problems.join("; ") };
+    flow::Soundness { passed: problems.is_empty(), failed: !problems.is_empty(), summary, tree: None, problems }
+}
+
+fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Workshop {
+    let (analyze, matching, experience) = (paper.clone(), paper.clone(), paper.clone());
+    let shell = shell.clone();
+    workshop
+        .doing(move |job, asked: flow::ObserverAnalyze| {
+            let timeout = asked.timeout.map_or(VERIFY_LIMIT, |seconds| Duration::from_secs_f64(seconds.0.clamp(1.0, 3600.0)));
+            let by = Verifier { shell: &shell, timeout, cancel: &job.cancel };
+            let by = asked.verify.unwrap_or(true).then_some(&by);
+            let analysis = analyze.analyze(&analyze.workspace_folder(), by).map_err(failed)?;
+            shaped(&analysis)
+        })
+        .doing(move |_, asked: flow::LessonMatching| lesson_match(&matching, &asked))
+        .doing(move |_, asked: flow::LessonExperience| {
+            let json = Json::object([
+                ("trigger", Json::from(&asked.trigger)),
+                ("attempted", Json::list(asked.attempted.as_ref().map(words))),
+                ("source", Json::list(asked.source.clone())),
+            ]);
+            let none = || Failure::new(FailureKind::Failed, "an experience needs a trigger");
+            let mut failure = crate::observe::experience(&json).ok_or_else(none)?;
+            failure.cost = asked.cost.unwrap_or(failure.cost);
+            let file = experience.place().state().join("cache").join("experience.json");
+            let text = format!("{}\n", failure.to_json().pretty());
+            std::fs::create_dir_all(experience.place().state().join("cache"))
+                .and_then(|()| crate::place::replace(&file, text.as_bytes()))
+                .map_err(|error| failed(PaperError::disk(&file, &error)))?;
+            Ok(flow::Experience { name: failure.name, path: String::from(".ftl/cache/experience.json") })
+        })
+}
+
+fn lesson_match(paper: &Paper, asked: &flow::LessonMatching) -> Result<flow::LessonMatch, Failure> {
+    let when = now();
+    let found = paper.look_up(|lessons| lessons.for_error(&asked.error, 5, &when)).map_err(failed)?;
+    let known = found.into_iter().filter(|answer| answer.lesson.has_remedy() && answer.lesson.kind() == Kind::Failure);
+    let mut known: Vec<_> = known.collect();
+    // What the brief has told the builder already comes first.
+    let told = |name: &str| {
+        let failures = asked.among.as_ref().map(|among| among.failures.as_slice()).unwrap_or_default();
+        failures.iter().any(|one| one.name == name)
+    };
+    known.sort_by_key(|answer| !told(answer.lesson.name()));
+    let best = known.first();
+    Ok(flow::LessonMatch {
+        found: best.is_some(),
+        flaky: best.is_some_and(|answer| answer.lesson.texts("tags").iter().any(|tag| tag == "flaky")),
+        name: best.map(|answer| answer.lesson.name().to_owned()),
+        fix: best.map(|answer| answer.lesson.remedy().to_owned()),
+        similarity: best.map(|answer| answer.relevance),
+        why: best.map(|answer| answer.by.word().to_owned()),
+    })
+}

@@ -1,0 +1,62 @@
+//! Hands for actions of the catalogue, each a function from the action's own Rust type to its answer.
+//!
+//! Parameters and answers are data that the checker has typed already; what does not fit all the same
+//! is a failure of the action and never a guess.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use ftl_core::catalogue::Action;
+use ftl_core::run::{Failure, FailureKind};
+use ftl_core::value::Value;
+
+use super::{Ended, Hand, Job, Report, Workshop};
+
+/// What an action came to.
+pub type Done<A> = Result<<A as Action>::Answer, Failure>;
+
+struct Typed<A, F> {
+    work: F,
+    action: PhantomData<fn() -> A>,
+}
+
+impl<A, F> Hand for Typed<A, F>
+where
+    A: Action,
+    F: Fn(&Job, A) -> Done<A> + Send + Sync,
+{
+    fn perform(&self, job: &Job) -> Report {
+        Report::free(match self.answer(job) {
+            Ok(value) => Ended::Done(value),
+            Err(failure) => Ended::Failed(failure),
+        })
+    }
+}
+
+impl<A, F> Typed<A, F>
+where
+    A: Action,
+    F: Fn(&Job, A) -> Done<A> + Send + Sync,
+{
+    fn answer(&self, job: &Job) -> Result<Value, Failure> {
+        let params = Value::record(job.action.params.iter().map(|(name, value)| (name, value.clone())));
+        let action: A = params.to().map_err(|error| misfit::<A>("parameters", &error))?;
+        let answer = (self.work)(job, action)?;
+        Value::of(&answer).map_err(|error| misfit::<A>("answer", &error))
+    }
+}
+
+fn misfit<A: Action>(what: &str, error: &serde_json::Error) -> Failure {
+    Failure::new(FailureKind::CouldNotRun, format!("the {what} of `{}` do not fit: {error}", A::NAME))
+}
+
+impl Workshop {
+    /// The same with a function for an action.
+    #[must_use]
+    pub fn doing<A: Action + 'static>(
+        self,
+        work: impl Fn(&Job, A) -> Done<A> + Send + Sync + 'static,
+    ) -> Workshop {
+        self.with(A::NAME, Arc::new(Typed { work, action: PhantomData }))
+    }
+}
