@@ -60,7 +60,9 @@ impl Workshop {
 /// What the paperwork did not do, as a failure of an action.
 fn failed(error: PaperError) -> Failure {
     let kind = match &error {
-        PaperError::Refused { .. } | PaperError::Plan(_) | PaperError::Malformed { .. } => FailureKind::Failed,
+        PaperError::Refused { .. } | PaperError::Plan(_) | PaperError::Malformed { .. } => {
+            FailureKind::Failed
+        }
         PaperError::Disk { .. } | PaperError::Store(_) => FailureKind::CouldNotRun,
     };
     Failure::new(kind, error.to_string())
@@ -68,7 +70,8 @@ fn failed(error: PaperError) -> Failure {
 
 /// A value of the paperwork in the shape that protocols know.
 fn shaped<T: for<'de> serde::Deserialize<'de>>(json: &Json) -> Result<T, Failure> {
-    json.to().map_err(|error| Failure::new(FailureKind::CouldNotRun, format!("an answer does not fit: {error}")))
+    json.to()
+        .map_err(|error| Failure::new(FailureKind::CouldNotRun, format!("an answer does not fit: {error}")))
 }
 
 /// A shape as the paperwork reads it.
@@ -88,7 +91,12 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     workshop
         .doing(move |job, asked: shapes::CampaignCreate| {
             let made = create
-                .create_campaign_once(&job.key(), &asked.objective, asked.framework.as_deref(), &clock::local())
+                .create_campaign_once(
+                    &job.key(),
+                    &asked.objective,
+                    asked.framework.as_deref(),
+                    &clock::local(),
+                )
                 .map_err(failed)?;
             let created_at = made.field("created_at").and_then(Json::as_str).map(str::to_owned);
             Ok(shapes::Opened { objective: made.objective().to_owned(), branch: None, created_at })
@@ -158,8 +166,7 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
         })
         .doing(move |_, _: shapes::CampaignRootCauses| {
             let campaign = campaign_of(&roots)?;
-            let analysis =
-                campaign.cascade_analysis(&roots.evidence().map_err(failed)?).map_err(failed)?;
+            let analysis = campaign.cascade_analysis(&roots.evidence().map_err(failed)?).map_err(failed)?;
             root_causes(&campaign, &analysis)
         })
         .doing(move |_, asked: shapes::CampaignComplete| {
@@ -210,7 +217,8 @@ fn root_causes(campaign: &Campaign, analysis: &Json) -> Result<shapes::RootCause
         .map(|root| {
             let seq = text(root, "seq");
             let below = campaign.tasks().iter().filter(|one| {
-                let roots = one.task.other.iter().find(|(key, _)| key == "root_causes").map(|(_, list)| list.items());
+                let roots =
+                    one.task.other.iter().find(|(key, _)| key == "root_causes").map(|(_, list)| list.items());
                 roots.unwrap_or_default().iter().any(|one| one.as_str() == Some(seq.as_str()))
             });
             let mut affected: Vec<String> = below.map(|one| one.task.seq.clone()).collect();
@@ -221,7 +229,8 @@ fn root_causes(campaign: &Campaign, analysis: &Json) -> Result<shapes::RootCause
             shapes::RootCause { seq, reason: text(root, "reason"), affected }
         })
         .collect();
-    let all = !campaign.tasks().is_empty() && campaign.tasks().iter().all(|one| one.status == Status::Blocked);
+    let all =
+        !campaign.tasks().is_empty() && campaign.tasks().iter().all(|one| one.status == Status::Blocked);
     Ok(shapes::RootCauses { single: all && causes.len() == 1, causes })
 }
 
@@ -254,10 +263,13 @@ fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
             let found = decision::parse(&asked.text);
             Ok(match found.plan {
                 Some(Ok(plan)) => flow::ParsedPlan { problems: Vec::new(), plan: Some(plan.to_shape()) },
-                Some(Err(errors)) => {
-                    flow::ParsedPlan { problems: errors.iter().map(ToString::to_string).collect(), plan: None }
+                Some(Err(errors)) => flow::ParsedPlan {
+                    problems: errors.iter().map(ToString::to_string).collect(),
+                    plan: None,
+                },
+                None => {
+                    flow::ParsedPlan { problems: vec![String::from("no plan found in the text")], plan: None }
                 }
-                None => flow::ParsedPlan { problems: vec![String::from("no plan found in the text")], plan: None },
             })
         })
         .doing(move |_, _: flow::ExplorationClear| {
@@ -277,7 +289,8 @@ fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
         })
         .doing(move |_, asked: FileRead| {
             let cannot = |what: &str| Failure::new(FailureKind::Failed, format!("`{}` {what}", asked.path));
-            let bytes = context::read_source(&readable, &asked.path).ok_or_else(|| cannot("cannot be read"))?;
+            let bytes =
+                context::read_source(&readable, &asked.path).ok_or_else(|| cannot("cannot be read"))?;
             let truncated = bytes.len() > MAX_FILE_BYTES;
             let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_FILE_BYTES)]).into_owned();
             Ok(FileText { text, path: asked.path.clone(), truncated: Some(truncated) })
@@ -326,8 +339,9 @@ fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
             if let Some(done) = ended_before(&complete, &path, "complete", &asked.delivered) {
                 return Ok(done);
             }
-            let (path, brief) =
-                complete.complete_workspace(&path, &asked.delivered, &used, &clock::local()).map_err(failed)?;
+            let (path, brief) = complete
+                .complete_workspace(&path, &asked.delivered, &used, &clock::local())
+                .map_err(failed)?;
             complete.credit(&brief).map_err(failed)?;
             Ok(flow::Ended { path: shown(&complete, &path) })
         })
@@ -388,9 +402,7 @@ fn brief(paper: &Paper, asked: &flow::WorkspaceCreate) -> Result<flow::Brief, Fa
     let none = || Failure::new(FailureKind::Failed, "the plan has no such task");
     let task = task.ok_or_else(none)?;
     let recall = |plan: &Plan, task: &Task| paper.recall(&crate::paper::lessons::asks_with(plan, task));
-    let made = paper
-        .create_workspaces(&plan, Some(&task.seq), &recall, &clock::local())
-        .map_err(failed)?;
+    let made = paper.create_workspaces(&plan, Some(&task.seq), &recall, &clock::local()).map_err(failed)?;
     let path = made.first().ok_or_else(none)?;
     let brief = paper.parse_workspace(path).map_err(failed)?;
     let known = brief.prior_knowledge.as_ref().is_some_and(|known| !known.failures.is_empty());
@@ -442,7 +454,13 @@ fn soundness(spec: &Spec) -> flow::Soundness {
         problems.push(String::from("the workspace is not active"));
     }
     let summary = if problems.is_empty() { String::from("sound") } else { problems.join("; ") };
-    flow::Soundness { passed: problems.is_empty(), failed: !problems.is_empty(), summary, tree: None, problems }
+    flow::Soundness {
+        passed: problems.is_empty(),
+        failed: !problems.is_empty(),
+        summary,
+        tree: None,
+        problems,
+    }
 }
 
 fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Workshop {
@@ -450,7 +468,9 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
     let shell = shell.clone();
     workshop
         .doing(move |job, asked: flow::ObserverAnalyze| {
-            let timeout = asked.timeout.map_or(VERIFY_LIMIT, |seconds| Duration::from_secs_f64(seconds.0.clamp(1.0, 3600.0)));
+            let timeout = asked
+                .timeout
+                .map_or(VERIFY_LIMIT, |seconds| Duration::from_secs_f64(seconds.0.clamp(1.0, 3600.0)));
             let by = Verifier { shell: &shell, timeout, cancel: &job.cancel };
             let by = asked.verify.unwrap_or(true).then_some(&by);
             let analysis = analyze.analyze(&analyze.workspace_folder(), by).map_err(failed)?;
@@ -478,7 +498,9 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
 fn lesson_match(paper: &Paper, asked: &flow::LessonMatching) -> Result<flow::LessonMatch, Failure> {
     let when = now();
     let found = paper.look_up(|lessons| lessons.for_error(&asked.error, 5, &when)).map_err(failed)?;
-    let known = found.into_iter().filter(|answer| answer.lesson.has_remedy() && answer.lesson.kind() == Kind::Failure);
+    let known = found
+        .into_iter()
+        .filter(|answer| answer.lesson.has_remedy() && answer.lesson.kind() == Kind::Failure);
     let mut known: Vec<_> = known.collect();
     // What the brief has told the builder already comes first.
     let told = |name: &str| {
