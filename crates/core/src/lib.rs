@@ -6,6 +6,7 @@
 
 pub mod catalogue;
 pub mod draw;
+pub mod json;
 pub mod language;
 pub mod library;
 pub mod plan;

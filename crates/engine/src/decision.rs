@@ -4,8 +4,8 @@
 //! always looked for, and always validated; an unclear text is UNKNOWN, never a guess.
 
 use crate::extract::{self, fences};
-use crate::json_out::Json;
 use crate::plan_file::{self, PlanErrors, Reading};
+use ftl_core::json::Json;
 
 /// How many questions are taken from one text.
 pub const MAX_QUESTIONS: usize = 100;

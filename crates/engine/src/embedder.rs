@@ -11,8 +11,8 @@ use std::time::Duration;
 use ftl_memory::embed::{Embedder, TokenTable, Vector};
 
 use crate::config::Config;
-use crate::json_out::Json;
 use crate::paper::PaperError;
+use ftl_core::json::Json;
 
 /// How long an endpoint may take for a text.
 pub const MAX_ENDPOINT_TIME: Duration = Duration::from_secs(10);

@@ -8,8 +8,8 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::json_out::{Json, float};
 use crate::plan_file::Rules;
+use ftl_core::json::{Json, float};
 
 /// How many source files are looked at.
 pub const MAX_FILES: usize = 100;
@@ -307,7 +307,7 @@ fn read(file: &Path) -> Option<String> {
 
 /// A confidence as attributes and messages show it: two places.
 pub fn confidence_text(confidence: f64) -> String {
-    float(crate::json_out::rounded(confidence, 2))
+    float(ftl_core::json::rounded(confidence, 2))
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ pub mod framework;
 pub mod hands;
 pub mod id;
 pub mod journal;
-pub mod json_out;
 pub mod observe;
 pub mod order;
 pub mod owner;

@@ -178,7 +178,9 @@ fn git_folder(root: &Path) -> io::Result<Option<(PathBuf, String)>> {
 /// Puts bytes in the place of a file: the old one or the new one, never half of each.
 pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
-    let beside = file.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    // A name that nobody else has taken, also no process with our number that was killed.
+    let own = crate::id::random()?;
+    let beside = file.with_file_name(format!(".{name}.{own:016x}.tmp"));
     let written = (|| {
         let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
         new.write_all(bytes)?;

@@ -603,6 +603,10 @@ impl Format {
     }
 }
 
+/// The flag of a lesson as people write it, and as it is told from the form of what goes out.
+pub(crate) const JSON: &str = "--json";
+pub(crate) const ENTRY: &str = "--entry";
+
 /// The words of the command line. In `memory add-failure` and `memory add-pattern` the flag `--json` is
 /// what comes in; everywhere else it is the form of what goes out.
 pub(crate) fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -614,10 +618,10 @@ pub(crate) fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     {
         for word in &mut words[verb + 1..] {
             let text = word.to_string_lossy().into_owned();
-            if text == "--json" {
-                *word = OsString::from("--entry");
+            if text == JSON {
+                *word = OsString::from(ENTRY);
             } else if let Some(value) = text.strip_prefix("--json=") {
-                *word = OsString::from(format!("--entry={value}"));
+                *word = OsString::from(format!("{ENTRY}={value}"));
             }
         }
     }

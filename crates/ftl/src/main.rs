@@ -24,6 +24,7 @@ mod signals;
 mod when;
 mod write;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
@@ -51,7 +52,13 @@ fn main() -> ExitCode {
 
 /// Help, version and misuse: clap has the words. A reader that went away is no reason to complain.
 fn say(said: &clap::Error) -> Exit {
-    let _ = said.print();
+    let text = said.render().to_string();
+    // In the commands that take a lesson, people write `--json` for what clap knows by another name.
+    let _ = match text.contains(cli::ENTRY) {
+        false => said.print(),
+        true if said.use_stderr() => write!(std::io::stderr(), "{}", text.replace(cli::ENTRY, cli::JSON)),
+        true => write!(std::io::stdout(), "{}", text.replace(cli::ENTRY, cli::JSON)),
+    };
     if said.use_stderr() { Exit::Usage } else { Exit::Done }
 }
 

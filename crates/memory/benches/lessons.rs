@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use ftl_core::json::{Json, Object};
 use ftl_memory::carry::Mode;
 use ftl_memory::embed::{Embedder as _, TokenTable};
 use ftl_memory::figures::{self, Lot};
-use ftl_memory::json::{Json, Object};
 use ftl_memory::recall::Asked;
 use ftl_memory::{Kind, Lessons, Now, schema};
 use rusqlite::Connection;

@@ -5,13 +5,13 @@
 
 use rusqlite::OptionalExtension as _;
 
-use crate::json::{Json, Object};
 use crate::learn::{Warning, merge};
 use crate::lesson::{Kind, Lesson};
 use crate::lessons::Lessons;
 use crate::scan;
 use crate::text;
 use crate::trouble::Trouble;
+use ftl_core::json::{Json, Object};
 
 /// The version of the file that this reads and writes.
 pub const VERSION: &str = "1.0";
@@ -25,7 +25,7 @@ const HINT: &str = "correct the file, or take it away to start with what the sto
 pub enum Mode {
     /// What is there stays; an entry with a known name and the same trigger is united with it.
     Add,
-    /// What is there goes.
+    /// What is there goes, but for what is in quarantine.
     Replace,
 }
 
@@ -55,12 +55,12 @@ impl Lessons<'_> {
         let mut report = Imported::default();
         for mut lesson in lessons {
             name(&mut lesson);
-            if mode == Mode::Add && self.united(&lesson)? {
+            let known = trusted.binary_search(&text::fingerprint(&lesson.readable())).is_ok();
+            let why = if known { Vec::new() } else { scan::scan(&lesson.readable()) };
+            if (mode == Mode::Add || !why.is_empty()) && self.united(&lesson)? {
                 report.united += 1;
                 continue;
             }
-            let known = trusted.contains(&text::fingerprint(&lesson.readable()));
-            let why = if known { Vec::new() } else { scan::scan(&lesson.readable()) };
             report.warnings.extend(self.rename(&mut lesson)?);
             if !why.is_empty() {
                 report.warnings.push(Warning::Quarantined(why.iter().map(ToString::to_string).collect()));
@@ -91,7 +91,7 @@ impl Lessons<'_> {
         Ok(file.into())
     }
 
-    /// Takes every lesson away. Fingerprints of those that were not in quarantine, sorted.
+    /// Takes every lesson away but those in quarantine, which no file shows. Fingerprints of those that were not in quarantine, sorted.
     fn clear(&self) -> Result<Vec<i64>, Trouble> {
         let mut trusted = Vec::new();
         for kind in Kind::ALL {
@@ -99,7 +99,7 @@ impl Lessons<'_> {
             trusted.extend(honest.map(|kept| text::fingerprint(&kept.lesson.readable())));
         }
         self.db.execute_batch(
-            "DELETE FROM lesson; DELETE FROM lesson_vectors; DELETE FROM lesson_setting;
+            "DELETE FROM lesson WHERE quarantine IS NULL; DELETE FROM lesson_vectors; DELETE FROM lesson_setting;
              INSERT INTO lesson_words (lesson_words) VALUES ('delete-all');",
         )?;
         trusted.sort_unstable();
@@ -153,14 +153,14 @@ impl Lessons<'_> {
 
 /// The lessons of a file, and what else stands in it.
 fn read(file: &str) -> Result<(Vec<Lesson>, Object), Trouble> {
-    let json = Json::parse(file).map_err(|what| Trouble::refused("", format!("no JSON: {what}"), HINT))?;
-    let what = json.what();
+    let json = Json::parse(file).map_err(|what| Trouble::refused("", what.to_string(), HINT))?;
+    let what = json.kind();
     let Json::Object(mut around) = json else {
         return Err(Trouble::refused("", format!("expected an object, found {what}"), HINT));
     };
     match around.remove(VERSION_KEY) {
         None => {}
-        Some(version) if version.as_text() == Some(VERSION) => {}
+        Some(version) if version.as_str() == Some(VERSION) => {}
         Some(version) => {
             let what = format!("expected \"{VERSION}\", found {}", version.compact());
             return Err(Trouble::refused(VERSION_KEY, what, HINT));
@@ -171,7 +171,7 @@ fn read(file: &str) -> Result<(Vec<Lesson>, Object), Trouble> {
         let list = match around.remove(kind.list()) {
             Some(Json::List(list)) => list,
             Some(other) => {
-                let what = format!("expected a list, found {}", other.what());
+                let what = format!("expected a list, found {}", other.kind());
                 return Err(Trouble::refused(kind.list(), what, HINT));
             }
             None => Vec::new(),

@@ -6,7 +6,6 @@
 use rusqlite::Connection;
 
 use crate::embed::Embedder;
-use crate::json::{Json, Object};
 use crate::lessons::Lessons;
 use crate::recall::Asked;
 use crate::similar::Probe;
@@ -15,6 +14,7 @@ use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth;
 use crate::{carry, schema};
+use ftl_core::json::{Json, Object};
 
 /// Sizes of memory that retrieval is measured at.
 pub const SIZES: [usize; 5] = [10, 50, 100, 250, 500];

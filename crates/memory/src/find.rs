@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 use regex_lite::RegexBuilder;
 
-use crate::json::{Json, Object};
 use crate::lesson::{Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
 use crate::search::Way;
@@ -17,6 +16,7 @@ use crate::text;
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth;
+use ftl_core::json::{Json, Object};
 
 /// A longer expression is not tried.
 pub const MAX_EXPRESSION: usize = 1_000;

@@ -6,7 +6,6 @@
 use std::fmt;
 
 use crate::find;
-use crate::json::Json;
 use crate::lesson::{Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
 use crate::scan;
@@ -15,6 +14,7 @@ use crate::text;
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::vectors::{Scan, scan as scan_vectors};
+use ftl_core::json::Json;
 
 /// A trigger shorter than this is stored with a warning.
 pub const SHORT_TRIGGER: usize = 10;

@@ -3,10 +3,10 @@
 //! A lesson is the JSON object it came as, with typed looks into it. Unknown keys stay where they are.
 //! [`Lesson::read`] refuses what the rest could not understand, so nobody further in checks again.
 
-use crate::json::{Json, Object};
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth::Use;
+use ftl_core::json::{Json, Object};
 
 /// A lesson longer than this, as JSON, is refused.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -87,7 +87,7 @@ pub struct Lesson {
 impl Lesson {
     /// Takes a JSON object for a lesson. `path` is where it stands in what came in, for messages.
     pub fn read(kind: Kind, json: Json, path: &str) -> Result<Lesson, Trouble> {
-        let what = json.what();
+        let what = json.kind();
         let Json::Object(body) = json else {
             let said = format!("expected an object, found {what}");
             return Err(Trouble::refused(path, said, "give one JSON object with at least a trigger"));
@@ -101,8 +101,8 @@ impl Lesson {
     pub(crate) fn stored(kind: Kind, id: i64, body: &str) -> Result<Lesson, Trouble> {
         match Json::parse(body) {
             Ok(Json::Object(body)) => Ok(Lesson { kind, body }),
-            Ok(other) => Err(Trouble::Damaged { id, what: format!("it is {}", other.what()) }),
-            Err(what) => Err(Trouble::Damaged { id, what }),
+            Ok(other) => Err(Trouble::Damaged { id, what: format!("it is {}", other.kind()) }),
+            Err(error) => Err(Trouble::Damaged { id, what: error.to_string() }),
         }
     }
 
@@ -172,7 +172,7 @@ impl Lesson {
 
     /// Cost of a failure, or what a pattern saved; never below zero.
     pub fn value(&self) -> f64 {
-        self.body.get(self.kind.value()).and_then(Json::as_number).unwrap_or(0.0).max(0.0)
+        self.body.get(self.kind.value()).and_then(Json::as_f64).unwrap_or(0.0).max(0.0)
     }
 
     /// The texts in a list such as `tags`, `source` or `related`.
@@ -193,7 +193,7 @@ impl Lesson {
 
     /// A counter such as `access_count`.
     pub fn count(&self, key: &str) -> u64 {
-        self.body.get(key).and_then(Json::as_number).map_or(0, |number| number.max(0.0) as u64)
+        self.body.get(key).and_then(Json::as_f64).map_or(0, |number| number.max(0.0) as u64)
     }
 
     /// What the formulas look at.
@@ -269,7 +269,7 @@ impl Lesson {
     }
 
     fn text(&self, key: &str) -> &str {
-        self.body.get(key).and_then(Json::as_text).unwrap_or_default()
+        self.body.get(key).and_then(Json::as_str).unwrap_or_default()
     }
 
     fn fill(&mut self, key: &str, value: impl Into<Json>) {
@@ -311,11 +311,11 @@ pub fn slug(text: &str) -> String {
 
 /// What is wrong with a known field; nothing is known of the others.
 fn wrong(key: &str, value: &Json) -> Option<String> {
-    let is_texts = |value: &Json| matches!(value.as_list(), Some(list) if list.iter().all(|item| item.as_text().is_some()));
+    let is_texts = |value: &Json| matches!(value.as_list(), Some(list) if list.iter().all(|item| item.as_str().is_some()));
     let (fits, wanted) = match key {
-        "name" | "trigger" | "fix" | "insight" | "match" => (value.as_text().is_some(), "text"),
+        "name" | "trigger" | "fix" | "insight" | "match" => (value.as_str().is_some(), "text"),
         "cost" | "saved" | "access_count" | "times_helped" | "times_failed" => {
-            (value.as_number().is_some(), "a number")
+            (value.as_f64().is_some(), "a number")
         }
         "source" | "tags" | "related" => (is_texts(value), "a list of texts"),
         "related_typed" | "cross_relationships" => {
@@ -326,12 +326,12 @@ fn wrong(key: &str, value: &Json) -> Option<String> {
         _ => (true, ""),
     };
     let is_fine = fits || (*value == Json::Null && key != "trigger");
-    (!is_fine).then(|| format!("expected {wanted}, found {}", value.what()))
+    (!is_fine).then(|| format!("expected {wanted}, found {}", value.kind()))
 }
 
 fn texts(value: Option<&Json>) -> Vec<String> {
     let list = value.and_then(Json::as_list).unwrap_or_default();
-    list.iter().filter_map(Json::as_text).map(str::to_owned).collect()
+    list.iter().filter_map(Json::as_str).map(str::to_owned).collect()
 }
 
 /// Keys are read too, with their texts: a secret is often told by its key.
@@ -340,7 +340,7 @@ fn gather(key: &str, value: &Json, out: &mut String) {
         Json::Text(text) => out.extend([key, ": ", text, "\n"]),
         Json::List(list) => list.iter().for_each(|item| gather(key, item, out)),
         Json::Object(object) => object.members().for_each(|(key, value)| gather(key, value, out)),
-        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) => {}
     }
 }
 
@@ -363,7 +363,7 @@ mod tests {
             {}                                        | failures[0].trigger: is missing or empty
             {"trigger": "  "}                         | failures[0].trigger: is missing or empty
             {"trigger": 3}                            | failures[0].trigger: expected text, found a number
-            {"trigger": "x", "cost": "9"}             | failures[0].cost: expected a number, found text
+            {"trigger": "x", "cost": "9"}             | failures[0].cost: expected a number, found a string
             {"trigger": "x", "tags": ["a", 1]}        | failures[0].tags: expected a list of texts, found a list
             {"trigger": "x", "related_typed": {"a":1}} | failures[0].related_typed: expected an object of lists of texts, found an object
         "#;

@@ -6,12 +6,12 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::embed::{Embedder, Vector};
-use crate::json::Json;
 use crate::lesson::{Kind, Lesson};
 use crate::scan::Suspicion;
 use crate::text;
 use crate::trouble::Trouble;
 use crate::vectors::Writer;
+use ftl_core::json::Json;
 
 const EMBEDDER: &str = "embedder";
 

@@ -9,7 +9,6 @@ pub mod carry;
 pub mod embed;
 pub mod figures;
 pub mod find;
-pub mod json;
 pub mod learn;
 pub mod lesson;
 mod lessons;
@@ -26,7 +25,6 @@ pub mod trouble;
 mod vectors;
 pub mod worth;
 
-pub use json::Json;
 pub use lesson::{Kind, Lesson};
 pub use lessons::{Lessons, Quarantined};
 pub use search::Way;

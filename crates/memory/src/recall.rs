@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use rusqlite::params;
 
-use crate::json::{Json, Object};
 use crate::lesson::{Kind, Lesson};
 use crate::lessons::{COLUMNS, Kept, Lessons, read};
 use crate::search::{Hit, Way};
@@ -15,6 +14,7 @@ use crate::similar;
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth::{self, Tier};
+use ftl_core::json::{Json, Object};
 
 /// `query` lists so many, unless somebody says otherwise.
 pub const QUERY_ROWS: usize = 50;

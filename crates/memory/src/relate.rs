@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::json::{Json, Object};
 use crate::lesson::{Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
 use crate::trouble::Trouble;
 use crate::worth;
+use ftl_core::json::{Json, Object};
 
 /// Paths lighter than this are not followed.
 const LIGHTEST: f64 = 0.5;

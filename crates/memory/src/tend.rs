@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::json::{Json, Object};
 use crate::lesson::{Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
 use crate::relate;
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth::{self, Tier};
+use ftl_core::json::{Json, Object};
 
 /// Older than this and never given out is stale.
 const STALE_DAYS: u64 = 90;

@@ -145,8 +145,8 @@ fn report(errors: Vec<SyntaxError>) -> SyntaxReport {
 }
 
 fn json_error(text: &str) -> Vec<SyntaxError> {
-    let error = crate::json_out::Json::parse(text).err();
-    let told = |error: crate::json_out::NotJson| SyntaxError {
+    let error = ftl_core::json::Json::parse(text).err();
+    let told = |error: ftl_core::json::NotJson| SyntaxError {
         line: error.line,
         column: error.column,
         message: error.message,

@@ -292,7 +292,7 @@ fn what_is_not_a_source_file_stops_nothing() {
     let deltas = ["pkg", "link.py", "loop.py", "pipe.py", "missing.py", "bytes.py", "long.js", "letters.md"];
     let plan = format!(
         r#"{{"objective": "x", "tasks": [{{"seq": "001", "slug": "a", "delta": {}, "verify": "true"}}]}}"#,
-        crate::json_out::Json::list(deltas).line()
+        ftl_core::json::Json::list(deltas).line()
     );
     let plan = plan_file::read(&plan).unwrap();
     let found = gather(&root, &plan.tasks[0]);

@@ -13,7 +13,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::extract;
-use crate::json_out::Json;
+use ftl_core::json::Json;
 
 /// How large one explorer's answer may be.
 pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
@@ -283,7 +283,7 @@ pub fn framework_confidence(exploration: &Json) -> Option<f64> {
 /// The files that the delta explorer named, under either of the words that are in use.
 pub fn candidate_paths(exploration: &Json) -> Vec<String> {
     let candidates = exploration.get("delta").and_then(|delta| delta.get("candidates")).map(Json::items);
-    let path = |one: &Json| one.get("path").or(one.get("file"))?.as_str().map(str::to_owned);
+    let path = |one: &Json| one.get("path").or(one.get("file")).unwrap_or(one).as_str().map(str::to_owned);
     candidates.unwrap_or_default().iter().filter_map(path).collect()
 }
 

@@ -3,7 +3,7 @@
 //! Only what is clearly meant is changed; everything else stays as it was said.
 
 use super::Mode;
-use crate::json_out::Json;
+use ftl_core::json::Json;
 
 /// The confidence of an answer that names a framework and no number.
 const DEFAULT_CONFIDENCE: f64 = 0.5;
@@ -109,7 +109,7 @@ fn change(json: &mut Json, field: &str, change: impl Fn(&Json) -> Option<Json>) 
 fn number(value: &Json) -> Option<Json> {
     let text = value.as_str()?.trim();
     if let Ok(whole) = text.parse::<i64>() {
-        return Some(Json::Int(whole));
+        return Some(Json::from(whole));
     }
     let (digits, scale) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
     let number = digits.trim().parse::<f64>().ok().filter(|number| number.is_finite())?;
@@ -123,8 +123,8 @@ fn list(value: &Json) -> Option<Json> {
         Json::Text(_) | Json::Bool(_) | Json::Int(_) | Json::Float(_) => {
             Some(Json::List(vec![value.clone()]))
         }
-        Json::Object(fields) => {
-            let named = |(key, inner): &(String, Json)| {
+        Json::Object(object) => {
+            let named = |(key, inner): (&str, &Json)| {
                 let mut inner =
                     if inner.is_object() { inner.clone() } else { Json::object([("value", inner.clone())]) };
                 if inner.get("name").is_none() && inner.get("path").is_none() {
@@ -133,7 +133,7 @@ fn list(value: &Json) -> Option<Json> {
                 }
                 inner
             };
-            Some(Json::List(fields.iter().map(named).collect()))
+            Some(Json::List(object.members().map(named).collect()))
         }
     }
 }

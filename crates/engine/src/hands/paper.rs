@@ -23,13 +23,13 @@ use crate::clock;
 use crate::context;
 use crate::decision;
 use crate::exploration::{self, Meta};
-use crate::json_out::Json;
 use crate::paper::campaign::{Campaign, no_campaign};
 use crate::paper::lessons::now;
 use crate::paper::observer::Verifier;
 use crate::paper::{Paper, PaperError, views};
 use crate::plan_file::{self, Plan, Reading, Task};
 use crate::workspace::{BlockReason, LessonKind, Used};
+use ftl_core::json::Json;
 
 /// How long a verify command of a blocked workspace may take.
 const VERIFY_LIMIT: Duration = Duration::from_secs(30);
@@ -57,15 +57,17 @@ impl Workshop {
     }
 }
 
-/// What the paperwork did not do, as a failure of an action.
-fn failed(error: PaperError) -> Failure {
-    let kind = match &error {
-        PaperError::Refused { .. } | PaperError::Plan(_) | PaperError::Malformed { .. } => {
-            FailureKind::Failed
-        }
-        PaperError::Disk { .. } | PaperError::Store(_) => FailureKind::CouldNotRun,
-    };
-    Failure::new(kind, error.to_string())
+impl From<PaperError> for Failure {
+    /// What the paperwork did not do, as a failure of an action.
+    fn from(error: PaperError) -> Failure {
+        let kind = match &error {
+            PaperError::Refused { .. } | PaperError::Plan(_) | PaperError::Malformed { .. } => {
+                FailureKind::Failed
+            }
+            PaperError::Disk { .. } | PaperError::Store(_) => FailureKind::CouldNotRun,
+        };
+        Failure::new(kind, error.to_string())
+    }
 }
 
 /// A value of the paperwork in the shape that protocols know.
@@ -80,7 +82,7 @@ fn json_of<T: serde::Serialize>(shape: &T) -> Result<Json, Failure> {
 }
 
 fn campaign_of(paper: &Paper) -> Result<Campaign, Failure> {
-    paper.campaign().map_err(failed)?.ok_or_else(|| failed(no_campaign()))
+    paper.campaign()?.ok_or_else(|| Failure::from(no_campaign()))
 }
 
 fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
@@ -90,27 +92,25 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     let (roots, complete) = (shared(), shared());
     workshop
         .doing(move |job, asked: shapes::CampaignCreate| {
-            let made = create
-                .create_campaign_once(
-                    &job.key(),
-                    &asked.objective,
-                    asked.framework.as_deref(),
-                    &clock::local(),
-                )
-                .map_err(failed)?;
+            let made = create.create_campaign_once(
+                &job.key(),
+                &asked.objective,
+                asked.framework.as_deref(),
+                &clock::local(),
+            )?;
             let created_at = made.field("created_at").and_then(Json::as_str).map(str::to_owned);
             Ok(shapes::Opened { objective: made.objective().to_owned(), branch: None, created_at })
         })
         .doing(move |_, asked: shapes::CampaignAddTasks| {
             let text = json_of(&asked.plan)?.line();
-            add.add_tasks(&text, &clock::local()).map_err(failed)?;
+            add.add_tasks(&text, &clock::local())?;
             let seqs: Vec<String> =
                 campaign_of(&add)?.tasks().iter().map(|one| one.task.seq.clone()).collect();
             Ok(shapes::Registered { count: seqs.len() as u64, seqs })
         })
         .doing(move |_, _: shapes::CampaignTasks| {
             let campaign = campaign_of(&tasks)?;
-            let ready = campaign.ready().map_err(failed)?;
+            let ready = campaign.ready()?;
             let running = campaign.tasks().iter().filter(|one| one.status == Status::InProgress);
             let pending = campaign.tasks().iter().filter(|one| one.status == Status::Pending).count();
             let waiting = pending.saturating_sub(ready.len()) as u64;
@@ -131,11 +131,11 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
                 shapes::TaskStatus::Complete => "complete",
                 _ => "blocked",
             };
-            update.update_task(&asked.task, word, &clock::local()).map_err(failed)?;
+            update.update_task(&asked.task, word, &clock::local())?;
             Ok(shapes::Updated { seq: asked.task, status })
         })
         .doing(move |_, _: shapes::CampaignCascadeStatus| {
-            let found = cascade.cascade().map_err(failed)?;
+            let found = cascade.cascade()?;
             let mut json = views::cascade(&found);
             for key in ["complete", "blocked", "pending", "ready"] {
                 if json.get(key).is_none() {
@@ -148,11 +148,11 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
             shaped(&json)
         })
         .doing(move |_, _: shapes::CampaignPropagateBlocks| {
-            let blocked = propagate.propagate_blocks(&clock::local()).map_err(failed)?;
+            let blocked = propagate.propagate_blocks(&clock::local())?;
             Ok(shapes::Propagated { count: blocked.len() as u64, blocked })
         })
         .doing(move |_, asked: shapes::CampaignReplanInput| {
-            let evidence = replan.evidence().map_err(failed)?;
+            let evidence = replan.evidence()?;
             let mut json = campaign_of(&replan)?.replan_input(&evidence);
             json.put("reason", asked.reason);
             let rest = json.get("remaining_tasks").map(|rest| rest.items().to_vec()).unwrap_or_default();
@@ -161,20 +161,18 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
         })
         .doing(move |_, asked: shapes::CampaignMergePlan| {
             let text = json_of(&asked.revised)?.line();
-            merge.merge_plan(&text, &clock::local()).map_err(failed)?;
+            merge.merge_plan(&text, &clock::local())?;
             shaped(&plan_of(&campaign_of(&merge)?))
         })
         .doing(move |_, _: shapes::CampaignRootCauses| {
             let campaign = campaign_of(&roots)?;
-            let analysis = campaign.cascade_analysis(&roots.evidence().map_err(failed)?).map_err(failed)?;
+            let analysis = campaign.cascade_analysis(&roots.evidence()?)?;
             root_causes(&campaign, &analysis)
         })
         .doing(move |_, asked: shapes::CampaignComplete| {
             let patterns = asked.patterns.unwrap_or_default();
-            complete
-                .complete_campaign(asked.summary.as_deref(), &patterns, &clock::local())
-                .map_err(failed)?;
-            let archives = complete.archives().map_err(failed)?;
+            complete.complete_campaign(asked.summary.as_deref(), &patterns, &clock::local())?;
+            let archives = complete.archives()?;
             let archive = archives.first().map(|(name, _)| format!(".ftl/archive/{name}.json"));
             Ok(shapes::Closed { archive, summary: asked.summary })
         })
@@ -272,9 +270,7 @@ fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
                 }
             })
         })
-        .doing(move |_, _: flow::ExplorationClear| {
-            Ok(flow::Cleared { cleared: clear.clear_exploration().map_err(failed)? })
-        })
+        .doing(move |_, _: flow::ExplorationClear| Ok(flow::Cleared { cleared: clear.clear_exploration()? }))
         .doing(move |_, asked: flow::ExplorationAggregate| {
             let parts = json_of(&asked.parts)?;
             let answers: Vec<exploration::Answer> = pieces(&parts);
@@ -284,7 +280,7 @@ fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
         })
         .doing(move |_, asked: flow::ExplorationWrite| {
             let json = json_of(&asked.exploration)?;
-            write.write_exploration(&json).map_err(failed)?;
+            write.write_exploration(&json)?;
             Ok(flow::Written { path: String::from(".ftl/exploration.json"), digest: None })
         })
         .doing(move |_, asked: FileRead| {
@@ -329,7 +325,7 @@ fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     workshop
         .doing(move |_, asked: flow::WorkspaceCreate| brief(&create, &asked))
         .doing(move |_, asked: flow::WorkspaceParse| {
-            let found = parse.parse_workspace(&place(&parse, &asked.path)).map_err(failed)?;
+            let found = parse.parse_workspace(&place(&parse, &asked.path))?;
             found.to_spec().map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
         })
         .doing(|_, asked: flow::WorkspaceValidate| Ok(soundness(&asked.spec)))
@@ -339,21 +335,21 @@ fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
             if let Some(done) = ended_before(&complete, &path, "complete", &asked.delivered) {
                 return Ok(done);
             }
-            let (path, brief) = complete
-                .complete_workspace(&path, &asked.delivered, &used, &clock::local())
-                .map_err(failed)?;
-            complete.credit(&brief).map_err(failed)?;
+            let (path, brief) =
+                complete.complete_workspace(&path, &asked.delivered, &used, &clock::local())?;
+            complete.credit(&brief)?;
             Ok(flow::Ended { path: shown(&complete, &path) })
         })
         .doing(move |_, asked: flow::WorkspaceBlock| {
             let path = place(&block, &asked.path);
-            let why = BlockReason::read(&asked.reason).map_err(|refusal| failed(refusal.into()))?;
+            let why = BlockReason::read(&asked.reason)
+                .map_err(|refusal| Failure::from(PaperError::from(refusal)))?;
             let tried = asked.tried.as_ref().map(words);
             let why = why.with(tried.as_deref(), None);
             if let Some(done) = ended_before(&block, &path, "blocked", &format!("BLOCKED: {}", why.reason)) {
                 return Ok(done);
             }
-            let (path, _) = block.block_workspace(&path, &why, &clock::local()).map_err(failed)?;
+            let (path, _) = block.block_workspace(&path, &why, &clock::local())?;
             Ok(flow::Ended { path: shown(&block, &path) })
         })
 }
@@ -402,9 +398,9 @@ fn brief(paper: &Paper, asked: &flow::WorkspaceCreate) -> Result<flow::Brief, Fa
     let none = || Failure::new(FailureKind::Failed, "the plan has no such task");
     let task = task.ok_or_else(none)?;
     let recall = |plan: &Plan, task: &Task| paper.recall(&crate::paper::lessons::asks_with(plan, task));
-    let made = paper.create_workspaces(&plan, Some(&task.seq), &recall, &clock::local()).map_err(failed)?;
+    let made = paper.create_workspaces(&plan, Some(&task.seq), &recall, &clock::local())?;
     let path = made.first().ok_or_else(none)?;
-    let brief = paper.parse_workspace(path).map_err(failed)?;
+    let brief = paper.parse_workspace(path)?;
     let known = brief.prior_knowledge.as_ref().is_some_and(|known| !known.failures.is_empty());
     let full = full_budget(task, known, brief.framework_confidence.unwrap_or(0.0));
     let direct = plan.tasks.len() == 1 && !known && is_small(paper.place().root(), task);
@@ -422,7 +418,7 @@ fn brief(paper: &Paper, asked: &flow::WorkspaceCreate) -> Result<flow::Brief, Fa
 fn read_plan(shape: &PlanShape) -> Result<Plan, Failure> {
     let json = json_of(shape)?;
     let how = Reading { objective: Some(&shape.objective), is_revision: false };
-    plan_file::check(&json, how).map_err(|errors| failed(errors.into()))
+    plan_file::check(&json, how).map_err(|errors| Failure::from(PaperError::from(errors)))
 }
 
 /// Five tools, one for each further file, two where failures are known or the framework is sure.
@@ -473,7 +469,7 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
                 .map_or(VERIFY_LIMIT, |seconds| Duration::from_secs_f64(seconds.0.clamp(1.0, 3600.0)));
             let by = Verifier { shell: &shell, timeout, cancel: &job.cancel };
             let by = asked.verify.unwrap_or(true).then_some(&by);
-            let analysis = analyze.analyze(&analyze.workspace_folder(), by).map_err(failed)?;
+            let analysis = analyze.analyze(&analyze.workspace_folder(), by)?;
             shaped(&analysis)
         })
         .doing(move |_, asked: flow::LessonMatching| lesson_match(&matching, &asked))
@@ -490,14 +486,14 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
             let text = format!("{}\n", failure.to_json().pretty());
             std::fs::create_dir_all(experience.place().state().join("cache"))
                 .and_then(|()| crate::place::replace(&file, text.as_bytes()))
-                .map_err(|error| failed(PaperError::disk(&file, &error)))?;
+                .map_err(|error| Failure::from(PaperError::disk(&file, &error)))?;
             Ok(flow::Experience { name: failure.name, path: String::from(".ftl/cache/experience.json") })
         })
 }
 
 fn lesson_match(paper: &Paper, asked: &flow::LessonMatching) -> Result<flow::LessonMatch, Failure> {
     let when = now();
-    let found = paper.look_up(|lessons| lessons.for_error(&asked.error, 5, &when)).map_err(failed)?;
+    let found = paper.look_up(|lessons| lessons.for_error(&asked.error, 5, &when))?;
     let known = found
         .into_iter()
         .filter(|answer| answer.lesson.has_remedy() && answer.lesson.kind() == Kind::Failure);

@@ -1,9 +1,9 @@
 //! Lessons out of workspaces: a pattern from one that went well, a failure from one that is blocked.
 
 use super::score::{PATTERN_SCORE, Score};
-use crate::json_out::Json;
 use crate::plan_file::slug_of;
 use crate::workspace::{Workspace, block_reason};
+use ftl_core::json::Json;
 
 /// How long a trigger may be.
 pub const MAX_TRIGGER_CHARS: usize = 500;

@@ -11,8 +11,8 @@ mod tests;
 pub use lesson::{Failure, MAX_TRIGGER_CHARS, Pattern, experience, failure, generalise, pattern};
 pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, Seen, score, was_blocked};
 
-use crate::json_out::Json;
 use crate::workspace::{FileName, LessonKind, Status, Used, Workspace};
+use ftl_core::json::Json;
 
 /// How many pairs of failures of one analysis are linked.
 pub const MAX_PAIRS: usize = 1000;

@@ -1,7 +1,7 @@
 //! How much a complete workspace is worth learning from.
 
-use crate::json_out::Json;
 use crate::workspace::{FileName, Status, Workspace};
+use ftl_core::json::Json;
 
 /// From this score on, a workspace yields a pattern.
 pub const PATTERN_SCORE: u64 = 3;

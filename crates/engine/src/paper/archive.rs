@@ -13,9 +13,9 @@ use md5::{Digest as _, Md5};
 use super::campaign::Campaign;
 use super::projection::{Projected, json_text, keep};
 use super::{Paper, PaperError};
-use crate::json_out::Json;
 use crate::place::replace;
 use crate::store::{Notebook as _, Notes};
+use ftl_core::json::{Json, Object};
 
 /// How many files a fingerprint names.
 pub const MAX_FINGERPRINT_FILES: usize = 20;
@@ -131,7 +131,7 @@ impl Paper {
     /// The fingerprint of the current campaign; `{}` when there is none.
     pub fn fingerprint(&self) -> Result<Json, PaperError> {
         let files = self.explored_files()?;
-        let none = Json::Object(Vec::new());
+        let none = Json::Object(Object::new());
         Ok(self.campaign()?.map_or(none, |campaign| campaign.fingerprint(&files)))
     }
 

@@ -9,10 +9,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::projection::{Projected, keep_text};
+use super::campaign::settle_in;
+use super::projection::{Projected, drop_text, keep_text};
 use super::{Paper, PaperError};
 use crate::context;
-use crate::json_out::Json;
+use crate::exploration;
 use crate::place::replace;
 use crate::plan_file::{Plan, Task};
 use crate::store::{Notebook as _, Notes};
@@ -20,6 +21,7 @@ use crate::workspace::{
     self, BlockReason, Closed, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, OnDisk, Refusal,
     Surroundings, Used, Workspace,
 };
+use ftl_core::plan::Status;
 
 const KIND: &str = "workspace";
 
@@ -67,8 +69,9 @@ impl Paper {
 
     /// Every workspace, by name. A file that makes no sense is told and left out.
     pub fn workspaces(&self) -> Result<Vec<Found>, PaperError> {
-        for name in names(&self.workspace_folder())? {
-            if let Err(error) = self.take_over(&projected(&name)) {
+        let names = names(&self.workspace_folder())?;
+        for name in &names {
+            if let Err(error) = self.take_over(&projected(name)) {
                 match error {
                     PaperError::Malformed { .. } => self.notice(format!("left out: {error}")),
                     error => return Err(error),
@@ -78,6 +81,9 @@ impl Paper {
         let mut all = Vec::new();
         for (stem, text) in self.store().notes(KIND)? {
             let Some(name) = FileName::parse(&format!("{stem}.xml")) else { continue };
+            if names.binary_search(&name).is_err() {
+                self.mend(&projected(&name));
+            }
             all.push((name, workspace::parse(&text)?));
         }
         Ok(all)
@@ -175,7 +181,7 @@ impl Paper {
     pub fn parse_workspace(&self, path: &Path) -> Result<Workspace, PaperError> {
         let text = match self.own(path) {
             Some(name) => self.read_text(&projected(&name))?.map_or_else(|| read_file(path), Ok)?,
-            None => read_file(path)?,
+            None => return parse_file(path),
         };
         workspace::parse(&text).map_err(|refusal| malformed(path, &refusal))
     }
@@ -183,41 +189,33 @@ impl Paper {
     fn close(&self, path: &Path, now: &str, end: End<'_>) -> Result<(PathBuf, Workspace), PaperError> {
         let Some(name) = self.own(path) else { return close_elsewhere(path, end) };
         self.take_over(&projected(&name))?;
-        let mut told: Option<Result<Closed, PaperError>> = None;
+        // The campaign is told in the same change, so its copy must be in order before.
+        self.campaign()?;
+        let mut told: Option<Result<(Closed, bool), PaperError>> = None;
         self.store().amend(&mut |notes: &mut dyn Notes| {
             let ended = match notes.get(KIND, &name.stem())? {
                 Some(text) => end(OnDisk { name: &name.to_string(), text: &text }).map_err(PaperError::from),
                 None => Err(missing(path)),
             };
-            if let Ok(closed) = &ended {
+            let ended = ended.and_then(|closed| {
                 replaced(notes, &closed.file_name, now)?;
                 keep_text(notes, &projected(&closed.file_name), &closed.text)?;
-                notes.remove(KIND, &name.stem())?;
-            }
+                drop_text(notes, &projected(&name))?;
+                let is_told = tell_campaign(notes, &closed, now)?;
+                Ok((closed, is_told))
+            });
             let kept = ended.is_ok();
             told = Some(ended);
             Ok(kept)
         })?;
-        let closed = told.unwrap_or_else(|| Err(missing(path)))?;
+        let (closed, is_told) = told.unwrap_or_else(|| Err(missing(path)))?;
         // The new file first: whoever looks in between sees two of them, never none.
         self.project(&projected(&closed.file_name))?;
         self.project(&projected(&name))?;
-        self.tell_campaign(&closed, now)?;
-        Ok((path.with_file_name(closed.file_name.to_string()), closed.workspace))
-    }
-
-    /// The campaign's task has ended with its workspace.
-    fn tell_campaign(&self, closed: &Closed, now: &str) -> Result<(), PaperError> {
-        let Some(campaign) = self.campaign()?.filter(super::campaign::Campaign::is_active) else {
-            return Ok(());
-        };
-        let ours =
-            closed.workspace.campaign.is_some() && closed.workspace.campaign.as_deref() == campaign.id();
-        let seq = closed.file_name.seq();
-        if ours && campaign.progress()?.graph().find(seq).is_some() {
-            self.update_task(seq, closed.file_name.status().word(), now)?;
+        if is_told {
+            self.project_campaign()?;
         }
-        Ok(())
+        Ok((path.with_file_name(closed.file_name.to_string()), closed.workspace))
     }
 
     /// The name of a workspace that lies where workspaces are.
@@ -228,9 +226,19 @@ impl Paper {
     }
 
     fn explored_confidence(&self) -> Result<Option<f64>, PaperError> {
-        let exploration = self.exploration()?.unwrap_or_default();
-        Ok(exploration.get("pattern").and_then(|one| one.get("confidence")).and_then(Json::as_f64))
+        Ok(exploration::framework_confidence(&self.exploration()?.unwrap_or_default()))
     }
+}
+
+/// The campaign's task ends with its workspace; whether there is such a task.
+fn tell_campaign(notes: &mut dyn Notes, closed: &Closed, now: &str) -> Result<bool, PaperError> {
+    let Some(id) = closed.workspace.campaign.as_deref() else { return Ok(false) };
+    let status = match closed.file_name.status() {
+        workspace::Status::Active => return Ok(false),
+        workspace::Status::Complete => Status::Complete,
+        workspace::Status::Blocked => Status::Blocked,
+    };
+    settle_in(notes, (id, closed.file_name.seq()), status, now)
 }
 
 /// Keeps what is about to be replaced.
@@ -250,6 +258,11 @@ fn close_elsewhere(path: &Path, end: End<'_>) -> Result<(PathBuf, Workspace), Pa
     replace(&target, closed.text.as_bytes()).map_err(|error| PaperError::disk(&target, &error))?;
     fs::remove_file(path).map_err(|error| PaperError::disk(path, &error))?;
     Ok((target, closed.workspace))
+}
+
+/// Reads a workspace where there is no state.
+pub fn parse_file(path: &Path) -> Result<Workspace, PaperError> {
+    workspace::parse(&read_file(path)?).map_err(|refusal| malformed(path, &refusal))
 }
 
 /// The names of workspaces in a folder, sorted; none where there is no folder.

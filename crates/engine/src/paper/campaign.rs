@@ -10,12 +10,12 @@ use std::sync::Arc;
 use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status};
 
 use super::archive;
-use super::projection::{Projected, json_text};
+use super::projection::{Projected, json_text, keep};
 use super::{Paper, PaperError};
-use crate::json_out::Json;
 use crate::plan_file::merge::{CampaignTask, merge, read_task};
 use crate::plan_file::{self, Plan, Reading, Task};
-use crate::store::Notes;
+use crate::store::{Notes, StoreError};
+use ftl_core::json::Json;
 
 /// The version of the format of the original's files.
 const SCHEMA: &str = "1.0";
@@ -270,10 +270,7 @@ impl Paper {
                 let hint = format!("the campaign has {} tasks: {}", campaign.tasks.len(), known.join(", "));
                 return Err(PaperError::refused(format!("Unknown task: {seq}"), hint));
             };
-            let one = &mut campaign.tasks[place.index()];
-            one.status = status;
-            one.updated_at = Some(now.to_owned());
-            one.blocked_by.clear();
+            campaign.settle(place, status, now);
             Ok(())
         })
     }
@@ -296,9 +293,7 @@ impl Paper {
                 one.status = Status::Blocked;
                 one.updated_at = Some(now.to_owned());
                 one.blocked_by = task.blocked_by.iter().map(ToString::to_string).collect();
-                let roots = Json::list(task.root_causes.iter().map(ToString::to_string));
-                one.task.other.retain(|(key, _)| key != "root_causes");
-                one.task.other.push(("root_causes".to_owned(), roots));
+                one.root_causes = task.root_causes.iter().map(ToString::to_string).collect();
             }
             Ok(blocked.iter().map(|task| task.seq.to_string()).collect())
         })
@@ -361,7 +356,42 @@ impl Paper {
     }
 }
 
+/// Tells the campaign of that name, in the middle of another change, how a task of it ended; whether
+/// there is such a task.
+pub(super) fn settle_in(
+    notes: &mut dyn Notes,
+    (id, seq): (&str, &str),
+    status: Status,
+    now: &str,
+) -> Result<bool, PaperError> {
+    let what = projected();
+    let Some(body) = notes.get(what.kind, &what.key)? else { return Ok(false) };
+    let json = Json::parse(&body).map_err(|error| StoreError::Corrupt(format!("a note is {error}")))?;
+    let mut campaign = understood(&json)?;
+    if !campaign.is_active() || campaign.id() != Some(id) {
+        return Ok(false);
+    }
+    let Some(place) = campaign.progress()?.graph().find(seq) else { return Ok(false) };
+    campaign.settle(place, status, now);
+    keep(notes, &what, Some(&campaign.to_json()))?;
+    Ok(true)
+}
+
+impl Paper {
+    /// Writes the copy of the campaign as it is now.
+    pub(super) fn project_campaign(&self) -> Result<(), PaperError> {
+        self.project(&projected())
+    }
+}
+
 impl Campaign {
+    fn settle(&mut self, place: TaskPlace, status: Status, now: &str) {
+        let one = &mut self.tasks[place.index()];
+        one.status = status;
+        one.updated_at = Some(now.to_owned());
+        one.unblock();
+    }
+
     /// Takes the tasks of a plan in the place of its own; what is the same task keeps how far it is.
     fn take_plan(&mut self, plan: Plan) {
         let Plan { framework, tasks, .. } = plan;
@@ -384,7 +414,7 @@ pub fn no_campaign() -> PaperError {
 }
 
 fn understood(json: &Json) -> Result<Campaign, PaperError> {
-    Campaign::read(json).map_err(|message| PaperError::Store(crate::store::StoreError::Corrupt(message)))
+    Campaign::read(json).map_err(|message| PaperError::Store(StoreError::Corrupt(message)))
 }
 
 /// Keeps a campaign that is being replaced; the name in the archive.

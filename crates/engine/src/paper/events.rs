@@ -3,12 +3,12 @@
 //! An event has a number in the store and is never changed. The copy only grows: what somebody else
 //! wrote into it stays.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use super::{Paper, PaperError};
-use crate::json_out::Json;
 use crate::store::{Notebook as _, Notes};
+use ftl_core::json::Json;
 
 const KIND: &str = "event";
 
@@ -16,6 +16,9 @@ const KIND: &str = "event";
 const COUNT: &str = "count";
 
 const FILE: &str = "events.jsonl";
+
+/// How much of the end of the copy is looked at.
+const MAX_END_BYTES: u64 = 256 * 1024;
 
 impl Paper {
     /// Records that a state was entered.
@@ -61,19 +64,13 @@ impl Paper {
         let _held = self.hold().map_err(on_disk)?;
         let copied = if path.exists() { count(self.store().note("events", "copied")?) } else { 0 };
         let last = count(self.store().note("events", COUNT)?);
-        let mut text = String::new();
+        let mut lines = Vec::new();
         for number in copied + 1..=last {
-            if let Some(line) = self.store().note(KIND, &format!("{number:012}"))? {
-                text.push_str(&line);
-                text.push('\n');
-            }
+            lines.extend(self.store().note(KIND, &format!("{number:012}"))?);
         }
-        let mut file = OpenOptions::new().append(true).create(true).open(&path).map_err(on_disk)?;
-        // A line that somebody left without its end stays a line of its own.
-        let torn = fs::read(&path).is_ok_and(|there| there.last().is_some_and(|byte| *byte != b'\n'));
-        if torn {
-            text.insert(0, '\n');
-        }
+        let options = OpenOptions::new().read(true).append(true).create(true).open(&path);
+        let mut file = options.map_err(on_disk)?;
+        let text = missing(&end_of(&mut file).map_err(on_disk)?, &lines);
         file.write_all(text.as_bytes()).map_err(on_disk)?;
         self.store().amend(&mut |notes: &mut dyn Notes| {
             notes.put("events", "copied", &last.to_string()).map(|()| true)
@@ -82,6 +79,61 @@ impl Paper {
     }
 }
 
+/// What is to be added to a log that ends like this, so that it ends with these lines. Whoever wrote it
+/// may have been killed in the middle of one of them, or before it could say that it wrote them.
+fn missing(end: &str, lines: &[String]) -> String {
+    let (whole, torn) = end.rsplit_once('\n').unwrap_or(("", end));
+    let mut text = String::new();
+    let mut rest = lines.iter().filter(|line| !whole.lines().any(|there| there == line.as_str())).peekable();
+    match rest.peek().and_then(|line| line.strip_prefix(torn)) {
+        Some(tail) if !torn.is_empty() => {
+            text.push_str(tail);
+            text.push('\n');
+            rest.next();
+        }
+        // A line that somebody else left without its end stays a line of its own.
+        Some(_) | None if !torn.is_empty() => text.push('\n'),
+        Some(_) | None => {}
+    }
+    for line in rest {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// The last part of a file, as far back as a killed writer can have come.
+fn end_of(file: &mut File) -> io::Result<String> {
+    let end = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(end.saturating_sub(MAX_END_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_END_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 fn count(note: Option<String>) -> u64 {
     note.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing;
+
+    #[test]
+    fn a_log_gets_what_it_lacks_and_nothing_twice() {
+        let lines = ["{\"a\": 1}".to_owned(), "{\"b\": 2}".to_owned()];
+        let (a, b) = ("{\"a\": 1}\n", "{\"b\": 2}\n");
+        let whole = format!("{a}{b}");
+        for (end, added) in [
+            ("", whole.as_str()),
+            ("old\n", &whole),
+            ("old", &format!("\n{whole}")),
+            (a, b),
+            (&whole, ""),
+            ("old\n{\"a\"", &format!(": 1}}\n{b}")),
+            (&format!("{a}{{\"b\""), ": 2}\n"),
+        ] {
+            assert_eq!(missing(end, &lines), added, "{end:?}");
+        }
+    }
 }

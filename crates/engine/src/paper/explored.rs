@@ -11,10 +11,8 @@ use std::path::PathBuf;
 
 use super::projection::{Projected, json_text};
 use super::{Paper, PaperError};
-use crate::json_out::Json;
-
-/// What explorers look at.
-pub const MODES: [&str; 4] = ["structure", "pattern", "memory", "delta"];
+use crate::exploration::{self, Mode};
+use ftl_core::json::Json;
 
 fn projected() -> Projected {
     Projected {
@@ -42,7 +40,7 @@ impl Paper {
             return Err(PaperError::refused(message, "pipe in what `ftl exploration aggregate` prints"));
         }
         // What is replaced may be beyond repair: the new one stands for itself.
-        self.forget_broken()?;
+        self.forget_broken(&projected())?;
         self.change(&projected(), |_, _| Ok((Some(exploration.clone()), ())))
     }
 
@@ -50,40 +48,22 @@ impl Paper {
     pub fn clear_exploration(&self) -> Result<bool, PaperError> {
         let file = self.file(&projected());
         let there = file.exists();
-        self.forget_broken()?;
+        self.forget_broken(&projected())?;
         let kept = self.change(&projected(), |before, _| Ok((None, before.is_some())))?;
-        for mode in MODES {
+        for mode in Mode::ALL {
             remove(&self.staged(mode))?;
         }
         Ok(there || kept)
     }
 
     /// Where an explorer stages its result.
-    pub fn staged(&self, mode: &str) -> PathBuf {
-        self.place().state().join("cache").join(format!("explorer_{mode}.json"))
+    pub fn staged(&self, mode: Mode) -> PathBuf {
+        self.place().state().join("cache").join(mode.file_name())
     }
 
     /// The files that the exploration thought of.
     pub fn explored_files(&self) -> Result<Vec<String>, PaperError> {
-        let exploration = self.exploration()?.unwrap_or_default();
-        let candidates = exploration.get("delta").and_then(|delta| delta.get("candidates"));
-        let named = |one: &Json| {
-            let path = one.get("path").or_else(|| one.get("file")).unwrap_or(one);
-            path.as_str().map(str::to_owned)
-        };
-        Ok(candidates.map(Json::items).unwrap_or_default().iter().filter_map(named).collect())
-    }
-
-    /// A copy that makes no sense is no reason not to replace it.
-    fn forget_broken(&self) -> Result<(), PaperError> {
-        match self.read(&projected()) {
-            Ok(_) => Ok(()),
-            Err(PaperError::Malformed { path, .. }) => {
-                self.notice(format!("{} could not be read and is replaced", path.display()));
-                remove(&path)
-            }
-            Err(error) => Err(error),
-        }
+        Ok(exploration::candidate_paths(&self.exploration()?.unwrap_or_default()))
     }
 }
 

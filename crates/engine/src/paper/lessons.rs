@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use ftl_memory::carry::{Imported, Mode};
 use ftl_memory::{Kind, Lessons, Now, Trouble};
 
+use super::projection::{STAMPS, Standing, digest, stamp_file, stamps, standing};
 use super::{Paper, PaperError};
 use crate::clock;
 use crate::embedder::Chosen;
 use crate::place::replace;
 use crate::plan_file::{Plan, Task};
-use crate::store::{Digest, Notebook as _, StoreError};
+use crate::store::{Notebook as _, Store as _, StoreError};
 use crate::workspace::{KnownFailure, KnownPattern, LessonKind, Workspace};
 
 /// A memory with more lessons is copied only when somebody asks for it.
@@ -26,16 +27,7 @@ pub const MAX_COPIED: u64 = 1_000;
 /// The largest memory file that is taken over.
 pub const MAX_MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// The kind of the notes about the copy.
-const STAMPS: &str = "projected";
-
 const FILE: &str = "memory.json";
-
-/// What the file looked like when it was last written or read.
-const LOOK: &str = "memory.json:look";
-
-/// Which digest it had then.
-const DIGEST: &str = "memory.json:digest";
 
 /// The time as lessons want it.
 pub fn now() -> Now {
@@ -136,12 +128,25 @@ impl Paper {
         self.take_over_memory()?;
         self.embed_again(&mut |_, _| {})?;
         let done = self.changed(work)?;
-        let count =
-            self.asked(|lessons| Ok(lessons.count(Kind::Failure)? + lessons.count(Kind::Pattern)?))?;
-        if count <= MAX_COPIED {
+        if self.is_small()? {
             self.copy_memory()?;
         }
         Ok(done)
+    }
+
+    /// Whether the memory is copied after each change.
+    fn is_small(&self) -> Result<bool, PaperError> {
+        let count =
+            self.asked(|lessons| Ok(lessons.count(Kind::Failure)? + lessons.count(Kind::Pattern)?))?;
+        Ok(count <= MAX_COPIED)
+    }
+
+    /// Writes a copy again that somebody removed. That it cannot be written keeps nobody from looking.
+    fn mend_memory(&self) -> Result<(), PaperError> {
+        if self.seen(FILE).is_some() && self.store().writable().is_ok() && self.is_small()? {
+            let _ = self.copy_memory();
+        }
+        Ok(())
     }
 
     /// Nothing is kept of what the embedder did not make a vector for.
@@ -165,47 +170,69 @@ impl Paper {
         let path = self.memory_file();
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
-        let text = format!("{}\n", self.asked(|lessons| lessons.export(false))?.pretty());
+        let text = self.exported()?;
+        let digest = digest(text.as_bytes());
+        // The store knows the copy before it is there: whoever finds it knows that it is ours.
+        self.store().amend(&mut |notes| stamp_file(notes, FILE, &digest).map(|()| true))?;
         replace(&path, text.as_bytes()).map_err(on_disk)?;
-        self.stamp_memory(&path, text.as_bytes())
+        self.memory_seen(&path, &digest)
     }
 
-    fn stamp_memory(&self, path: &Path, bytes: &[u8]) -> Result<(), PaperError> {
+    /// The memory as its copy has it.
+    fn exported(&self) -> Result<String, PaperError> {
+        Ok(format!("{}\n", self.asked(|lessons| lessons.export(false))?.pretty()))
+    }
+
+    /// Remembers what the file looks like from outside, and which copy it is.
+    fn memory_seen(&self, path: &Path, digest: &str) -> Result<(), PaperError> {
         let look = look(path)?.unwrap_or_default();
-        let digest = Digest::of(bytes).to_string();
-        self.store().amend(&mut |notes| {
-            notes.put(STAMPS, LOOK, &look)?;
-            notes.put(STAMPS, DIGEST, &digest)?;
-            Ok(true)
-        })?;
+        self.set_seen(FILE, &format!("{digest} {look}"));
         Ok(())
     }
 
     /// Takes over a memory file that somebody else wrote.
     fn take_over_memory(&self) -> Result<(), PaperError> {
         let path = self.memory_file();
-        let Some(found) = look(&path)? else { return Ok(()) };
-        if self.store().note(STAMPS, LOOK)?.is_some_and(|known| known == found) {
+        let Some(found) = look(&path)? else { return self.mend_memory() };
+        let seen = self.seen(FILE).unwrap_or_default();
+        if seen.split_once(' ').is_some_and(|(_, known)| known == found) {
             return Ok(());
         }
-        let on_disk = |error: io::Error| PaperError::disk(&path, &error);
-        let held = self.hold().map_err(on_disk)?;
+        let _held = self.hold().map_err(|error| PaperError::disk(&path, &error))?;
         let bytes = read(&path)?;
-        let digest = Digest::of(&bytes).to_string();
-        let before = self.store().note(STAMPS, DIGEST)?;
-        if before.as_ref() == Some(&digest) {
-            return self.stamp_memory(&path, &bytes);
+        let found = digest(&bytes);
+        let known = stamps(self.store().note(STAMPS, FILE)?);
+        let seen = self.seen(FILE).unwrap_or_default();
+        let seen = seen.split_once(' ').map(|(seen, _)| seen);
+        match standing(&known, seen, &found) {
+            Standing::Newest | Standing::Behind => self.memory_seen(&path, &found),
+            Standing::Foreign => self.import_copy(&path, &bytes, &known),
         }
+    }
+
+    /// Takes in a memory file. One that was changed by hand takes the place of the memory if the memory
+    /// is still what its copy was; otherwise it is added, so that nothing learned since is lost.
+    fn import_copy(&self, path: &Path, bytes: &[u8], known: &[String]) -> Result<(), PaperError> {
         let text =
-            std::str::from_utf8(&bytes).map_err(|error| malformed(&path, &format!("not UTF-8: {error}")))?;
-        let mode = if before.is_some() { Mode::Replace } else { Mode::Add };
+            std::str::from_utf8(bytes).map_err(|error| malformed(path, &format!("not UTF-8: {error}")))?;
+        let now = if known.is_empty() { String::new() } else { digest(self.exported()?.as_bytes()) };
+        // What was taken over stands before what it was taken from.
+        let is_base = known.iter().rev().take(2).any(|one| *one == now);
+        let mode = if is_base { Mode::Replace } else { Mode::Add };
         let imported = self.changed(|lessons| lessons.import(text, mode)).map_err(|error| match error {
-            PaperError::Refused { message, .. } => malformed(&path, &message),
+            PaperError::Refused { message, .. } => malformed(path, &message),
             error => error,
         })?;
-        self.stamp_memory(&path, &bytes)?;
-        drop(held);
-        self.tell_imported(&path, &imported, before.is_some());
+        let (now, found) = (digest(self.exported()?.as_bytes()), digest(bytes));
+        self.store().amend(&mut |notes| {
+            stamp_file(notes, FILE, &now)?;
+            stamp_file(notes, FILE, &found).map(|()| true)
+        })?;
+        self.memory_seen(path, &found)?;
+        self.tell_imported(path, &imported, !known.is_empty());
+        if !known.is_empty() && !is_base {
+            self.notice("the memory had learned more since that copy: what the file lacks is kept");
+        }
         Ok(())
     }
 

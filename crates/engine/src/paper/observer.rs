@@ -17,10 +17,10 @@ use super::lessons::now;
 use super::{Paper, PaperError};
 use crate::extract;
 use crate::hands::shell::Shell;
-use crate::json_out::Json;
 use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, Seen, Verification};
 use crate::process::{Cancel, Cut, How};
 use crate::workspace::{FileName, Status, Workspace};
+use ftl_core::json::Json;
 
 /// How many verify commands run at the same time.
 const MAX_PARALLEL: usize = 4;
@@ -160,7 +160,7 @@ impl Paper {
             let mut learned = Learned::default();
             let (mut new_failures, mut new_patterns) = (Vec::new(), Vec::new());
             for (found, json) in failures {
-                let told = lessons.learn(Kind::Failure, over(json), &now)?;
+                let told = lessons.learn(Kind::Failure, json.clone(), &now)?;
                 learned.failures.push(row(&told.name, told.outcome.word(), []));
                 if told.outcome == Outcome::Added {
                     let (file, campaign) = (found.0.clone(), found.1.campaign.clone());
@@ -168,12 +168,12 @@ impl Paper {
                 }
             }
             for json in &experience {
-                let told = lessons.learn(Kind::Failure, over(json), &now)?;
+                let told = lessons.learn(Kind::Failure, json.clone(), &now)?;
                 learned.failures.push(row(&told.name, told.outcome.word(), []));
             }
             for (found, score) in scored {
                 let Some(pattern) = observe::pattern(&found.1, score) else { continue };
-                let told = lessons.learn(Kind::Pattern, over(&pattern.to_json()), &now)?;
+                let told = lessons.learn(Kind::Pattern, pattern.to_json(), &now)?;
                 let more = [("score", Json::from(score.total)), ("breakdown", score.breakdown_json())];
                 learned.patterns.push(row(&told.name, told.outcome.word(), more));
                 if told.outcome == Outcome::Added {
@@ -218,11 +218,6 @@ fn row<const N: usize>(name: &str, result: String, more: [(&str, Json); N]) -> J
     }
     row.put("result", result);
     row
-}
-
-/// The same value as the memory knows it.
-fn over(json: &Json) -> ftl_memory::Json {
-    ftl_memory::Json::parse(&json.line()).unwrap_or(ftl_memory::Json::Null)
 }
 
 /// Runs the commands of blocked workspaces, a few at a time; in the order in which they came.

@@ -10,7 +10,8 @@ use ftl_core::plan::Status;
 
 use super::projection::{Projected, json_text};
 use super::{Paper, PaperError};
-use crate::json_out::Json;
+use crate::store::Notebook as _;
+use ftl_core::json::Json;
 
 /// The phases in the order of a flow.
 pub const PHASES: [&str; 6] = ["none", "explore", "plan", "build", "observe", "complete"];
@@ -80,14 +81,17 @@ pub fn fresh() -> Json {
 }
 
 impl Paper {
-    /// `{phase, started_at, transitions}`. A file that cannot be read is a fresh state, as it was in the
-    /// original; it is told.
+    /// `{phase, started_at, transitions}`. What the original left and cannot be read is a fresh state, as
+    /// it was there; it is told. Where the store knows the phase, a broken copy is refused like any other.
     pub fn phase(&self) -> Result<Json, PaperError> {
-        match self.read(&projected()) {
+        let what = projected();
+        match self.read(&what) {
             Ok(found) => Ok(found.unwrap_or_else(fresh)),
-            Err(error @ PaperError::Malformed { .. }) => {
+            Err(error @ PaperError::Malformed { .. })
+                if self.store().note(what.kind, &what.key)?.is_none() =>
+            {
                 self.notice(format!("{error}: the phase begins anew"));
-                self.reset_phase()
+                Ok(fresh())
             }
             Err(error) => Err(error),
         }
@@ -95,13 +99,7 @@ impl Paper {
 
     /// Begins anew.
     pub fn reset_phase(&self) -> Result<Json, PaperError> {
-        let file = self.file(&projected());
-        match std::fs::remove_file(&file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(PaperError::disk(&file, &error));
-            }
-            Ok(()) | Err(_) => {}
-        }
+        self.forget_broken(&projected())?;
         self.change(&projected(), |_, _| Ok((None, fresh())))
     }
 
@@ -113,6 +111,7 @@ impl Paper {
         }
         let shown = self.shown_phase()?;
         self.phase()?;
+        self.forget_broken(&projected())?;
         self.change(&projected(), |before, _| {
             let mut state = before.unwrap_or_else(fresh);
             let from = state.get("phase").and_then(Json::as_str).unwrap_or("none").to_owned();

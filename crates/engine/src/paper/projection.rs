@@ -1,9 +1,10 @@
 //! Projections: copies of notes in `.ftl/` that people and scripts read.
 //!
 //! A copy is written after the store has its note, under a lock of its own and always from the newest
-//! note, so that it never goes back. The store remembers the digests of the last copies. A file with
-//! another one was changed by hand, or is the original's: it is taken over if it makes sense, and
-//! refused otherwise. A file that is gone is written again with the next change.
+//! note, so that it never goes back. The store remembers the digests of the last copies, and a small
+//! file beside it which of them was written last. A file with another digest was changed by hand, or is
+//! the original's: it is taken over if it makes sense, and refused otherwise. A file that is gone, or
+//! that a killed process did not come to write, is written again with the next look.
 
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
@@ -14,16 +15,48 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 
 use super::{Paper, PaperError};
-use crate::json_out::Json;
 use crate::place::replace;
-use crate::store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, StoreError};
+use crate::store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
+use ftl_core::json::Json;
 
 /// The kind of the notes that remember digests.
-const STAMPS: &str = "projected";
+pub(super) const STAMPS: &str = "projected";
 
-/// How many digests are remembered: a process may be killed between its note and its copy, and each
-/// time the copy falls one further behind.
-const MAX_STAMPS: usize = 16;
+/// How many digests are remembered: while many processes change a note, its copy can be that many
+/// changes behind, and is still our own.
+const MAX_STAMPS: usize = 128;
+
+/// What stands for the digest of a file that is not there.
+const GONE: &str = "-";
+
+/// How a copy stands to its note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is the note.
+    Newest,
+    /// It is gone, or what the note was before: whoever changed the note did not come to write it.
+    Behind,
+    /// Somebody else wrote it.
+    Foreign,
+}
+
+/// How a copy of that digest stands, by the digests of the last copies and the one that was seen last.
+/// A copy never goes back: one from before the last is somebody's own doing.
+pub(super) fn standing(known: &[String], seen: Option<&str>, found: &str) -> Standing {
+    let place = |wanted: &str| known.iter().rposition(|one| one == wanted);
+    let first = seen.and_then(place).unwrap_or(0);
+    match place(found) {
+        None if found == GONE && known.is_empty() => Standing::Newest,
+        Some(at) if at + 1 == known.len() => Standing::Newest,
+        Some(at) if at >= first => Standing::Behind,
+        Some(_) | None if found == GONE => Standing::Behind,
+        Some(_) | None => Standing::Foreign,
+    }
+}
+
+pub(super) fn digest(bytes: &[u8]) -> String {
+    Digest::of(bytes).to_string()
+}
 
 /// A note that has a copy.
 #[derive(Clone, Debug)]
@@ -101,49 +134,97 @@ impl Paper {
         let path = self.file(what);
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
-        match self.store.note(what.kind, &what.key)? {
-            Some(body) => write(&path, &body).map_err(on_disk),
-            None => remove(&path).map_err(on_disk),
+        let digest = match self.store.note(what.kind, &what.key)? {
+            Some(body) => {
+                write(&path, &body).map_err(on_disk)?;
+                digest(body.as_bytes())
+            }
+            None => {
+                remove(&path).map_err(on_disk)?;
+                GONE.to_owned()
+            }
+        };
+        self.set_seen(&what.file, &digest);
+        Ok(())
+    }
+
+    /// Writes a copy again that is gone or has fallen behind. That it cannot be written keeps nobody
+    /// from reading the note.
+    pub(super) fn mend(&self, what: &Projected) {
+        if self.store.writable().is_ok() {
+            let _ = self.project(what);
         }
     }
 
-    /// Takes over a copy that was changed by hand.
+    /// Takes over a copy that was changed by hand, and mends one that somebody could not finish.
     pub(super) fn take_over(&self, what: &Projected) -> Result<(), PaperError> {
+        match self.look_at(what)?.0 {
+            Standing::Newest => Ok(()),
+            Standing::Behind => {
+                self.mend(what);
+                Ok(())
+            }
+            Standing::Foreign => self.adopt(what),
+        }
+    }
+
+    /// How the copy stands to its note, and its bytes.
+    fn look_at(&self, what: &Projected) -> Result<(Standing, Vec<u8>), PaperError> {
+        let bytes = read(&self.file(what))?;
+        let found = bytes.as_deref().map_or_else(|| GONE.to_owned(), digest);
+        let known = stamps(self.store.note(STAMPS, &what.file)?);
+        Ok((standing(&known, self.seen(&what.file).as_deref(), &found), bytes.unwrap_or_default()))
+    }
+
+    /// Takes over a copy that somebody else wrote. It is looked at again while nobody writes copies:
+    /// before, it may have been seen in the middle of a change.
+    fn adopt(&self, what: &Projected) -> Result<(), PaperError> {
         let path = self.file(what);
-        let Some(bytes) = read(&path)? else { return Ok(()) };
-        let digest = Digest::of(&bytes).to_string();
-        let stamps = stamps(self.store.note(STAMPS, &what.file)?);
-        if stamps.contains(&digest) {
-            return Ok(());
-        }
-        let text = self.checked(what, &path, &bytes);
-        let mut taken = false;
-        let mut wrong = None;
+        let _held = self.hold().map_err(|error| PaperError::disk(&path, &error))?;
+        let (Standing::Foreign, bytes) = self.look_at(what)? else { return Ok(()) };
+        let text = self.checked(what, &path, &bytes)?;
+        let found = digest(&bytes);
+        let mut is_first = true;
         self.store.amend(&mut |notes| {
-            // Somebody may have written the very copy since it was looked at.
-            taken = false;
-            wrong = None;
-            if self::stamps(notes.get(STAMPS, &what.file)?).contains(&digest) {
-                return Ok(false);
-            }
-            match &text {
-                Ok(text) => {
-                    keep_text(notes, what, text)?;
-                    stamp(notes, what, &digest)?;
-                    taken = true;
-                }
-                Err(error) => wrong = Some(error.clone()),
-            }
-            Ok(taken)
+            is_first = notes.get(STAMPS, &what.file)?.is_none();
+            keep_text(notes, what, &text)?;
+            stamp(notes, what, &found)?;
+            Ok(true)
         })?;
-        if let Some(error) = wrong {
-            return Err(error);
-        }
-        if taken {
-            let how = if stamps.is_empty() { "found" } else { "changed by hand" };
-            self.notice(format!("{} was {how} and is taken over", path.display()));
-        }
+        self.set_seen(&what.file, &found);
+        let how = if is_first { "found" } else { "changed by hand" };
+        self.notice(format!("{} was {how} and is taken over", path.display()));
         Ok(())
+    }
+
+    /// A copy that makes no sense is no reason not to replace what it is a copy of: it is moved aside.
+    pub(super) fn forget_broken(&self, what: &Projected) -> Result<(), PaperError> {
+        let Err(PaperError::Malformed { path, .. }) = self.take_over(what) else {
+            return self.take_over(what);
+        };
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".broken");
+        let aside = path.with_file_name(name);
+        fs::rename(&path, &aside).map_err(|error| PaperError::disk(&path, &error))?;
+        self.notice(format!("{} could not be read and lies in {} now", path.display(), aside.display()));
+        Ok(())
+    }
+
+    /// Which copy was last written or taken over; unknown after a power cut.
+    pub(super) fn seen(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.seen_file(file)).ok()
+    }
+
+    /// Remembers which copy was written or taken over, while nobody else writes copies. Nothing is lost
+    /// where that fails: any copy that the store knows then counts as its own.
+    pub(super) fn set_seen(&self, file: &str, digest: &str) {
+        let path = self.seen_file(file);
+        let _ = path.parent().map(fs::create_dir_all);
+        let _ = fs::write(&path, digest);
+    }
+
+    fn seen_file(&self, file: &str) -> PathBuf {
+        self.place.store().join("copies").join(file.replace('/', "%"))
     }
 
     fn checked(&self, what: &Projected, path: &Path, bytes: &[u8]) -> Result<String, PaperError> {
@@ -169,25 +250,39 @@ impl Paper {
 pub(super) fn keep(notes: &mut dyn Notes, what: &Projected, value: Option<&Json>) -> Result<(), StoreError> {
     match value {
         Some(value) => keep_text(notes, what, &written(value)),
-        None => notes.remove(what.kind, &what.key),
+        None => drop_text(notes, what),
     }
+}
+
+/// Removes a note; its copy will be gone.
+pub(super) fn drop_text(notes: &mut dyn Notes, what: &Projected) -> Result<(), StoreError> {
+    if notes.get(what.kind, &what.key)?.is_none() {
+        return Ok(());
+    }
+    notes.remove(what.kind, &what.key)?;
+    stamp(notes, what, GONE)
 }
 
 /// Keeps a text as a note, and the digest that its copy will have.
 pub(super) fn keep_text(notes: &mut dyn Notes, what: &Projected, body: &str) -> Result<(), StoreError> {
     notes.put(what.kind, &what.key, body)?;
-    stamp(notes, what, &Digest::of(body.as_bytes()).to_string())
+    stamp(notes, what, &digest(body.as_bytes()))
 }
 
 fn stamp(notes: &mut dyn Notes, what: &Projected, digest: &str) -> Result<(), StoreError> {
-    let mut known = stamps(notes.get(STAMPS, &what.file)?);
+    stamp_file(notes, &what.file, digest)
+}
+
+/// Remembers that a file will have a digest.
+pub(super) fn stamp_file(notes: &mut dyn Notes, file: &str, digest: &str) -> Result<(), StoreError> {
+    let mut known = stamps(notes.get(STAMPS, file)?);
     known.retain(|one| one != digest);
     known.push(digest.to_owned());
     let from = known.len().saturating_sub(MAX_STAMPS);
-    notes.put(STAMPS, &what.file, &known[from..].join("\n"))
+    notes.put(STAMPS, file, &known[from..].join("\n"))
 }
 
-fn stamps(note: Option<String>) -> Vec<String> {
+pub(super) fn stamps(note: Option<String>) -> Vec<String> {
     note.into_iter().flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
@@ -231,5 +326,39 @@ fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// known digests | the last seen | found | standing
+    const CASES: &str = "
+       |    | -  | Newest
+       |    | d1 | Foreign
+d1     |    | d1 | Newest
+d1     | d1 | d1 | Newest
+d1     | d1 | -  | Behind
+d1     | d1 | d9 | Foreign
+d1 d2  | d1 | d1 | Behind
+d1 d2  | d1 | d2 | Newest
+d1 d2  | d2 | d1 | Foreign
+d1 d2  |    | d1 | Behind
+d1 -   | -  | -  | Newest
+d1 -   | d1 | d1 | Behind
+d1 -   | -  | d1 | Foreign
+- d1   | d1 | -  | Behind
+";
+
+    #[test]
+    fn copies_stand_as_the_table_says() {
+        for line in CASES.lines().filter(|line| !line.is_empty()) {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let known: Vec<String> = cells[0].split_whitespace().map(str::to_owned).collect();
+            let seen = (!cells[1].is_empty()).then_some(cells[1]);
+            let found = standing(&known, seen, cells[2]);
+            assert_eq!(format!("{found:?}"), cells[3], "{line}");
+        }
     }
 }

@@ -8,8 +8,8 @@ use ftl_core::plan::{Cascade, CascadeState, Status};
 
 use super::campaign::Campaign;
 use super::{Paper, PaperError};
-use crate::json_out::Json;
 use crate::workspace::Status as WorkspaceStatus;
+use ftl_core::json::Json;
 
 /// How much of what was delivered a planner sees.
 const MAX_DELIVERED_CHARS: usize = 200;

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::json_out::Json;
+use ftl_core::json::Json;
 
 /// How many errors of one plan are told one by one.
 pub const MAX_ERRORS: usize = 1000;

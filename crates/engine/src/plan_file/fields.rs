@@ -10,9 +10,10 @@ use ftl_core::plan::{Graph, Problem};
 use super::errors::{Found, PlanErrors};
 use super::rules::{Wrong, check_path, check_seq, check_slug, shown};
 use super::{
-    DEFAULT_BUDGET, Lines, MAX_BUDGET, MAX_COMMAND_BYTES, Plan, Reading, Rules, Task, TaskType, Worker,
+    DEFAULT_BUDGET, Lines, MAX_BUDGET, MAX_COMMAND_BYTES, Plan, Reading, Rules, Spelled, Task, TaskType,
+    Worker,
 };
-use crate::json_out::Json;
+use ftl_core::json::Json;
 
 const PLAN_FIELDS: [&str; 6] =
     ["objective", "campaign", "framework", "framework_confidence", "idioms", "tasks"];
@@ -189,6 +190,7 @@ fn task(at: &At<'_>, found: &mut Found) -> Task {
         verify_source: verify_source(at, found),
         budget: budget(at, found),
         depends: depends(at, found),
+        depends_given: Spelled(at.given("depends").cloned().unwrap_or_default()),
         preflight: commands(at, found),
         target_lines: target_lines(at, found),
         creates: paths(at, "creates", found),
@@ -207,6 +209,7 @@ fn empty_task() -> Task {
         verify_source: None,
         budget: DEFAULT_BUDGET,
         depends: Vec::new(),
+        depends_given: Spelled::default(),
         preflight: Vec::new(),
         target_lines: Vec::new(),
         creates: Vec::new(),

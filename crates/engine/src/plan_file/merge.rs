@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use ftl_core::plan::{Graph, Problem, Seq, Status};
 
 use super::errors::{Found, PlanErrors};
-use super::{DEFAULT_BUDGET, Plan, Task, TaskType, Worker, fields};
-use crate::json_out::Json;
+use super::{DEFAULT_BUDGET, Plan, Spelled, Task, TaskType, Worker, fields};
+use ftl_core::json::Json;
 
 /// A task of a campaign.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct CampaignTask {
     pub updated_at: Option<String>,
     /// The tasks that keep it from running, by seq; only for a task that is blocked because of others.
     pub blocked_by: Vec<String>,
+    /// The tasks that are blocked by themselves and keep it from running, by seq.
+    pub root_causes: Vec<String>,
     /// When a revised plan changed it.
     pub revised_at: Option<String>,
 }
@@ -47,8 +49,15 @@ impl CampaignTask {
             status: Status::Pending,
             updated_at: None,
             blocked_by: Vec::new(),
+            root_causes: Vec::new(),
             revised_at: None,
         }
+    }
+
+    /// Forgets that others keep it from running.
+    pub fn unblock(&mut self) {
+        self.blocked_by.clear();
+        self.root_causes.clear();
     }
 
     /// Whether it is blocked only because others are.
@@ -71,6 +80,7 @@ impl CampaignTask {
         if self.is_cascade() {
             json.put("blocked_by", Json::list(&self.blocked_by));
             json.put("cascade", true);
+            json.put("root_causes", Json::list(&self.root_causes));
         }
         if let Some(at) = &self.revised_at {
             json.put("revised_at", at);
@@ -132,7 +142,7 @@ impl Work<'_> {
                 let seq = std::mem::take(&mut old.task.seq);
                 old.task = Task { seq, ..revised.clone() };
                 old.status = Status::Pending;
-                old.blocked_by.clear();
+                old.unblock();
                 old.revised_at = Some(self.now.to_owned());
                 self.changed[at] = true;
             }
@@ -179,13 +189,13 @@ impl Work<'_> {
             };
             if is_cascade && behind.is_empty() {
                 task.status = Status::Pending;
-                task.blocked_by.clear();
+                task.unblock();
                 task.revised_at = Some(self.now.to_owned());
                 self.changed[place.index()] = true;
             } else if is_cascade {
                 task.blocked_by = behind;
             } else if task.status != Status::Blocked {
-                task.blocked_by.clear();
+                task.unblock();
             }
         }
     }
@@ -206,9 +216,8 @@ impl Work<'_> {
 /// Whether two tasks ask for the same work, however their seqs are spelled.
 fn same_work(old: &Task, new: &Task) -> bool {
     let depends = |task: &Task| task.depends.iter().map(|seq| compared(seq)).collect::<Vec<_>>();
-    depends(old) == depends(new)
-        && Task { seq: String::new(), depends: Vec::new(), ..old.clone() }
-            == Task { seq: String::new(), depends: Vec::new(), ..new.clone() }
+    let rest = |task: &Task| Task { seq: String::new(), depends: Vec::new(), ..task.clone() };
+    depends(old) == depends(new) && rest(old) == rest(new)
 }
 
 fn path_of(problem: &Problem, revised: &Plan) -> String {
@@ -249,6 +258,7 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
             .and_then(|n| u64::try_from(n).ok())
             .unwrap_or(DEFAULT_BUDGET),
         depends: list(json, "depends"),
+        depends_given: Spelled(json.get("depends").cloned().unwrap_or_default()),
         preflight: list(json, "preflight"),
         target_lines: target_lines
             .filter_map(|(path, lines)| Some((path.clone(), super::Lines::parse(lines.as_str()?)?)))
@@ -259,10 +269,11 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
         seq,
     };
     let (updated_at, revised_at) = (text("updated_at"), text("revised_at"));
-    Ok(CampaignTask { task, status, updated_at, blocked_by: list(json, "blocked_by"), revised_at })
+    let (blocked_by, root_causes) = (list(json, "blocked_by"), list(json, "root_causes"));
+    Ok(CampaignTask { task, status, updated_at, blocked_by, root_causes, revised_at })
 }
 
-const TASK_KEYS: [&str; 17] = [
+const TASK_KEYS: [&str; 18] = [
     "seq",
     "slug",
     "type",
@@ -279,6 +290,7 @@ const TASK_KEYS: [&str; 17] = [
     "updated_at",
     "blocked_by",
     "cascade",
+    "root_causes",
     "revised_at",
 ];
 

@@ -16,8 +16,8 @@ pub use ftl_core::catalogue::plan::{Idioms, TaskType, Worker};
 use ftl_core::plan::Seq;
 use ftl_core::value::Value;
 
-use crate::json_out::Json;
 pub use errors::{MAX_ERRORS, PlanError, PlanErrors};
+use ftl_core::json::Json;
 pub use rules::{MAX_PATH_BYTES, MAX_SLUG_BYTES, Wrong, check_path, check_seq, check_slug, slug_of};
 
 /// How large the text of a plan may be.
@@ -79,6 +79,8 @@ pub struct Task {
     pub budget: u64,
     /// The tasks that must be complete before it starts, as the plan spells them.
     pub depends: Vec<String>,
+    /// The same as the plan spells it.
+    pub depends_given: Spelled,
     /// Commands that must succeed before the verify command is worth running.
     pub preflight: Vec<String>,
     /// For files of the delta the lines that matter.
@@ -89,6 +91,17 @@ pub struct Task {
     pub worker: Worker,
     /// Fields that this version does not know, as they were.
     pub other: Vec<(String, Json)>,
+}
+
+/// A value as its file spells it, to be shown again; null where the file says nothing. It means nothing
+/// that its neighbour does not: two are always equal.
+#[derive(Clone, Debug, Default)]
+pub struct Spelled(pub Json);
+
+impl PartialEq for Spelled {
+    fn eq(&self, _: &Spelled) -> bool {
+        true
+    }
 }
 
 /// Lines of a file, both ends included, counted from one.
@@ -242,9 +255,13 @@ impl Task {
         json
     }
 
-    /// What it depends on, as plans usually say it: `"none"` for nothing.
+    /// What it depends on, as its plan says it; `"none"` where it says nothing.
     pub fn depends_json(&self) -> Json {
-        if self.depends.is_empty() { Json::from("none") } else { Json::list(&self.depends) }
+        match &self.depends_given.0 {
+            Json::Null if self.depends.is_empty() => Json::from("none"),
+            Json::Null => Json::list(&self.depends),
+            given => given.clone(),
+        }
     }
 
     fn target_lines_json(&self) -> Json {

@@ -5,7 +5,7 @@
 
 use super::xml::{self, Element};
 use super::{FileName, LessonKind, Refusal, Status, Used, Workspace, parse};
-use crate::json_out::Json;
+use ftl_core::json::Json;
 
 /// How long a delivery or a reason may be.
 pub const MAX_DELIVERED_BYTES: usize = 1024 * 1024;

@@ -8,8 +8,8 @@ use super::{
     Used, Workspace,
 };
 use crate::context::CodeContext;
-use crate::json_out::{Json, NotJson};
 use crate::plan_file::{DEFAULT_BUDGET, Rules, TaskType};
+use ftl_core::json::{Json, NotJson};
 
 /// Reads the text of a workspace file.
 pub fn parse(text: &str) -> Result<Workspace, Refusal> {

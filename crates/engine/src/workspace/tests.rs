@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::*;
 use crate::context;
-use crate::json_out::Json;
 use crate::plan_file::{self, Plan};
+use ftl_core::json::Json;
 
 const NOW: &str = "2026-01-02T03:04:05.000006";
 

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use ftl_core::json::Json;
 use ftl_core::run::Time;
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
-use ftl_engine::json_out::Json;
 use ftl_engine::session::find;
 use ftl_engine::store::{Most, Newest};
 use ftl_engine::summary::Spent;

@@ -1,8 +1,9 @@
 //! The original's `memory.json`, in and out.
 
+use ftl_core::json::Json;
 use ftl_memory::carry::Mode;
 use ftl_memory::learn::Warning;
-use ftl_memory::{Json, Kind, Trouble};
+use ftl_memory::{Kind, Trouble};
 
 use crate::Memory;
 
@@ -82,7 +83,7 @@ fn namesakes_are_kept_and_told() {
 fn bad_files_are_refused_with_the_path() {
     let memory = Memory::new();
     let table = r#"
-        {"failures": [                                          | no JSON: EOF while parsing
+        {"failures": [                                          | not valid JSON at line 1, column 14: EOF while parsing
         [1]                                                     | expected an object, found a list
         {"failures": {}}                                        | failures: expected a list, found an object
         {"failures": [{"trigger": "fine"}, {"trigger": 7}]}     | failures[1].trigger: expected text, found a number

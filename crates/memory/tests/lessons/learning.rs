@@ -1,8 +1,9 @@
 //! What becomes of a lesson that comes in.
 
+use ftl_core::json::Json;
 use ftl_memory::embed::{Embedder, Vector};
 use ftl_memory::learn::{Outcome, Warning};
-use ftl_memory::{Json, Kind, Lessons, Trouble};
+use ftl_memory::{Kind, Lessons, Trouble};
 
 use crate::{Memory, now};
 

@@ -8,9 +8,10 @@ mod recalling;
 mod relating;
 mod tending;
 
+use ftl_core::json::Json;
 use ftl_memory::embed::TokenTable;
 use ftl_memory::learn::Learned;
-use ftl_memory::{Json, Kind, Lesson, Lessons, Now, schema};
+use ftl_memory::{Kind, Lesson, Lessons, Now, schema};
 use rusqlite::Connection;
 
 /// A memory of its own.

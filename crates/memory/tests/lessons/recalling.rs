@@ -1,8 +1,9 @@
 //! What is given back for a question, an objective and an error.
 
+use ftl_core::json::Json;
 use ftl_memory::find::By;
 use ftl_memory::recall::Asked;
-use ftl_memory::{Json, Kind, Now, similar};
+use ftl_memory::{Kind, Now, similar};
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 use crate::{Memory, now};
@@ -60,7 +61,7 @@ fn rows_have_type_and_score_first_and_a_limit() {
     let json = rows[0].to_json();
     let keys: Vec<&str> = json.as_object().unwrap().members().map(|(key, _)| key).take(4).collect();
     assert_eq!(keys, ["type", "score", "name", "trigger"]);
-    assert_eq!(json.as_object().unwrap().get("type").unwrap().as_text(), Some("failure"));
+    assert_eq!(json.as_object().unwrap().get("type").unwrap().as_str(), Some("failure"));
     for at in 0..30 {
         memory.failure(&format!("n{at}"), &format!("timeout while calling service{at}"), 500);
     }
@@ -121,11 +122,11 @@ fn context_says_relevance_score_and_tier() {
     assert_eq!(first.lesson.name(), "redis");
     let json = given.to_json(true);
     let shown = json.as_object().unwrap().get("failures").unwrap().as_list().unwrap()[0].as_object().unwrap();
-    let number = |key: &str| shown.get(key).and_then(Json::as_number).unwrap();
+    let number = |key: &str| shown.get(key).and_then(Json::as_f64).unwrap();
     let exact = first.relevance.unwrap() * (800.0_f64 + 1.0).log2();
     assert!((number("_score") - exact).abs() < 0.001 && number("_relevance") >= 0.25);
     assert!(
-        ["critical", "productive", "exploration"].contains(&shown.get("_tier").unwrap().as_text().unwrap())
+        ["critical", "productive", "exploration"].contains(&shown.get("_tier").unwrap().as_str().unwrap())
     );
     assert!(!given.to_json(false).compact().contains("_tier"));
 }
@@ -179,7 +180,7 @@ fn giving_out_is_counted_and_shows_the_old_count() {
     assert_eq!(given.failures[0].lesson.count("access_count"), 0);
     let lesson = memory.find(Kind::Failure, "redis");
     assert_eq!(lesson.count("access_count"), 1);
-    assert_eq!(lesson.body().get("last_accessed").unwrap().as_text(), Some(now().local.as_str()));
+    assert_eq!(lesson.body().get("last_accessed").unwrap().as_str(), Some(now().local.as_str()));
     assert_eq!(memory.find(Kind::Failure, "font").count("access_count"), 0);
 }
 

@@ -1,7 +1,8 @@
 //! Feedback, pruning, statistics.
 
+use ftl_core::json::Json;
+use ftl_memory::Kind;
 use ftl_memory::tend::{Helped, Keep};
-use ftl_memory::{Json, Kind};
 
 use crate::{Memory, now};
 
@@ -88,5 +89,5 @@ fn statistics_have_the_fields_of_the_specification() {
     );
     assert_eq!(failures, wanted);
     let patterns = stats.as_object().unwrap().get("patterns").and_then(Json::as_object).unwrap();
-    assert_eq!(patterns.get("avg_importance").and_then(Json::as_number), Some(0.0));
+    assert_eq!(patterns.get("avg_importance").and_then(Json::as_f64), Some(0.0));
 }

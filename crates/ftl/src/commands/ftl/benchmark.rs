@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Instant;
 
+use ftl_core::json::Json;
+use ftl_core::json::Object;
 use ftl_engine::paper::lessons::{built_in, now};
 use ftl_memory::figures::{self, Record};
-use ftl_memory::json::Object;
-use ftl_memory::{Json, Now, Trouble};
+use ftl_memory::{Now, Trouble};
 
 use super::{failure, help, look, open, text_of};
 use crate::cli::Cli;
@@ -120,8 +121,8 @@ fn report(cli: &Cli, input: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
 
 fn line(row: &Json) -> String {
     let field = |key: &str| row.as_object().and_then(|row| row.get(key));
-    let text = |key: &str| field(key).and_then(Json::as_text).unwrap_or("?").to_owned();
-    let number = |key: &str| field(key).and_then(Json::as_number);
+    let text = |key: &str| field(key).and_then(Json::as_str).unwrap_or("?").to_owned();
+    let number = |key: &str| field(key).and_then(Json::as_f64);
     let mut line = format!(
         "{}: {} {} ({})",
         text("name"),

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use ftl_core::json::{Json, Object};
 use ftl_core::plan::Status;
 use ftl_engine::clock;
-use ftl_engine::json_out::Json;
 use ftl_engine::paper::campaign::no_campaign;
 use ftl_engine::paper::{Paper, PaperError, views};
 
@@ -102,7 +102,7 @@ fn shown(paper: &Paper, verb: &Campaign) -> Result<Json, PaperError> {
 
 /// What a verb that only looks prints where there is no campaign.
 fn nothing(verb: &Campaign) -> Json {
-    let empty = || Json::Object(Vec::new());
+    let empty = || Json::Object(Object::new());
     match verb {
         Campaign::ReadyTasks | Campaign::FindSimilar { .. } => Json::List(Vec::new()),
         Campaign::CascadeStatus | Campaign::CascadeAnalysis => Json::object([("state", Json::from("none"))]),

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use ftl_core::json::Json;
 use ftl_engine::clock;
 use ftl_engine::exploration::{self, Answer, Meta, Mode};
-use ftl_engine::json_out::Json;
 use ftl_engine::paper::Paper;
 
 use super::{help, look, note, open, print, text_of, with, word};
@@ -121,7 +121,7 @@ fn write_result(cli: &Cli, mode: &str, out: &Out) -> Result<Exit, Failure> {
         return Err(Failure::new(message, "name the mode that it is of"));
     }
     let paper = open(cli)?;
-    let file = paper.staged(mode.word());
+    let file = paper.staged(mode);
     let written = std::fs::create_dir_all(paper.place().state().join("cache"))
         .and_then(|()| ftl_engine::place::replace(&file, format!("{}\n", answer.json.pretty()).as_bytes()));
     written

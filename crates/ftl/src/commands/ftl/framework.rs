@@ -2,15 +2,16 @@
 
 use ftl_engine::framework;
 
-use super::{help, print, word};
+use super::{print, word};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::groups::{Framework, Group};
 use crate::out::Out;
 
 pub(crate) fn run(asked: &Group<Framework>, out: &Out) -> Result<Exit, Failure> {
+    // The original said it on standard error, and answered nothing.
     let Some(verb) = &asked.verb else {
-        help(out, "framework", Exit::Error)?;
+        out.beside(&super::help_text("framework"));
         return Ok(Exit::Error);
     };
     match verb {

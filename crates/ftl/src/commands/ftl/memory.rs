@@ -3,16 +3,17 @@
 use std::io::IsTerminal as _;
 use std::path::Path;
 
+use ftl_core::json::Json;
 use ftl_engine::paper::briefs::Recalled;
 use ftl_engine::paper::lessons::{asks_with, now, on_nothing};
 use ftl_engine::paper::{Paper, PaperError};
 use ftl_engine::plan_file::{Plan, Task};
 use ftl_engine::store::Store as _;
 use ftl_engine::workspace::Workspace;
+use ftl_memory::Kind;
 use ftl_memory::carry::Mode;
 use ftl_memory::recall::Asked;
 use ftl_memory::tend::Keep;
-use ftl_memory::{Json, Kind};
 
 use super::{failure, help, note, open, text_of, with, word};
 use crate::cli::Cli;
@@ -142,7 +143,7 @@ fn context(cli: &Cli, asked: &Context, out: &Out) -> Result<Exit, Failure> {
 fn add(cli: &Cli, kind: Kind, entry: &Entry, out: &Out) -> Result<Exit, Failure> {
     let text = if entry.entry == "-" { text_of(Path::new("-"))? } else { entry.entry.clone() };
     let json = Json::parse(&text).map_err(|error| {
-        Failure::new(format!("the lesson is no JSON: {error}"), "give one object with name and trigger")
+        Failure::new(format!("the lesson is {error}"), "give one object with name and trigger")
     })?;
     let now = now();
     let learned = learn(cli, out, |lessons| lessons.learn(kind, json, &now))?;
@@ -204,7 +205,7 @@ fn import(cli: &Cli, file: &Path, out: &Out) -> Result<Exit, Failure> {
     }
     print(
         out,
-        &ftl_memory::json::Object::new()
+        &ftl_core::json::Object::new()
             .with("failures", done.failures)
             .with("patterns", done.patterns)
             .with("united", done.united)
@@ -242,7 +243,7 @@ fn quarantine(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
     let kept = look(cli, out, |lessons| lessons.quarantined())?;
     let row = |one: &ftl_memory::Quarantined| {
         let reasons: Vec<Json> = one.reasons.iter().map(|reason| Json::from(reason.as_str())).collect();
-        let row = ftl_memory::json::Object::new().with("type", one.lesson.kind().word());
+        let row = ftl_core::json::Object::new().with("type", one.lesson.kind().word());
         let row = row.with("name", one.lesson.name()).with("reasons", Json::List(reasons));
         Json::from(row.with("trigger", one.lesson.trigger()))
     };

@@ -19,7 +19,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_engine::json_out::Json;
+use ftl_core::json::Json;
 use ftl_engine::paper::{Paper, PaperError};
 use ftl_engine::store::sqlite::SqliteStore;
 
@@ -158,8 +158,13 @@ pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
 
 /// The help of a group, with the exit code of a group that was given no verb.
 pub(crate) fn help(out: &Out, group: &str, exit: Exit) -> Result<Exit, Failure> {
+    out.text(&help_text(group))?;
+    Ok(exit)
+}
+
+/// The help of a group.
+pub(crate) fn help_text(group: &str) -> String {
     let mut command = cli::command();
     let help = command.find_subcommand_mut(group).map(|group| group.render_help().ansi().to_string());
-    out.text(&help.unwrap_or_default())?;
-    Ok(exit)
+    help.unwrap_or_default()
 }

@@ -10,7 +10,7 @@ use ftl_engine::paper::Paper;
 use ftl_engine::paper::observer::{Verified, Verifier};
 use ftl_engine::process::{Cancel, Guard, Supervisor, own_orphans};
 
-use super::{help, open, print, with};
+use super::{help, look, open, print, with};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -28,18 +28,23 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Observer>, out: &Out) -> Result<Exit,
             let rows = verifying(cli, &paper, *timeout, out, |by| {
                 with(out, &paper, |paper| paper.verify_blocks(&folder, by))
             })?;
-            print(out, &ftl_engine::json_out::Json::List(rows.iter().map(Verified::to_json).collect()))
+            print(out, &ftl_core::json::Json::List(rows.iter().map(Verified::to_json).collect()))
         }
         Observer::List { workspace_dir } => {
-            let paper = open(cli)?;
-            let folder = folder(&paper, workspace_dir.as_deref());
-            let found = with(out, &paper, |paper| paper.workspaces_in(&folder))?;
+            let found = match (look(cli)?, workspace_dir) {
+                (Some(paper), named) => {
+                    let folder = folder(&paper, named.as_deref());
+                    with(out, &paper, |paper| paper.workspaces_in(&folder))?
+                }
+                (None, Some(folder)) => with(out, &open(cli)?, |paper| paper.workspaces_in(folder))?,
+                (None, None) => Vec::new(),
+            };
             let names: Vec<String> = found.iter().map(|(name, _)| name.to_string()).collect();
             print(out, &observe::list(names.iter().map(String::as_str)))
         }
         Observer::Score { path } => print(out, &with(out, &open(cli)?, |paper| paper.score(path))?),
         Observer::ExtractFailure { path } => {
-            let workspace = with(out, &open(cli)?, |paper| paper.parse_workspace(path))?;
+            let workspace = super::workspace::parsed(cli, path, out)?;
             print(out, &observe::failure(&workspace, None).to_json())
         }
     }

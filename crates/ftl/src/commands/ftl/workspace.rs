@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ftl_engine::clock;
 use ftl_engine::paper::Paper;
+use ftl_engine::paper::briefs::parse_file;
 use ftl_engine::plan_file;
 use ftl_engine::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
@@ -22,13 +23,15 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Workspace>, out: &Out) -> Result<Exit
             complete(cli, path, delivered, utilized.as_deref(), out)
         }
         Workspace::Block(asked) => block(cli, asked, out),
-        Workspace::Parse { path } => {
-            let parsed = match look(cli)? {
-                Some(paper) => with(out, &paper, |paper| paper.parse_workspace(path))?,
-                None => with(out, &open(cli)?, |paper| paper.parse_workspace(path))?,
-            };
-            print(out, &parsed.to_json())
-        }
+        Workspace::Parse { path } => print(out, &parsed(cli, path, out)?.to_json()),
+    }
+}
+
+/// A workspace as it is; where there is no state, none is made.
+pub(crate) fn parsed(cli: &Cli, path: &Path, out: &Out) -> Result<Brief, Failure> {
+    match look(cli)? {
+        Some(paper) => with(out, &paper, |paper| paper.parse_workspace(path)),
+        None => parse_file(path).map_err(|error| failure(&error)),
     }
 }
 

@@ -1,9 +1,10 @@
-//! JSON as the FTL protocol's own commands read and print it: keys in the order they were put.
+//! JSON as the FTL protocol's own commands read, keep and print it: keys in the order they were put.
 //!
 //! Two-space indent, everything beyond ASCII escaped, floats with their shortest digits. A [`Json`] never sorts its
-//! keys and never loses one; of two equal keys in a text the last value stands, at the place of the first.
+//! keys and never loses one; of two equal keys in a text the last value stands, at the place of the first. It is the
+//! only JSON type for what is stored or shown: the one of `serde_json` sorts.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -21,17 +22,21 @@ pub enum Json {
     Null,
     /// True or false.
     Bool(bool),
-    /// A whole number that fits.
-    Int(i64),
+    /// A whole number of up to 64 bits, with or without a sign.
+    Int(i128),
     /// Any other number.
     Float(f64),
     /// Text.
     Text(String),
     /// Values in a row.
     List(Vec<Json>),
-    /// Values by name, in the order they were put.
-    Object(Vec<(String, Json)>),
+    /// Values by name.
+    Object(Object),
 }
+
+/// The members of an object, in the order in which they were set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object(Vec<(String, Json)>);
 
 /// Why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +116,7 @@ impl Json {
 
     /// An object of the given fields.
     pub fn object<K: Into<String>>(fields: impl IntoIterator<Item = (K, Json)>) -> Json {
-        Json::Object(fields.into_iter().map(|(key, value)| (key.into(), value)).collect())
+        Json::Object(Object(fields.into_iter().map(|(key, value)| (key.into(), value)).collect()))
     }
 
     /// A list of the given values.
@@ -127,7 +132,7 @@ impl Json {
     /// The fields of an object; none for anything else.
     pub fn fields(&self) -> &[(String, Json)] {
         match self {
-            Json::Object(fields) => fields,
+            Json::Object(object) => &object.0,
             Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::Text(_) | Json::List(_) => &[],
         }
     }
@@ -164,9 +169,29 @@ impl Json {
     /// The whole number, where it is one; `3.0` is.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
-            Json::Int(number) => Some(*number),
+            Json::Int(number) => i64::try_from(*number).ok(),
             Json::Float(number) if number.fract() == 0.0 && number.abs() < 9.0e15 => Some(*number as i64),
             Json::Null | Json::Bool(_) | Json::Float(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => {
+                None
+            }
+        }
+    }
+
+    /// The members, where it is an object.
+    pub fn as_object(&self) -> Option<&Object> {
+        match self {
+            Json::Object(object) => Some(object),
+            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::Text(_) | Json::List(_) => {
+                None
+            }
+        }
+    }
+
+    /// The values, where it is a list.
+    pub fn as_list(&self) -> Option<&[Json]> {
+        match self {
+            Json::List(items) => Some(items),
+            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::Text(_) | Json::Object(_) => {
                 None
             }
         }
@@ -184,10 +209,8 @@ impl Json {
 
     /// Puts a field of an object: in place where the key is there, else last. Nothing happens to anything else.
     pub fn put(&mut self, key: &str, value: impl Into<Json>) {
-        let Json::Object(fields) = self else { return };
-        match fields.iter_mut().find(|(name, _)| name == key) {
-            Some((_, old)) => *old = value.into(),
-            None => fields.push((key.to_owned(), value.into())),
+        if let Json::Object(object) = self {
+            object.set(key, value);
         }
     }
 
@@ -215,6 +238,67 @@ impl Json {
         let mut out = String::new();
         write_line(&mut out, self);
         out
+    }
+
+    /// The text of it without white space, as it is kept.
+    pub fn compact(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl Object {
+    /// An object without members.
+    pub fn new() -> Object {
+        Object::default()
+    }
+
+    /// The member of that key.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Sets a member; a new key goes last, a known one keeps its place.
+    pub fn set(&mut self, key: &str, value: impl Into<Json>) {
+        let value = value.into();
+        match self.0.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    /// The same object with one more member.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Json>) -> Object {
+        self.set(key, value);
+        self
+    }
+
+    /// Takes a member away.
+    pub fn remove(&mut self, key: &str) -> Option<Json> {
+        let at = self.0.iter().position(|(name, _)| name == key)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// The members in their order.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// Whether it has no member.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(String, Json)> for Object {
+    fn from_iter<I: IntoIterator<Item = (String, Json)>>(members: I) -> Object {
+        Object(members.into_iter().collect())
+    }
+}
+
+impl From<Object> for Json {
+    fn from(object: Object) -> Json {
+        Json::Object(object)
     }
 }
 
@@ -244,13 +328,13 @@ impl From<bool> for Json {
 
 impl From<i64> for Json {
     fn from(number: i64) -> Json {
-        Json::Int(number)
+        Json::Int(number.into())
     }
 }
 
 impl From<u64> for Json {
     fn from(number: u64) -> Json {
-        i64::try_from(number).map_or(Json::Float(number as f64), Json::Int)
+        Json::Int(number.into())
     }
 }
 
@@ -279,12 +363,22 @@ impl From<Vec<Json>> for Json {
     }
 }
 
+impl From<Vec<String>> for Json {
+    fn from(items: Vec<String>) -> Json {
+        Json::list(items)
+    }
+}
+
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Json::Null => to.serialize_unit(),
             Json::Bool(truth) => to.serialize_bool(*truth),
-            Json::Int(number) => to.serialize_i64(*number),
+            Json::Int(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+                (Ok(number), _) => to.serialize_i64(number),
+                (Err(_), Ok(number)) => to.serialize_u64(number),
+                (Err(_), Err(_)) => to.serialize_i128(*number),
+            },
             Json::Float(number) => to.serialize_f64(*number),
             Json::Text(text) => to.serialize_str(text),
             Json::List(items) => {
@@ -294,14 +388,18 @@ impl Serialize for Json {
                 }
                 list.end()
             }
-            Json::Object(fields) => {
-                let mut map = to.serialize_map(Some(fields.len()))?;
-                for (key, value) in fields {
-                    map.serialize_entry(key, value)?;
-                }
-                map.end()
-            }
+            Json::Object(object) => object.serialize(to),
         }
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
     }
 }
 
@@ -337,7 +435,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Json, E> {
-        Ok(Json::Int(number))
+        Ok(Json::from(number))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Json, E> {
@@ -370,7 +468,7 @@ impl<'de> Visitor<'de> for Reader {
             let value = from.next_value::<Json>()?;
             fields.put(key, value);
         }
-        Ok(Json::Object(fields.list))
+        Ok(Json::Object(Object(fields.list)))
     }
 }
 
@@ -379,7 +477,7 @@ impl<'de> Visitor<'de> for Reader {
 struct Fields {
     list: Vec<(String, Json)>,
     /// Filled once there are many.
-    table: HashMap<String, usize>,
+    table: BTreeMap<String, usize>,
 }
 
 impl Fields {
@@ -414,9 +512,9 @@ fn write_pretty(out: &mut String, value: &Json, depth: usize) {
             next_line(out, 0, depth);
             out.push(']');
         }
-        Json::Object(fields) if !fields.is_empty() => {
+        Json::Object(object) if !object.is_empty() => {
             out.push('{');
-            for (at, (key, value)) in fields.iter().enumerate() {
+            for (at, (key, value)) in object.0.iter().enumerate() {
                 next_line(out, at, depth + 1);
                 write_text(out, key);
                 out.push_str(": ");
@@ -455,9 +553,9 @@ fn write_line(out: &mut String, value: &Json) {
             }
             out.push(']');
         }
-        Json::Object(fields) => {
+        Json::Object(object) => {
             out.push('{');
-            for (at, (key, value)) in fields.iter().enumerate() {
+            for (at, (key, value)) in object.0.iter().enumerate() {
                 out.push_str(if at == 0 { "" } else { ", " });
                 write_text(out, key);
                 out.push_str(": ");
@@ -520,6 +618,25 @@ mod tests {
     fn order_and_unknown_keys_stay() {
         let text = r#"{"z": 1, "a": [true, null, {"k": "v"}], "m": {}}"#;
         assert_eq!(Json::parse(text).unwrap().line(), text);
+    }
+
+    #[test]
+    fn numbers_survive_as_they_are() {
+        let text = r#"{"big":18446744073709551615,"small":-9223372036854775808,"float":1e+300}"#;
+        let value = Json::parse(text).unwrap();
+        assert_eq!(value.compact(), text);
+        assert_eq!(Json::parse(&value.pretty()).unwrap(), value);
+        assert_eq!(Json::of(&value).unwrap(), value);
+        assert_eq!(value.get("big").and_then(Json::as_i64), None);
+        assert_eq!(value.get("small").and_then(Json::as_i64), Some(i64::MIN));
+    }
+
+    #[test]
+    fn members_are_set_in_place_and_taken_away() {
+        let mut object = Object::new().with("a", 1_u64).with("b", "two").with("a", 3_u64);
+        assert_eq!(Json::from(object.clone()).line(), r#"{"a": 3, "b": "two"}"#);
+        assert_eq!((object.remove("a"), object.remove("a")), (Some(Json::Int(3)), None));
+        assert_eq!(object.members().map(|(key, _)| key).collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]
