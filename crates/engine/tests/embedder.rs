@@ -8,12 +8,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ftl_core::json::Json;
 use ftl_engine::config::Config;
 use ftl_engine::paper::lessons::now;
 use ftl_engine::paper::{Paper, PaperError};
 use ftl_engine::place::Place;
 use ftl_engine::store::SqliteStore;
-use ftl_memory::{Json, Kind};
+use ftl_memory::Kind;
 
 /// What a server answers to a request: status and body; nothing cuts the connection.
 type Answer = Box<dyn Fn(usize, &str) -> Option<(u16, String)> + Send>;

@@ -174,7 +174,7 @@ fn a_lesson_with_a_fix_matches_an_error() {
     let place = Place::at(bench.folder.path().to_owned());
     let paper = Paper::new(place.clone(), Arc::new(SqliteStore::open(&place.store()).unwrap()));
     let lesson = r#"{"name":"cycle","trigger":"ImportError: circular import of models","fix":"import inside the function","cost":900,"tags":["flaky"]}"#;
-    let lesson = ftl_memory::Json::parse(lesson).unwrap();
+    let lesson = ftl_core::json::Json::parse(lesson).unwrap();
     paper
         .learn(|lessons| lessons.learn(ftl_memory::Kind::Failure, lesson, &ftl_engine::paper::lessons::now()))
         .unwrap();
