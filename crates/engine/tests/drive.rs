@@ -303,7 +303,7 @@ fn an_answer_that_is_too_large_is_none() {
 
 const TWO: &str = "PROTOCOL: two
 STATE: A
-  DO: found = PARALLEL quorum=2 timeout=1m
+  DO: found = PARALLEL quorum=2
     - Task(explorer) mode=structure
     - Task(explorer) mode=memory objective=o
   RETURN: complete";

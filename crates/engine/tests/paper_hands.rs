@@ -1,6 +1,6 @@
 //! The hands of the FTL protocol's own actions, each asked twice under the same key, as after a crash.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::needless_pass_by_value)]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -214,11 +214,7 @@ fn root_causes(campaign: &Campaign, analysis: &Json) -> Result<shapes::RootCause
         .iter()
         .map(|root| {
             let seq = text(root, "seq");
-            let below = campaign.tasks().iter().filter(|one| {
-                let roots =
-                    one.task.other.iter().find(|(key, _)| key == "root_causes").map(|(_, list)| list.items());
-                roots.unwrap_or_default().iter().any(|one| one.as_str() == Some(seq.as_str()))
-            });
+            let below = campaign.tasks().iter().filter(|one| one.root_causes.contains(&seq));
             let mut affected: Vec<String> = below.map(|one| one.task.seq.clone()).collect();
             let waiting = root.get("unreachable").map(Json::items).unwrap_or_default();
             affected.extend(waiting.iter().filter_map(Json::as_str).map(str::to_owned));
