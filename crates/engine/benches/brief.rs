@@ -8,8 +8,8 @@ use std::fs;
 use std::sync::LazyLock;
 
 use divan::Bencher;
+use ftl_core::json::Json;
 use ftl_engine::context;
-use ftl_engine::json_out::Json;
 use ftl_engine::observe::{Seen, failure, pattern, score};
 use ftl_engine::plan_file::{self, Reading};
 use ftl_engine::workspace::{self, Status, Surroundings};
