@@ -38,6 +38,8 @@ pub struct Recalled {
     pub failures: Vec<KnownFailure>,
     /// Patterns to follow.
     pub patterns: Vec<KnownPattern>,
+    /// The same as the memory gave it.
+    pub given: ftl_memory::recall::Given,
 }
 
 /// Recalls what is known for a plan and one of its tasks.
@@ -128,9 +130,10 @@ impl Paper {
         let campaign = campaign.as_ref().and_then(super::campaign::Campaign::id);
         let before = self.workspaces()?;
         let confidence = self.explored_confidence()?;
-        let mut made = Vec::new();
+        let (mut made, mut all_given) = (Vec::new(), Vec::new());
         for task in tasks {
-            let Recalled { failures, patterns } = recall(plan, task)?;
+            let Recalled { failures, patterns, given } = recall(plan, task)?;
+            all_given.push(given);
             let around = Surroundings {
                 now,
                 campaign,
@@ -153,6 +156,7 @@ impl Paper {
         for one in &made {
             self.project(&projected(&one.file_name))?;
         }
+        self.given_out(&all_given)?;
         Ok(made.iter().map(|one| self.workspace_folder().join(one.file_name.to_string())).collect())
     }
 

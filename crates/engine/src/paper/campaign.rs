@@ -83,9 +83,12 @@ impl Campaign {
             Some(other) => return Err(format!("tasks is {}, not a list", other.kind())),
         };
         let tasks = tasks.iter().map(read_task).collect::<Result<Vec<_>, _>>()?;
-        let mut head = json.clone();
-        head.put("tasks", Json::List(Vec::new()));
-        Ok(Campaign { head, tasks })
+        // The tasks stand beside: of a long plan they are nearly all of it.
+        let head = json.fields().iter().map(|(key, value)| {
+            let value = if key == "tasks" { Json::List(Vec::new()) } else { value.clone() };
+            (key.as_str(), value)
+        });
+        Ok(Campaign { head: Json::object(head), tasks })
     }
 
     /// The campaign as `campaign.json` has it.
@@ -283,7 +286,7 @@ impl Paper {
 
     /// Blocks every task that can never run; their seqs.
     pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, PaperError> {
-        if self.campaign()?.is_none() {
+        if self.read_text(&projected())?.is_none() {
             return Ok(Vec::new());
         }
         self.edit(|campaign, _| {

@@ -271,7 +271,16 @@ impl Paper {
         Ok(())
     }
 
-    /// What is known that fits an objective, for a brief; that it was given out is counted.
+    /// Counts that lessons were given out, all at once.
+    pub(super) fn given_out(&self, all: &[ftl_memory::recall::Given]) -> Result<(), PaperError> {
+        if all.iter().all(|given| given.entries().next().is_none()) {
+            return Ok(());
+        }
+        let now = now();
+        self.learn(|lessons| all.iter().try_for_each(|given| lessons.accessed(given, &now)))
+    }
+
+    /// What is known that fits an objective, for a brief.
     pub fn recall(&self, objective: &str) -> Result<super::briefs::Recalled, PaperError> {
         let asked = ftl_memory::recall::Asked {
             objective: Some(objective.to_owned()),
@@ -280,9 +289,6 @@ impl Paper {
         };
         let now = now();
         let given = self.look_up(|lessons| lessons.context(&asked, &now))?;
-        if given.entries().next().is_some() {
-            self.learn(|lessons| lessons.accessed(&given, &now))?;
-        }
         let value = |lesson: &ftl_memory::Lesson| lesson.value().max(0.0) as u64;
         let failures = given.failures.iter().map(|entry| KnownFailure {
             name: entry.lesson.name().to_owned(),
@@ -299,7 +305,8 @@ impl Paper {
             insight: entry.lesson.remedy().to_owned(),
             injected: true,
         });
-        Ok(super::briefs::Recalled { failures: failures.collect(), patterns: patterns.collect() })
+        let (failures, patterns) = (failures.collect(), patterns.collect());
+        Ok(super::briefs::Recalled { failures, patterns, given })
     }
 }
 

@@ -8,7 +8,6 @@
 
 mod agents;
 mod audit;
-mod campaign;
 mod check;
 mod colour;
 mod config;
@@ -18,19 +17,13 @@ mod files;
 mod git;
 mod help;
 mod leftovers;
-mod lessons;
 mod limits;
 mod listing;
 mod live;
-mod observing;
-mod phases;
-mod projections;
 mod roots;
 mod runs;
 mod shell;
 mod signals;
 mod steer;
 mod support;
-mod together;
 mod views;
-mod workspace;

@@ -164,8 +164,11 @@ pub(crate) fn query(cli: &Cli, asked: &Query, out: &Out) -> Result<Exit, Failure
 }
 
 pub(crate) fn prune(cli: &Cli, asked: &Prune, out: &Out) -> Result<Exit, Failure> {
-    if !(asked.half_life > 0.0 && asked.min_importance.is_finite()) {
+    if !(asked.half_life > 0.0 && asked.half_life.is_finite()) {
         return Err(Failure::usage("--half-life must be above 0", "the default is 30 days"));
+    }
+    if !asked.min_importance.is_finite() {
+        return Err(Failure::usage("--min-importance must be a number", "the default is 0.1"));
     }
     let keep = Keep {
         max_failures: asked.max_failures,
