@@ -8,6 +8,7 @@
 
 mod agents;
 mod audit;
+mod campaign;
 mod check;
 mod colour;
 mod config;
@@ -17,13 +18,19 @@ mod files;
 mod git;
 mod help;
 mod leftovers;
+mod lessons;
 mod limits;
 mod listing;
 mod live;
+mod observing;
+mod phases;
+mod projections;
 mod roots;
 mod runs;
 mod shell;
 mod signals;
 mod steer;
 mod support;
+mod together;
 mod views;
+mod workspace;

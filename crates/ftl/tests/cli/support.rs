@@ -1,8 +1,9 @@
 //! What the tests stand on: folders that go away, runs of the binary, and snapshots.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs};
@@ -53,6 +54,17 @@ impl Dir {
     /// Runs `ftl` in this folder.
     pub(crate) fn ftl(&self, args: &[&str]) -> Ended {
         ended(self.command(args))
+    }
+
+    /// Runs `ftl` in this folder with something on its standard input.
+    #[track_caller]
+    pub(crate) fn fed(&self, args: &[&str], input: &str) -> Ended {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Whoever refuses before it reads closes its end, which is no fault of the test.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        Ended::of(child.wait_with_output().unwrap())
     }
 
     /// The command that `ftl` would be run with.
@@ -257,6 +269,15 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    fn of(output: Output) -> Ended {
+        use std::os::unix::process::ExitStatusExt as _;
+        Ended {
+            code: output.status.code().unwrap_or_else(|| -output.status.signal().unwrap()),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// The same, once its exit code is as wanted.
     #[track_caller]
     pub(crate) fn code(self, wanted: i32) -> Ended {
@@ -281,12 +302,7 @@ impl Ended {
 }
 
 pub(crate) fn ended(mut command: Command) -> Ended {
-    let output = command.output().unwrap();
-    Ended {
-        code: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ended::of(command.output().unwrap())
 }
 
 /// Compares a text with the one on record; `UPDATE_SNAPSHOTS=1` records it anew.

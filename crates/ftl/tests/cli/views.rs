@@ -24,11 +24,7 @@ fn no_runs_is_no_error() {
     assert_eq!(dir.ftl(&["status"]).code(0).out, "no runs\n");
     assert_eq!(
         dir.ftl(&["status", "--json"]).code(0).json(),
-<<<<<<< ours
         serde_json::json!({ "runs": [], "campaign": { "status": "none" } })
-=======
-        serde_json::json!({ "runs": [], "campaign": null })
->>>>>>> theirs
     );
 }
 
