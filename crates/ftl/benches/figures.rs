@@ -2,9 +2,12 @@
 //!
 //! `cargo bench -p ftl` prints them: durable transitions beside a bare SQLite loop with the same batch
 //! sizes, recovery of a long journal, `ftl status` beside `ftl --version`, a long chain that is killed
-//! twice, and memory; `cargo bench -p ftl -- status` prints one of them. Set `TMPDIR` to choose the disk; machines are noisy, so compare within one run.
+//! twice, memory, and the FTL protocol's own commands; `cargo bench -p ftl -- status` prints one of them. Set `TMPDIR` to choose the disk; machines are noisy, so compare within one run.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+#[path = "figures/groups.rs"]
+mod groups;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -65,13 +68,14 @@ fn main() {
     if std::env::args().any(|word| word == "--test" || word == "--list") {
         return;
     }
-    let figures: [(&str, fn()); 6] = [
+    let figures: [(&str, fn()); 7] = [
         ("transitions", || transitions(1, 400)),
         ("transitions", || transitions(64, 20)),
         ("recovery", recovery),
         ("status", status),
         ("chain", chain),
         ("memory", memory),
+        ("groups", groups::all),
     ];
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     for (name, figure) in figures {
