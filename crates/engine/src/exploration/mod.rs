@@ -268,6 +268,17 @@ pub fn aggregate(answers: &[Answer], meta: Meta<'_>) -> Json {
     json
 }
 
+/// The short commit of a repository; nothing outside of one, `unknown` if git cannot run.
+pub fn short_head(root: &Path) -> String {
+    let mut git = std::process::Command::new("git");
+    git.arg("-C").arg(root).args(["rev-parse", "--short", "HEAD"]).env("GIT_OPTIONAL_LOCKS", "0");
+    match git.output() {
+        Ok(said) if said.status.success() => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
+        Ok(_) => String::new(),
+        Err(_) => String::from("unknown"),
+    }
+}
+
 /// One section of an exploration, or what stands for a missing one.
 pub fn section(exploration: Option<&Json>, mode: Mode) -> Json {
     let found = exploration.and_then(|json| json.get(mode.word())).filter(|section| section.is_object());

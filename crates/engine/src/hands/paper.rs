@@ -270,7 +270,7 @@ fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
         .doing(move |_, asked: flow::ExplorationAggregate| {
             let parts = json_of(&asked.parts)?;
             let answers: Vec<exploration::Answer> = pieces(&parts);
-            let (created_at, git_sha) = (clock::local(), short_head(&root));
+            let (created_at, git_sha) = (clock::local(), exploration::short_head(&root));
             let meta = Meta { created_at: &created_at, git_sha: &git_sha, objective: &asked.objective };
             shaped(&exploration::aggregate(&answers, meta))
         })
@@ -303,17 +303,6 @@ fn pieces(parts: &Json) -> Vec<exploration::Answer> {
             }
         })
         .collect()
-}
-
-/// The short commit of a repository; nothing outside of one.
-fn short_head(root: &Path) -> String {
-    let mut git = std::process::Command::new("git");
-    git.arg("-C").arg(root).args(["rev-parse", "--short", "HEAD"]).env("GIT_OPTIONAL_LOCKS", "0");
-    match git.output() {
-        Ok(said) if said.status.success() => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
-        Ok(_) => String::new(),
-        Err(_) => String::from("unknown"),
-    }
 }
 
 fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {

@@ -18,7 +18,8 @@ use ftl_core::json::Json;
 const PLAN_FIELDS: [&str; 6] =
     ["objective", "campaign", "framework", "framework_confidence", "idioms", "tasks"];
 
-const TASK_FIELDS: [&str; 12] = [
+/// What a plan says of a task.
+pub(super) const TASK_FIELDS: [&str; 12] = [
     "seq",
     "slug",
     "type",

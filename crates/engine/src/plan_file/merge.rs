@@ -265,7 +265,7 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
             .collect(),
         creates: list(json, "creates"),
         worker: worker.unwrap_or(Worker::Builder),
-        other: json.fields().iter().filter(|(key, _)| !TASK_KEYS.contains(&key.as_str())).cloned().collect(),
+        other: json.fields().iter().filter(|(key, _)| !is_known(key)).cloned().collect(),
         seq,
     };
     let (updated_at, revised_at) = (text("updated_at"), text("revised_at"));
@@ -273,26 +273,13 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
     Ok(CampaignTask { task, status, updated_at, blocked_by, root_causes, revised_at })
 }
 
-const TASK_KEYS: [&str; 18] = [
-    "seq",
-    "slug",
-    "type",
-    "delta",
-    "verify",
-    "verify_source",
-    "budget",
-    "depends",
-    "preflight",
-    "target_lines",
-    "creates",
-    "worker",
-    "status",
-    "updated_at",
-    "blocked_by",
-    "cascade",
-    "root_causes",
-    "revised_at",
-];
+/// What a campaign says of a task beside what its plan says.
+const PROGRESS_FIELDS: [&str; 6] =
+    ["status", "updated_at", "blocked_by", "cascade", "root_causes", "revised_at"];
+
+fn is_known(key: &str) -> bool {
+    fields::TASK_FIELDS.contains(&key) || PROGRESS_FIELDS.contains(&key)
+}
 
 /// A list of texts or numbers, or one of them; `none` and empty texts are left out.
 fn list(json: &Json, key: &str) -> Vec<String> {

@@ -1,7 +1,6 @@
 //! `ftl exploration`, and waiting for explorers.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ftl_core::json::Json;
@@ -75,20 +74,9 @@ fn aggregate(
         note(out, &format!("left out: {what}"));
     }
     let place = crate::session::place(cli)?;
-    let (created_at, git_sha) = (clock::local(), git_sha(place.root()));
+    let (created_at, git_sha) = (clock::local(), exploration::short_head(place.root()));
     let meta = Meta { created_at: &created_at, git_sha: &git_sha, objective: objective.unwrap_or_default() };
     print(out, &exploration::aggregate(answers, meta))
-}
-
-/// The short commit; nothing outside of a repository, `unknown` if git cannot run.
-fn git_sha(root: &Path) -> String {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(root).args(["rev-parse", "--short", "HEAD"]).env("GIT_OPTIONAL_LOCKS", "0");
-    match git.output() {
-        Ok(said) if said.status.success() => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
-        Ok(_) => String::new(),
-        Err(_) => String::from("unknown"),
-    }
 }
 
 fn staged(cli: &Cli) -> Result<(Vec<Answer>, Vec<String>), Failure> {
