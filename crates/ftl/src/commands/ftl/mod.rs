@@ -165,6 +165,8 @@ pub(crate) fn help(out: &Out, group: &str, exit: Exit) -> Result<Exit, Failure> 
 /// The help of a group.
 pub(crate) fn help_text(group: &str) -> String {
     let mut command = cli::command();
+    // Only then does a group know that it is called `ftl GROUP`.
+    command.build();
     let help = command.find_subcommand_mut(group).map(|group| group.render_help().ansi().to_string());
     help.unwrap_or_default()
 }
