@@ -22,8 +22,10 @@ pub enum Json {
     Null,
     /// True or false.
     Bool(bool),
-    /// A whole number of up to 64 bits, with or without a sign.
-    Int(i128),
+    /// A whole number that fits.
+    Int(i64),
+    /// A whole number beyond those.
+    Large(u64),
     /// Any other number.
     Float(f64),
     /// Text.
@@ -133,7 +135,27 @@ impl Json {
     pub fn fields(&self) -> &[(String, Json)] {
         match self {
             Json::Object(object) => &object.0,
-            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::Text(_) | Json::List(_) => &[],
+            Json::Null
+            | Json::Bool(_)
+            | Json::Int(_)
+            | Json::Large(_)
+            | Json::Float(_)
+            | Json::Text(_)
+            | Json::List(_) => &[],
+        }
+    }
+
+    /// The fields of an object, taken out of it; none for anything else.
+    pub fn into_fields(self) -> Vec<(String, Json)> {
+        match self {
+            Json::Object(object) => object.0,
+            Json::Null
+            | Json::Bool(_)
+            | Json::Int(_)
+            | Json::Large(_)
+            | Json::Float(_)
+            | Json::Text(_)
+            | Json::List(_) => Vec::new(),
         }
     }
 
@@ -141,9 +163,13 @@ impl Json {
     pub fn items(&self) -> &[Json] {
         match self {
             Json::List(items) => items,
-            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::Text(_) | Json::Object(_) => {
-                &[]
-            }
+            Json::Null
+            | Json::Bool(_)
+            | Json::Int(_)
+            | Json::Large(_)
+            | Json::Float(_)
+            | Json::Text(_)
+            | Json::Object(_) => &[],
         }
     }
 
@@ -151,9 +177,13 @@ impl Json {
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Json::Text(text) => Some(text),
-            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::List(_) | Json::Object(_) => {
-                None
-            }
+            Json::Null
+            | Json::Bool(_)
+            | Json::Int(_)
+            | Json::Large(_)
+            | Json::Float(_)
+            | Json::List(_)
+            | Json::Object(_) => None,
         }
     }
 
@@ -161,6 +191,7 @@ impl Json {
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Json::Int(number) => Some(*number as f64),
+            Json::Large(number) => Some(*number as f64),
             Json::Float(number) => Some(*number),
             Json::Null | Json::Bool(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => None,
         }
@@ -169,11 +200,15 @@ impl Json {
     /// The whole number, where it is one; `3.0` is.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
-            Json::Int(number) => i64::try_from(*number).ok(),
+            Json::Int(number) => Some(*number),
             Json::Float(number) if number.fract() == 0.0 && number.abs() < 9.0e15 => Some(*number as i64),
-            Json::Null | Json::Bool(_) | Json::Float(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => {
-                None
-            }
+            Json::Null
+            | Json::Bool(_)
+            | Json::Large(_)
+            | Json::Float(_)
+            | Json::Text(_)
+            | Json::List(_)
+            | Json::Object(_) => None,
         }
     }
 
@@ -181,9 +216,13 @@ impl Json {
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Json::Object(object) => Some(object),
-            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::Text(_) | Json::List(_) => {
-                None
-            }
+            Json::Null
+            | Json::Bool(_)
+            | Json::Int(_)
+            | Json::Large(_)
+            | Json::Float(_)
+            | Json::Text(_)
+            | Json::List(_) => None,
         }
     }
 
@@ -191,9 +230,13 @@ impl Json {
     pub fn as_list(&self) -> Option<&[Json]> {
         match self {
             Json::List(items) => Some(items),
-            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::Text(_) | Json::Object(_) => {
-                None
-            }
+            Json::Null
+            | Json::Bool(_)
+            | Json::Int(_)
+            | Json::Large(_)
+            | Json::Float(_)
+            | Json::Text(_)
+            | Json::Object(_) => None,
         }
     }
 
@@ -219,7 +262,7 @@ impl Json {
         match self {
             Json::Null => "null",
             Json::Bool(_) => "a boolean",
-            Json::Int(_) | Json::Float(_) => "a number",
+            Json::Int(_) | Json::Large(_) | Json::Float(_) => "a number",
             Json::Text(_) => "a string",
             Json::List(_) => "a list",
             Json::Object(_) => "an object",
@@ -328,13 +371,13 @@ impl From<bool> for Json {
 
 impl From<i64> for Json {
     fn from(number: i64) -> Json {
-        Json::Int(number.into())
+        Json::Int(number)
     }
 }
 
 impl From<u64> for Json {
     fn from(number: u64) -> Json {
-        Json::Int(number.into())
+        i64::try_from(number).map_or(Json::Large(number), Json::Int)
     }
 }
 
@@ -374,11 +417,8 @@ impl Serialize for Json {
         match self {
             Json::Null => to.serialize_unit(),
             Json::Bool(truth) => to.serialize_bool(*truth),
-            Json::Int(number) => match (i64::try_from(*number), u64::try_from(*number)) {
-                (Ok(number), _) => to.serialize_i64(number),
-                (Err(_), Ok(number)) => to.serialize_u64(number),
-                (Err(_), Err(_)) => to.serialize_i128(*number),
-            },
+            Json::Int(number) => to.serialize_i64(*number),
+            Json::Large(number) => to.serialize_u64(*number),
             Json::Float(number) => to.serialize_f64(*number),
             Json::Text(text) => to.serialize_str(text),
             Json::List(items) => {
@@ -526,6 +566,7 @@ fn write_pretty(out: &mut String, value: &Json, depth: usize) {
         Json::Null
         | Json::Bool(_)
         | Json::Int(_)
+        | Json::Large(_)
         | Json::Float(_)
         | Json::Text(_)
         | Json::List(_)
@@ -543,6 +584,7 @@ fn write_line(out: &mut String, value: &Json) {
         Json::Null => out.push_str("null"),
         Json::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
         Json::Int(number) => out.push_str(&number.to_string()),
+        Json::Large(number) => out.push_str(&number.to_string()),
         Json::Float(number) => out.push_str(&float(*number)),
         Json::Text(text) => write_text(out, text),
         Json::List(items) => {

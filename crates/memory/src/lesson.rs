@@ -340,7 +340,7 @@ fn gather(key: &str, value: &Json, out: &mut String) {
         Json::Text(text) => out.extend([key, ": ", text, "\n"]),
         Json::List(list) => list.iter().for_each(|item| gather(key, item, out)),
         Json::Object(object) => object.members().for_each(|(key, value)| gather(key, value, out)),
-        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) => {}
+        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Large(_) | Json::Float(_) => {}
     }
 }
 

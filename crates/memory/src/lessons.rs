@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use crate::embed::{Embedder, Vector};
 use crate::lesson::{Kind, Lesson};
 use crate::scan::Suspicion;
+use crate::search::Memo;
 use crate::text;
 use crate::trouble::Trouble;
 use crate::vectors::Writer;
@@ -26,6 +27,8 @@ pub(crate) const COLUMNS: &str = "id, kind, quarantine, body";
 pub struct Lessons<'c> {
     pub(crate) db: &'c Connection,
     pub(crate) embedder: &'c dyn Embedder,
+    /// What was read already, while many questions are asked in a row.
+    pub(crate) memo: Option<&'c Memo>,
 }
 
 /// A lesson with its number in the store.
@@ -48,7 +51,7 @@ pub struct Quarantined {
 impl<'c> Lessons<'c> {
     /// Looks at the lessons of a connection whose tables are there already.
     pub fn new(db: &'c Connection, embedder: &'c dyn Embedder) -> Lessons<'c> {
-        Lessons { db, embedder }
+        Lessons { db, embedder, memo: None }
     }
 
     /// How many lessons of a kind there are, quarantine included.

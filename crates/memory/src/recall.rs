@@ -9,7 +9,7 @@ use rusqlite::params;
 
 use crate::lesson::{Kind, Lesson};
 use crate::lessons::{COLUMNS, Kept, Lessons, read};
-use crate::search::{Hit, Way};
+use crate::search::{Hit, Memo, Way};
 use crate::similar;
 use crate::time::Now;
 use crate::trouble::Trouble;
@@ -139,6 +139,13 @@ impl Lessons<'_> {
         let hits = self.search(topic, Way::Both, now)?;
         let near = hits.into_iter().filter(|hit| hit.relevance > similar::QUERY).take(most);
         Ok(near.map(|hit| Row { lesson: hit.kept.lesson, relevance: hit.relevance }).collect())
+    }
+
+    /// Lessons for several agents in a row; each lesson is read and made ready once.
+    pub fn contexts(&self, asked: &[Asked], now: &Now) -> Result<Vec<Given>, Trouble> {
+        let memo = Memo::default();
+        let lessons = Lessons { memo: Some(&memo), ..*self };
+        asked.iter().map(|asked| lessons.context(asked, now)).collect()
     }
 
     /// Lessons for an agent.

@@ -3,7 +3,9 @@
 //! Only candidates are read whole. What a search costs is bounded by the limits below, whatever words
 //! are asked for; a word that stands in very many lessons says little and is left to the vectors.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use rusqlite::params;
 
@@ -48,6 +50,21 @@ pub enum Way {
     /// Both, fused.
     Both,
 }
+
+/// So many candidates are remembered over many questions.
+const MAX_MEMO: usize = 4_096;
+
+/// A lesson made ready to be compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    kept: Kept,
+    trigger: Plain,
+    rest: Words,
+}
+
+/// Candidates that were read already. It stands for as long as nothing is written.
+#[derive(Debug, Default)]
+pub(crate) struct Memo(RefCell<BTreeMap<i64, Rc<Candidate>>>);
 
 /// A lesson that was found.
 #[derive(Clone, Debug)]
@@ -173,14 +190,31 @@ impl Lessons<'_> {
     fn judge(&self, probe: &Probe<'_>, places: BTreeMap<i64, Places>) -> Result<Vec<Hit>, Trouble> {
         let mut hits = Vec::with_capacity(places.len());
         for (id, place) in places {
-            let Some(kept) = self.by_id(id)?.filter(|kept| !kept.quarantined) else { continue };
-            let (trigger, rest) = (Plain::new(kept.lesson.trigger()), Words::of(&kept.lesson.rest()));
-            let beyond = probe.words().answered_by(&rest) * REST_SHARE;
-            let relevance = probe.answered_by(&trigger, place.cosine).best().max(beyond);
-            let cover = probe.words().cover(trigger.words()).max(probe.words().cover(&rest) * REST_SHARE);
+            let Some(found) = self.candidate(id)? else { continue };
+            let (trigger, rest) = (&found.trigger, &found.rest);
+            let beyond = probe.words().answered_by(rest) * REST_SHARE;
+            let relevance = probe.answered_by(trigger, place.cosine).best().max(beyond);
+            let cover = probe.words().cover(trigger.words()).max(probe.words().cover(rest) * REST_SHARE);
+            let kept = Rc::try_unwrap(found).map_or_else(|found| found.kept.clone(), |found| found.kept);
             hits.push(Hit { kept, relevance, fused: fuse(place, cover) });
         }
         Ok(hits)
+    }
+
+    /// A lesson that may be given out, made ready; out of the memo if there is one.
+    fn candidate(&self, id: i64) -> Result<Option<Rc<Candidate>>, Trouble> {
+        if let Some(found) = self.memo.and_then(|memo| memo.0.borrow().get(&id).cloned()) {
+            return Ok(Some(found));
+        }
+        let Some(kept) = self.by_id(id)?.filter(|kept| !kept.quarantined) else { return Ok(None) };
+        let (trigger, rest) = (Plain::new(kept.lesson.trigger()), Words::of(&kept.lesson.rest()));
+        let found = Rc::new(Candidate { kept, trigger, rest });
+        if let Some(memo) = self.memo
+            && memo.0.borrow().len() < MAX_MEMO
+        {
+            memo.0.borrow_mut().insert(id, found.clone());
+        }
+        Ok(Some(found))
     }
 
     /// Numbers of lessons by full text, best first. If every word is common, the newest that hold all of

@@ -23,7 +23,13 @@ fn structure(json: &mut Json) {
             let names = items.iter().filter_map(|item| name_of(item, "name"));
             Some(Json::object(names.map(|name| (name, Json::Bool(true)))))
         }
-        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::Text(_) | Json::Object(_) => None,
+        Json::Null
+        | Json::Bool(_)
+        | Json::Int(_)
+        | Json::Large(_)
+        | Json::Float(_)
+        | Json::Text(_)
+        | Json::Object(_) => None,
     });
     change(json, "file_count", number);
     for field in ["entry_points", "config_files"] {
@@ -58,7 +64,13 @@ fn pattern(json: &mut Json) {
             let empty = Json::List(Vec::new());
             Some(Json::object([("required", Json::List(items.clone())), ("forbidden", empty)]))
         }
-        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Float(_) | Json::Text(_) | Json::Object(_) => None,
+        Json::Null
+        | Json::Bool(_)
+        | Json::Int(_)
+        | Json::Large(_)
+        | Json::Float(_)
+        | Json::Text(_)
+        | Json::Object(_) => None,
     });
 }
 
@@ -120,7 +132,7 @@ fn number(value: &Json) -> Option<Json> {
 fn list(value: &Json) -> Option<Json> {
     match value {
         Json::List(_) | Json::Null => None,
-        Json::Text(_) | Json::Bool(_) | Json::Int(_) | Json::Float(_) => {
+        Json::Text(_) | Json::Bool(_) | Json::Int(_) | Json::Large(_) | Json::Float(_) => {
             Some(Json::List(vec![value.clone()]))
         }
         Json::Object(object) => {

@@ -382,7 +382,11 @@ fn brief(paper: &Paper, asked: &flow::WorkspaceCreate) -> Result<flow::Brief, Fa
     };
     let none = || Failure::new(FailureKind::Failed, "the plan has no such task");
     let task = task.ok_or_else(none)?;
-    let recall = |plan: &Plan, task: &Task| paper.recall(&crate::paper::lessons::asks_with(plan, task));
+    let recall = |plan: &Plan, tasks: &[&Task]| {
+        let asks: Vec<String> =
+            tasks.iter().map(|task| crate::paper::lessons::asks_with(plan, task)).collect();
+        paper.recall(&asks)
+    };
     let made = paper.create_workspaces(&plan, Some(&task.seq), &recall, &clock::local())?;
     let path = made.first().ok_or_else(none)?;
     let brief = paper.parse_workspace(path)?;

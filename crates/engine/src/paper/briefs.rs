@@ -42,8 +42,8 @@ pub struct Recalled {
     pub given: ftl_memory::recall::Given,
 }
 
-/// Recalls what is known for a plan and one of its tasks.
-pub type Recall<'a> = &'a dyn Fn(&Plan, &Task) -> Result<Recalled, PaperError>;
+/// Recalls what is known for a plan and some of its tasks, in their order.
+pub type Recall<'a> = &'a dyn Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, PaperError>;
 
 /// How a workspace is ended.
 type End<'a> = &'a dyn Fn(OnDisk<'_>) -> Result<Closed, Refusal>;
@@ -131,8 +131,8 @@ impl Paper {
         let before = self.workspaces()?;
         let confidence = self.explored_confidence()?;
         let (mut made, mut all_given) = (Vec::new(), Vec::new());
-        for task in tasks {
-            let Recalled { failures, patterns, given } = recall(plan, task)?;
+        for (task, recalled) in tasks.iter().zip(recall(plan, &tasks)?) {
+            let Recalled { failures, patterns, given } = recalled;
             all_given.push(given);
             let around = Surroundings {
                 now,
@@ -153,9 +153,7 @@ impl Paper {
             }
             Ok(true)
         })?;
-        for one in &made {
-            self.project(&projected(&one.file_name))?;
-        }
+        self.project_all(&made.iter().map(|one| projected(&one.file_name)).collect::<Vec<_>>())?;
         self.given_out(&all_given)?;
         Ok(made.iter().map(|one| self.workspace_folder().join(one.file_name.to_string())).collect())
     }

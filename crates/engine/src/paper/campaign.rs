@@ -286,10 +286,7 @@ impl Paper {
 
     /// Blocks every task that can never run; their seqs.
     pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, PaperError> {
-        if self.read_text(&projected())?.is_none() {
-            return Ok(Vec::new());
-        }
-        self.edit(|campaign, _| {
+        let done = self.edit(|campaign, _| {
             let blocked = campaign.progress()?.propagate();
             for task in &blocked {
                 let one = &mut campaign.tasks[task.place.index()];
@@ -299,7 +296,8 @@ impl Paper {
                 one.root_causes = task.root_causes.iter().map(ToString::to_string).collect();
             }
             Ok(blocked.iter().map(|task| task.seq.to_string()).collect())
-        })
+        });
+        if done == Err(no_campaign()) { Ok(Vec::new()) } else { done }
     }
 
     /// Closes the campaign and keeps a copy of it in the archive. One that is complete stays as it is.
@@ -353,6 +351,8 @@ impl Paper {
         self.change(&projected(), |before, notes| {
             let Some(json) = before else { return Err(no_campaign()) };
             let mut campaign = understood(&json)?;
+            // What was read makes room for what is written.
+            drop(json);
             let done = work(&mut campaign, notes)?;
             Ok((Some(campaign.to_json()), done))
         })

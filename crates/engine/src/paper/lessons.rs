@@ -280,39 +280,44 @@ impl Paper {
         self.learn(|lessons| all.iter().try_for_each(|given| lessons.accessed(given, &now)))
     }
 
-    /// What is known that fits an objective, for a brief.
-    pub fn recall(&self, objective: &str) -> Result<super::briefs::Recalled, PaperError> {
-        let asked = ftl_memory::recall::Asked {
-            objective: Some(objective.to_owned()),
+    /// What is known that fits each of some objectives, for briefs.
+    pub fn recall(&self, objectives: &[String]) -> Result<Vec<super::briefs::Recalled>, PaperError> {
+        let asked = |objective: &String| ftl_memory::recall::Asked {
+            objective: Some(objective.clone()),
             inject: true,
             ..ftl_memory::recall::Asked::default()
         };
-        let now = now();
-        let given = self.look_up(|lessons| lessons.context(&asked, &now))?;
-        let value = |lesson: &ftl_memory::Lesson| lesson.value().max(0.0) as u64;
-        let failures = given.failures.iter().map(|entry| KnownFailure {
-            name: entry.lesson.name().to_owned(),
-            cost: value(&entry.lesson),
-            trigger: entry.lesson.trigger().to_owned(),
-            fix: entry.lesson.remedy().to_owned(),
-            pattern: entry.lesson.matcher().to_owned(),
-            injected: true,
-        });
-        let patterns = given.patterns.iter().map(|entry| KnownPattern {
-            name: entry.lesson.name().to_owned(),
-            saved: value(&entry.lesson),
-            trigger: entry.lesson.trigger().to_owned(),
-            insight: entry.lesson.remedy().to_owned(),
-            injected: true,
-        });
-        let (failures, patterns) = (failures.collect(), patterns.collect());
-        Ok(super::briefs::Recalled { failures, patterns, given })
+        let (asked, now) = (objectives.iter().map(asked).collect::<Vec<_>>(), now());
+        let given = self.look_up(|lessons| lessons.contexts(&asked, &now))?;
+        Ok(given.into_iter().map(recalled).collect())
     }
 }
 
 /// What a builder's brief asks memory with: the objective, the task's name and its files.
 pub fn asks_with(plan: &Plan, task: &Task) -> String {
     [plan.objective.clone(), task.slug.replace('-', " "), task.delta.join(" ")].join(" ")
+}
+
+/// What was given, as a brief has it.
+fn recalled(given: ftl_memory::recall::Given) -> super::briefs::Recalled {
+    let value = |lesson: &ftl_memory::Lesson| lesson.value().max(0.0) as u64;
+    let failures = given.failures.iter().map(|entry| KnownFailure {
+        name: entry.lesson.name().to_owned(),
+        cost: value(&entry.lesson),
+        trigger: entry.lesson.trigger().to_owned(),
+        fix: entry.lesson.remedy().to_owned(),
+        pattern: entry.lesson.matcher().to_owned(),
+        injected: true,
+    });
+    let patterns = given.patterns.iter().map(|entry| KnownPattern {
+        name: entry.lesson.name().to_owned(),
+        saved: value(&entry.lesson),
+        trigger: entry.lesson.trigger().to_owned(),
+        insight: entry.lesson.remedy().to_owned(),
+        injected: true,
+    });
+    let (failures, patterns) = (failures.collect(), patterns.collect());
+    super::briefs::Recalled { failures, patterns, given }
 }
 
 /// What a file looks like from outside; nothing where there is none.

@@ -26,6 +26,9 @@ pub(super) const STAMPS: &str = "projected";
 /// changes behind, and is still our own.
 const MAX_STAMPS: usize = 128;
 
+/// How many copies are written at the same time.
+const MAX_WRITERS: usize = 8;
+
 /// What stands for the digest of a file that is not there.
 const GONE: &str = "-";
 
@@ -131,9 +134,27 @@ impl Paper {
 
     /// Writes the copy of a note as it is now.
     pub(super) fn project(&self, what: &Projected) -> Result<(), PaperError> {
+        let _held = self.hold().map_err(|error| PaperError::disk(self.file(what), &error))?;
+        self.copy(what)
+    }
+
+    /// Writes the copies of many notes, some at a time: the disk takes as long for eight as for one.
+    pub(super) fn project_all(&self, all: &[Projected]) -> Result<(), PaperError> {
+        let _held = self.hold().map_err(|error| PaperError::disk(self.workspace_folder(), &error))?;
+        let share = all.len().div_ceil(MAX_WRITERS).max(1);
+        std::thread::scope(|scope| {
+            let parts = all.chunks(share);
+            let writers: Vec<_> =
+                parts.map(|part| scope.spawn(|| part.iter().try_for_each(|what| self.copy(what)))).collect();
+            let stopped = || PaperError::refused("a copy was not written", "run `ftl doctor`");
+            writers.into_iter().try_for_each(|one| one.join().unwrap_or_else(|_| Err(stopped())))
+        })
+    }
+
+    /// Writes the copy of a note, while nobody else writes copies.
+    fn copy(&self, what: &Projected) -> Result<(), PaperError> {
         let path = self.file(what);
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
-        let _held = self.hold().map_err(on_disk)?;
         let digest = match self.store.note(what.kind, &what.key)? {
             Some(body) => {
                 write(&path, &body).map_err(on_disk)?;

@@ -425,6 +425,7 @@ fn dependency(value: &Json) -> Result<Option<String>, ()> {
             Ok((!text.is_empty() && !text.eq_ignore_ascii_case("none")).then(|| text.to_owned()))
         }
         Json::Int(number) => Ok(Some(number.to_string())),
+        Json::Large(number) => Ok(Some(number.to_string())),
         Json::Bool(_) | Json::Float(_) | Json::List(_) | Json::Object(_) => Err(()),
     }
 }

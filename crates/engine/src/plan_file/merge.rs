@@ -85,9 +85,9 @@ impl CampaignTask {
         if let Some(at) = &self.revised_at {
             json.put("revised_at", at);
         }
-        for (key, value) in self.task.to_json().fields() {
-            if json.get(key).is_none() {
-                json.put(key, value.clone());
+        for (key, value) in self.task.to_json().into_fields() {
+            if json.get(&key).is_none() {
+                json.put(&key, value);
             }
         }
         json
@@ -286,6 +286,7 @@ fn list(json: &Json, key: &str) -> Vec<String> {
     let text = |value: &Json| match value {
         Json::Text(text) => (!text.trim().is_empty() && text != "none").then(|| text.clone()),
         Json::Int(number) => Some(number.to_string()),
+        Json::Large(number) => Some(number.to_string()),
         Json::Null | Json::Bool(_) | Json::Float(_) | Json::List(_) | Json::Object(_) => None,
     };
     match json.get(key) {

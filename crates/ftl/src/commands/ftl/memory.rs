@@ -285,8 +285,8 @@ fn ready(out: &Out, paper: &Paper) -> Result<u64, Failure> {
 }
 
 /// What a builder is told from memory: it asks with the objective, the task's name and its files.
-pub(crate) fn recall(paper: &Paper) -> impl Fn(&Plan, &Task) -> Result<Recalled, PaperError> + '_ {
-    |plan, task| paper.recall(&asks_with(plan, task))
+pub(crate) fn recall(paper: &Paper) -> impl Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, PaperError> + '_ {
+    |plan, tasks| paper.recall(&tasks.iter().map(|task| asks_with(plan, task)).collect::<Vec<_>>())
 }
 
 /// Records whether the lessons that a workspace was given were used.
