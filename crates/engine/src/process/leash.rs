@@ -50,6 +50,11 @@ impl Leash {
         Ok(Leash { child, who, socket: Some(ours), mark: mark.clone(), lock: lock.to_owned() })
     }
 
+    /// Whether the guard has written itself into the file of its attempt. It starts nothing before.
+    pub(super) fn has_lock(&self) -> bool {
+        lock::is_of(&self.lock, self.who)
+    }
+
     /// The socket, until the guard is let go.
     pub(super) fn socket(&self) -> Option<&UnixStream> {
         self.socket.as_ref()

@@ -231,6 +231,11 @@ fn wait_for_change(holder: Option<&Record>, limit: Duration, call_off: &impl AsF
     }
 }
 
+/// Whether the file of an attempt names a guard.
+pub(super) fn is_of(path: &Path, guard: Identity) -> bool {
+    read(path).is_some_and(|record| record.guard == guard)
+}
+
 /// Removes the file of a guard that is dead, if it is still its own.
 pub(super) fn forget(path: &Path, guard: Identity) {
     if let Ok(Some(lock)) = try_lock(path) {

@@ -287,7 +287,7 @@ impl Watch {
             }
         }
         if gone && self.end.is_none() && self.refused.is_none() {
-            self.lose_guard(MAX_GUARD_END);
+            self.lost_guard(MAX_GUARD_END);
         }
     }
 
@@ -311,10 +311,23 @@ impl Watch {
         self.stage = Stage::Draining { until: Instant::now() + MAX_DRAIN };
     }
 
-    /// Does the guard's work when it is gone or has not answered in its time.
-    fn lose_guard(&mut self, wait: Duration) {
-        let swept = self.running.leash.end(wait);
+    /// Does the guard's work when it has not answered in its time. One that never said a word has
+    /// started nothing that anybody knows of.
+    fn lose_guard(&mut self) {
         if let Stage::Starting { .. } = self.stage {
+            self.running.leash.end(Duration::ZERO);
+            self.refused = Some(RunError::NoAnswer);
+            return;
+        }
+        self.lost_guard(Duration::ZERO);
+    }
+
+    /// Does the guard's work when it is gone. One that has its lock may have started the command and died
+    /// before it could say so: what it was at counts as begun.
+    fn lost_guard(&mut self, wait: Duration) {
+        let begun = !matches!(self.stage, Stage::Starting { .. }) || self.running.leash.has_lock();
+        let swept = self.running.leash.end(wait);
+        if !begun {
             self.refused = Some(RunError::NoAnswer);
             return;
         }
@@ -365,7 +378,7 @@ impl Watch {
         }
         match self.stage {
             Stage::Starting { until } | Stage::Killing { until } if until <= now => {
-                self.lose_guard(Duration::ZERO);
+                self.lose_guard();
             }
             Stage::Asked { until } if until <= now => self.kill(now),
             Stage::Starting { .. }
