@@ -5,6 +5,7 @@
 //! done comes out as data.
 
 pub mod catalogue;
+pub mod desk;
 pub mod draw;
 pub mod json;
 pub mod language;
