@@ -1,0 +1,332 @@
+//! The contract: what every backend is asked, what it may say, and who listens.
+//!
+//! A session never decides what comes next: it takes a turn and rests. An answer that must have a shape
+//! is checked in one place, [`converse`], for all backends, and sent back a bounded number of times. No
+//! answer has a default, and what a backend does not report is unknown, never zero.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_core::desk::{Allowance, Call};
+use ftl_core::run::Usage;
+use ftl_core::value::Name;
+use serde_json::Value as Json;
+
+use crate::schema::{Schema, find_json};
+
+/// How often an answer that does not fit is sent back.
+pub const MAX_CORRECTIONS: u32 = 2;
+
+/// How large an answer may be.
+pub const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
+
+/// How much an agent may say in one turn.
+pub const MAX_TURN_BYTES: usize = 8 * 1024 * 1024;
+
+/// The meter of tokens.
+pub const TOKENS: &str = "tokens";
+
+/// The meter of money, in millionths.
+pub const MONEY: &str = "money";
+
+/// The meter of turns.
+pub const TURNS: &str = "turns";
+
+/// Somebody who can be asked to do a `Task`.
+pub trait Backend: Send + Sync {
+    /// What it is called in the settings.
+    fn name(&self) -> &str;
+    /// What it enforces, honestly.
+    fn enforces(&self) -> Enforced;
+    /// Whether it is there and can be reached, without spending anything.
+    fn probe(&self) -> Probe;
+    /// Opens a session. Nothing is said to the agent yet.
+    fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble>;
+}
+
+/// A conversation with an agent.
+pub trait Session: Send {
+    /// Says something to the agent and listens until it rests.
+    fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble>;
+    /// The meters of which some use was not reported, so far.
+    fn unknown(&self) -> BTreeSet<Name>;
+    /// Ends it. Nothing of it is alive afterwards.
+    fn close(self: Box<Self>);
+}
+
+/// Who rules, charges and listens: one for each task.
+pub trait Desk: Send + Sync {
+    /// Rules on a call before it is made, and counts it when it may be.
+    fn rule(&self, call: &Call) -> Verdict;
+    /// Charges what was used since the last time; an error ends the session.
+    fn charge(&self, usage: &Usage) -> Result<(), String>;
+    /// Lets those who watch see something. It must not wait for them.
+    fn say(&self, said: Said<'_>);
+    /// Whether nobody wants the answer any more.
+    fn is_cancelled(&self) -> bool;
+}
+
+/// What a desk says to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be made.
+    Allow,
+    /// It may not; the agent is told and goes on.
+    Deny(String),
+    /// A person is asked first; the session rests with the question.
+    Ask(String),
+    /// It may not, and the session is over.
+    Stop(String),
+}
+
+/// What those who watch may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// A piece of what the agent says.
+    Text(&'a str),
+    /// A piece of what it thinks aloud.
+    Thought(&'a str),
+    /// It calls a tool; what it is about, in one line.
+    Call(&'a str, &'a str),
+    /// A call came back: the tool, and what went wrong if something did.
+    Back(&'a str, Option<&'a str>),
+    /// What was said since the last turn began is void: the turn is taken again.
+    Again,
+}
+
+/// What a session is opened for.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The folder in which the agent works.
+    pub folder: PathBuf,
+    /// The role.
+    pub role: String,
+    /// The form in which it is asked, such as `implement`.
+    pub form: Option<String>,
+    /// The model, where it is not the backend's own.
+    pub model: Option<String>,
+    /// Who the agent is and which rules hold.
+    pub system: String,
+    /// What it may do.
+    pub allowance: Allowance,
+    /// The shape of its answer.
+    pub answer: Schema,
+    /// How long and how much.
+    pub limits: Limits,
+}
+
+/// How long a session may take and how much it may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many times the model is asked in a session.
+    pub requests: u32,
+    /// How long an agent may be silent.
+    pub silence: Duration,
+    /// How long one answer of a model may take.
+    pub whole: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { requests: 100, silence: Duration::from_secs(120), whole: Duration::from_secs(900) }
+    }
+}
+
+/// One part of what is said to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What it is.
+    pub kind: PartKind,
+    /// The text.
+    pub text: String,
+}
+
+/// What a part of a prompt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartKind {
+    /// What is to be done.
+    Task,
+    /// What somebody said about earlier work; it is never dropped.
+    Feedback,
+    /// Lessons and text of the repository; may be dropped when there is no room.
+    Background,
+}
+
+impl Part {
+    /// A part of that kind.
+    pub fn new(kind: PartKind, text: impl Into<String>) -> Part {
+        Part { kind, text: text.into() }
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rest {
+    /// The agent submitted this through the terminal tool.
+    Submitted(Json),
+    /// It only spoke.
+    Said(String),
+    /// It asks a person something.
+    Asked(String),
+}
+
+/// Why a session did not come to an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nobody wants the answer any more.
+    Cancelled,
+    /// The desk ended it: something is spent.
+    Stopped(String),
+    /// The agent or its connection died in the middle.
+    Died(String),
+    /// It was silent for too long, or took too long.
+    TimedOut(String),
+    /// It said too much, or what is no answer.
+    Bad(String),
+    /// It could not even be tried: a wrong key, a model that is not there.
+    CouldNotRun(String),
+    /// A service does not answer; how long it asked to be left alone.
+    Outage {
+        /// The service.
+        service: String,
+        /// What it said.
+        why: String,
+        /// How long it wants to be left alone.
+        after: Option<Duration>,
+    },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Cancelled => out.write_str("it was cancelled"),
+            Trouble::Stopped(why)
+            | Trouble::Died(why)
+            | Trouble::TimedOut(why)
+            | Trouble::Bad(why)
+            | Trouble::CouldNotRun(why) => out.write_str(why),
+            Trouble::Outage { service, why, .. } => write!(out, "{service} does not answer: {why}"),
+        }
+    }
+}
+
+/// How calls of tools are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Before they are made, so that they can be denied.
+    Before,
+    /// Only when they were made.
+    After,
+    /// Not at all.
+    Never,
+}
+
+impl Counted {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Counted::Before => "before",
+            Counted::After => "after",
+            Counted::Never => "not at all",
+        }
+    }
+}
+
+/// What a backend enforces. Each `true` is proven by the contract suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enforced {
+    /// Calls of tools.
+    pub calls: Counted,
+    /// Whether it cannot write outside its allowance by its file tools.
+    pub paths: bool,
+    /// Whether a command that it runs is kept to those paths too.
+    pub commands: bool,
+    /// Whether it reports tokens.
+    pub tokens: bool,
+    /// Whether it reports money, or its price is known.
+    pub money: bool,
+    /// Whether it stops in the middle of a turn.
+    pub cancel: bool,
+    /// Whether a session can be taken up again by another process.
+    pub resume: bool,
+    /// Whether the service itself holds the answer to its shape.
+    pub structured: bool,
+}
+
+/// What a probe found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Whether it can be used now; if not, why and what to do.
+    pub usable: Result<(), String>,
+    /// Its version or address, for people.
+    pub what: String,
+}
+
+/// How a conversation came to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// The answer, or why there is none.
+    pub outcome: Result<Answer, Trouble>,
+    /// The meters of which some use is unknown.
+    pub unknown: BTreeSet<Name>,
+}
+
+/// What came out of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// An answer that fits its schema.
+    Done(Json),
+    /// A question to a person; the session is closed.
+    Asked(String),
+}
+
+/// Opens a session, says the prompt, and sends an answer that does not fit back with what is wrong.
+pub fn converse(backend: &dyn Backend, order: Order, words: &[Part], desk: &Arc<dyn Desk>) -> Ended {
+    let answer = order.answer.clone();
+    let mut session = match backend.open(order, desk.clone()) {
+        Ok(session) => session,
+        Err(trouble) => return Ended { outcome: Err(trouble), unknown: BTreeSet::new() },
+    };
+    let outcome = until_it_fits(&mut *session, &answer, words);
+    let unknown = session.unknown();
+    session.close();
+    Ended { outcome, unknown }
+}
+
+fn until_it_fits(session: &mut dyn Session, answer: &Schema, words: &[Part]) -> Result<Answer, Trouble> {
+    let mut rest = session.turn(words)?;
+    let mut corrections = 0;
+    loop {
+        let faults = match fitting(answer, rest) {
+            Ok(answer) => return Ok(answer),
+            Err(faults) => faults,
+        };
+        if corrections == MAX_CORRECTIONS {
+            let most = MAX_CORRECTIONS + 1;
+            return Err(Trouble::Bad(format!("{most} answers in a row do not fit: {faults}")));
+        }
+        corrections += 1;
+        let text = format!("Your answer does not fit its schema:\n{faults}\nSubmit the whole answer again.");
+        rest = session.turn(&[Part::new(PartKind::Feedback, text)])?;
+    }
+}
+
+/// The answer in what an agent rests with, or what is wrong with it.
+fn fitting(answer: &Schema, rest: Rest) -> Result<Answer, String> {
+    let json = match rest {
+        Rest::Asked(question) => return Ok(Answer::Asked(question)),
+        Rest::Submitted(json) => json,
+        Rest::Said(text) => find_json(&text).ok_or_else(|| {
+            String::from("- there is no JSON in it; call `submit`, or answer with JSON alone")
+        })?,
+    };
+    let bytes = json.to_string().len();
+    if bytes > MAX_ANSWER_BYTES {
+        return Err(format!("- it has {bytes} bytes; {MAX_ANSWER_BYTES} is the most"));
+    }
+    let faults = answer.faults(&json);
+    if faults.is_empty() { Ok(Answer::Done(json)) } else { Err(faults.join("\n")) }
+}

@@ -1,0 +1,13 @@
+//! The speakers: whoever answers a `Task(role)`, behind one contract.
+//!
+//! A backend opens sessions; a session takes turns in a folder. Whatever a backend lets us see goes to
+//! one [`contract::Desk`]: every call of a tool is ruled on and every token is charged there. This crate
+//! sees the core and nothing else of ours; it never prints, never touches a journal, and never starts a
+//! process: commands go through the [`bench::Shell`] that the engine hands in.
+
+pub mod bench;
+pub mod contract;
+pub mod schema;
+pub mod scripted;
+pub mod secrets;
+pub mod timing;

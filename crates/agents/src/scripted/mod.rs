@@ -1,0 +1,224 @@
+//! The `scripted` backend: a file says what an agent says and does, turn by turn.
+//!
+//! It drives the demo and the tests. Which part of a script answers is found from the order and the
+//! prompt alone, so the same task gets the same answers on every machine and after every crash. Its
+//! tools are the real ones: a scripted agent that writes a file writes it, if the desk lets it.
+
+mod script;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_core::run::Usage;
+use ftl_core::value::Name;
+use serde_json::Value as Json;
+
+use crate::bench::{Bench, Done, Shell};
+use crate::contract::{
+    Backend, Counted, Desk, Enforced, MAX_TURN_BYTES, Order, Part, Probe, Rest, Said, Session, TURNS, Trouble,
+};
+use crate::secrets::Secrets;
+use crate::timing::Timing;
+
+use script::{End, Scene, Step};
+pub use script::{MAX_SCRIPT_BYTES, Script};
+
+/// How much a flood says at once.
+const FLOOD_BYTES: usize = 64 * 1024;
+
+/// How long a hanging agent sleeps between two looks.
+const NAP: Duration = Duration::from_millis(20);
+
+/// A backend that plays a script.
+pub struct Scripted {
+    name: String,
+    script: Script,
+    shell: Option<Arc<dyn Shell>>,
+    secrets: Arc<Secrets>,
+    timing: Arc<dyn Timing>,
+}
+
+impl Scripted {
+    /// A backend of that name.
+    pub fn new(
+        name: &str,
+        script: Script,
+        shell: Option<Arc<dyn Shell>>,
+        secrets: Arc<Secrets>,
+        timing: Arc<dyn Timing>,
+    ) -> Scripted {
+        Scripted { name: name.to_owned(), script, shell, secrets, timing }
+    }
+}
+
+impl Backend for Scripted {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn enforces(&self) -> Enforced {
+        Enforced {
+            calls: Counted::Before,
+            paths: true,
+            commands: false,
+            tokens: true,
+            money: true,
+            cancel: true,
+            resume: false,
+            structured: false,
+        }
+    }
+
+    fn probe(&self) -> Probe {
+        Probe { usable: Ok(()), what: format!("a script of {} scenes", self.script.scenes.len()) }
+    }
+
+    fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble> {
+        let bench = Bench::new(&order, desk.clone(), self.shell.clone(), self.secrets.clone())?;
+        Ok(Box::new(Play {
+            scenes: self.script.scenes.clone(),
+            order,
+            desk,
+            bench,
+            secrets: self.secrets.clone(),
+            timing: self.timing.clone(),
+            steps: None,
+            at: 0,
+            unknown: BTreeSet::new(),
+        }))
+    }
+}
+
+/// One session of a script.
+struct Play {
+    scenes: Arc<[Scene]>,
+    order: Order,
+    desk: Arc<dyn Desk>,
+    bench: Bench,
+    secrets: Arc<Secrets>,
+    timing: Arc<dyn Timing>,
+    steps: Option<Arc<[Step]>>,
+    at: usize,
+    unknown: BTreeSet<Name>,
+}
+
+impl Session for Play {
+    fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
+        let steps = match &self.steps {
+            Some(steps) => steps.clone(),
+            None => self.steps.insert(self.choose(words)?).clone(),
+        };
+        while let Some(step) = steps.get(self.at) {
+            self.at += 1;
+            if let Some(rest) = self.play(step)? {
+                return Ok(rest);
+            }
+        }
+        Err(Trouble::Died(format!("the script of the {} ends here", self.order.role)))
+    }
+
+    fn unknown(&self) -> BTreeSet<Name> {
+        self.unknown.clone()
+    }
+
+    fn close(self: Box<Self>) {}
+}
+
+impl Play {
+    /// The first scene that fits the order and what it is told.
+    fn choose(&self, words: &[Part]) -> Result<Arc<[Step]>, Trouble> {
+        let told = |text: &str| words.iter().any(|part| part.text.contains(text));
+        let fits = |scene: &&Scene| {
+            scene.role.as_ref().is_none_or(|role| *role == self.order.role)
+                && scene.form.as_ref().is_none_or(|form| Some(form) == self.order.form.as_ref())
+                && scene.told.as_ref().is_none_or(|text| told(text))
+        };
+        let role = &self.order.role;
+        let none = || Trouble::CouldNotRun(format!("the script has no scene for the {role}"));
+        self.scenes.iter().find(fits).map(|scene| scene.steps.clone()).ok_or_else(none)
+    }
+
+    fn play(&mut self, step: &Step) -> Result<Option<Rest>, Trouble> {
+        if !self.timing.pause(step.delay, &*self.desk) {
+            return Err(Trouble::Cancelled);
+        }
+        if let Some(text) = &step.say {
+            self.desk.say(Said::Text(&self.secrets.redact(text)));
+        }
+        self.charge(step)?;
+        for (tool, args) in &step.calls {
+            match self.bench.call(tool, args) {
+                Done::Back(_) | Done::Wrong(_) => {}
+                Done::Submitted(json) => return Ok(Some(Rest::Submitted(json))),
+                Done::Asked(question) => return Ok(Some(Rest::Asked(question))),
+                Done::Over(trouble) => return Err(trouble),
+            }
+        }
+        step.end.as_ref().map(|end| self.end(end)).transpose()
+    }
+
+    /// Charges what the step says that it used. What it does not say is unknown.
+    fn charge(&mut self, step: &Step) -> Result<(), Trouble> {
+        let mut usage: Usage = step.usage.clone();
+        usage.insert(Name::from(TURNS), 1);
+        self.unknown.extend(step.silent.iter().cloned());
+        self.desk.charge(&usage).map_err(Trouble::Stopped)
+    }
+
+    fn end(&self, end: &End) -> Result<Rest, Trouble> {
+        match end {
+            End::Submit(json) => match self.bench.call(crate::bench::SUBMIT, json) {
+                Done::Submitted(json) => Ok(Rest::Submitted(json)),
+                Done::Over(trouble) => Err(trouble),
+                Done::Asked(question) => Ok(Rest::Asked(question)),
+                Done::Back(text) | Done::Wrong(text) => Err(Trouble::Bad(text)),
+            },
+            End::Reply(text) => Ok(Rest::Said(self.secrets.redact(text))),
+            End::Ask(question) => self.ask(question),
+            End::Die(why) => Err(Trouble::Died(why.clone())),
+            End::Hang => self.hang(),
+            End::Flood => self.flood(),
+            End::Outage(service, after) => {
+                let why = String::from("the script says so");
+                Err(Trouble::Outage { service: service.clone(), why, after: *after })
+            }
+        }
+    }
+
+    fn ask(&self, question: &str) -> Result<Rest, Trouble> {
+        match self.bench.call(crate::bench::ASK, &serde_json::json!({ "question": question })) {
+            Done::Asked(question) => Ok(Rest::Asked(question)),
+            Done::Over(trouble) => Err(trouble),
+            Done::Wrong(why) | Done::Back(why) => Err(Trouble::Bad(why)),
+            Done::Submitted(json) => Ok(Rest::Submitted(json)),
+        }
+    }
+
+    fn hang(&self) -> Result<Rest, Trouble> {
+        let end = self.timing.now() + self.order.limits.silence;
+        while self.timing.now() < end {
+            if !self.timing.pause(NAP, &*self.desk) {
+                return Err(Trouble::Cancelled);
+            }
+        }
+        let silence = self.order.limits.silence;
+        Err(Trouble::TimedOut(format!("the agent said nothing for {silence:?}")))
+    }
+
+    fn flood(&self) -> Result<Rest, Trouble> {
+        let line = "flood ".repeat(FLOOD_BYTES / 6);
+        let mut said = 0;
+        while said <= MAX_TURN_BYTES {
+            if self.desk.is_cancelled() {
+                return Err(Trouble::Cancelled);
+            }
+            self.desk.say(Said::Text(&line));
+            said += line.len();
+        }
+        Err(Trouble::Bad(format!("the agent said more than {MAX_TURN_BYTES} bytes in one turn")))
+    }
+}
+
+/// A call in a script: the tool and its arguments.
+type Called = (String, Json);

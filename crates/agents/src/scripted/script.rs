@@ -1,0 +1,260 @@
+//! Scripts of agents: TOML, read and checked before anything is played.
+//!
+//! ```toml
+//! [[scene]]
+//! role = "coder"            # whom it plays; left out: everybody
+//! form = "code"             # in which form; left out: any
+//! told = "exit code 1"      # only if the prompt holds this
+//!
+//! [[scene.step]]
+//! say = "I write the file."
+//! calls = [{ tool = "write", path = "a.txt", content = "hello" }]
+//! usage = { tokens = 1200, money = 3000 }
+//!
+//! [[scene.step]]
+//! submit = { summary = "written" }
+//! ```
+//!
+//! A step may wait (`delay`, milliseconds), speak, call tools, use something, and end a turn in one way:
+//! `submit`, `reply`, `ask`, `die`, `hang`, `flood`, `outage`. `silent` names meters that it does not
+//! report. TOML says all of this; there is no second form.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_core::run::Usage;
+use ftl_core::value::Name;
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::Called;
+use crate::contract::{MONEY, TOKENS};
+
+/// The largest script that is read.
+pub const MAX_SCRIPT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// A script.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Script {
+    pub(super) scenes: Arc<[Scene]>,
+}
+
+/// What one kind of session is like.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scene {
+    pub(super) role: Option<String>,
+    pub(super) form: Option<String>,
+    pub(super) told: Option<String>,
+    pub(super) steps: Arc<[Step]>,
+}
+
+/// One step of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Step {
+    pub(super) delay: Duration,
+    pub(super) say: Option<String>,
+    pub(super) calls: Vec<Called>,
+    pub(super) usage: Usage,
+    pub(super) silent: Vec<Name>,
+    pub(super) end: Option<End>,
+}
+
+/// How a step ends a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum End {
+    Submit(Json),
+    Reply(String),
+    Ask(String),
+    Die(String),
+    Hang,
+    Flood,
+    Outage(String, Option<Duration>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    scene: Vec<WrittenScene>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenScene {
+    role: Option<String>,
+    form: Option<String>,
+    told: Option<String>,
+    #[serde(default)]
+    step: Vec<WrittenStep>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenStep {
+    #[serde(default)]
+    delay: u64,
+    say: Option<String>,
+    #[serde(default)]
+    calls: Vec<toml::Table>,
+    #[serde(default)]
+    usage: std::collections::BTreeMap<String, u64>,
+    #[serde(default)]
+    silent: Vec<String>,
+    submit: Option<toml::Value>,
+    reply: Option<String>,
+    ask: Option<String>,
+    die: Option<String>,
+    #[serde(default)]
+    hang: bool,
+    #[serde(default)]
+    flood: bool,
+    outage: Option<String>,
+    after: Option<u64>,
+}
+
+impl Script {
+    /// Reads a script. Whatever is wrong is told with the number of its scene and step.
+    pub fn parse(text: &str) -> Result<Script, String> {
+        if text.len() as u64 > MAX_SCRIPT_BYTES {
+            return Err(format!("it has {} bytes; {MAX_SCRIPT_BYTES} is the most", text.len()));
+        }
+        let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
+        if file.scene.is_empty() {
+            return Err(String::from("it has no [[scene]]"));
+        }
+        let numbered = file.scene.into_iter().enumerate();
+        let scenes: Result<Vec<Scene>, String> = numbered
+            .map(|(at, scene)| scene.read().map_err(|why| format!("scene {}, {why}", at + 1)))
+            .collect();
+        Ok(Script { scenes: scenes?.into() })
+    }
+
+    /// Reads a script from a file.
+    pub fn load(path: &Path) -> Result<Script, String> {
+        let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+        if found.len() > MAX_SCRIPT_BYTES {
+            return Err(format!("it has {} bytes; {MAX_SCRIPT_BYTES} is the most", found.len()));
+        }
+        Script::parse(&std::fs::read_to_string(path).map_err(|error| error.to_string())?)
+    }
+}
+
+impl WrittenScene {
+    fn read(self) -> Result<Scene, String> {
+        if self.step.is_empty() {
+            return Err(String::from("it has no step"));
+        }
+        let numbered = self.step.into_iter().enumerate();
+        let steps: Result<Vec<Step>, String> =
+            numbered.map(|(at, step)| step.read().map_err(|why| format!("step {}: {why}", at + 1))).collect();
+        Ok(Scene { role: self.role, form: self.form, told: self.told, steps: steps?.into() })
+    }
+}
+
+impl WrittenStep {
+    fn read(self) -> Result<Step, String> {
+        let calls = self.calls.iter().map(called).collect::<Result<_, _>>()?;
+        let known = |name: &str| [TOKENS, MONEY].contains(&name);
+        if let Some(name) = self.usage.keys().chain(&self.silent).find(|name| !known(name)) {
+            return Err(format!("`{name}` is no meter that an agent reports; there are tokens and money"));
+        }
+        let mut usage: Usage =
+            self.usage.iter().map(|(name, amount)| (Name::from(name.as_str()), *amount)).collect();
+        let silent: Vec<Name> = self.silent.iter().map(|name| Name::from(name.as_str())).collect();
+        if let Some(both) = silent.iter().find(|name| usage.contains_key(*name)) {
+            return Err(format!("it reports `{both}` and is silent about it"));
+        }
+        for name in [TOKENS, MONEY].into_iter().filter(|name| !silent.iter().any(|one| &**one == *name)) {
+            usage.entry(Name::from(name)).or_insert(0);
+        }
+        let (delay, say) = (Duration::from_millis(self.delay), self.say.clone());
+        Ok(Step { delay, say, calls, usage, silent, end: self.end()? })
+    }
+
+    fn end(self) -> Result<Option<End>, String> {
+        let mut ends = Vec::new();
+        ends.extend(self.submit.as_ref().map(json).transpose()?.map(End::Submit));
+        ends.extend(self.reply.map(End::Reply));
+        ends.extend(self.ask.map(End::Ask));
+        ends.extend(self.die.map(End::Die));
+        ends.extend(self.hang.then_some(End::Hang));
+        ends.extend(self.flood.then_some(End::Flood));
+        let is_outage = self.outage.is_some();
+        ends.extend(self.outage.map(|service| End::Outage(service, self.after.map(Duration::from_millis))));
+        if self.after.is_some() && !is_outage {
+            return Err(String::from("`after` belongs to an `outage`"));
+        }
+        match ends.len() {
+            0 | 1 => Ok(ends.pop()),
+            _ => Err(String::from(
+                "it ends in more than one way: submit, reply, ask, die, hang, flood, outage",
+            )),
+        }
+    }
+}
+
+/// A call as it is written: its tool beside its arguments.
+fn called(table: &toml::Table) -> Result<Called, String> {
+    let tool = table.get("tool").and_then(toml::Value::as_str).ok_or("a call has no `tool`")?;
+    let args: Result<serde_json::Map<_, _>, String> = table
+        .iter()
+        .filter(|(name, _)| *name != "tool")
+        .map(|(name, value)| Ok((name.clone(), json(value)?)))
+        .collect();
+    Ok((tool.to_owned(), Json::Object(args?)))
+}
+
+fn json(value: &toml::Value) -> Result<Json, String> {
+    serde_json::to_value(value).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let table = [
+            ("", "it has no [[scene]]"),
+            ("[[scene]]\n", "scene 1, it has no step"),
+            (
+                "[[scene]]\n[[scene.step]]\nreply = 'a'\nhang = true\n",
+                "scene 1, step 1: it ends in more than one way: submit, reply, ask, die, hang, flood, outage",
+            ),
+            (
+                "[[scene]]\n[[scene.step]]\n[[scene.step]]\ncalls = [{}]\n",
+                "scene 1, step 2: a call has no `tool`",
+            ),
+            (
+                "[[scene]]\n[[scene.step]]\nusage = { tools = 1 }\n",
+                "scene 1, step 1: `tools` is no meter that an agent reports; there are tokens and money",
+            ),
+            (
+                "[[scene]]\n[[scene.step]]\nusage = { tokens = 1 }\nsilent = ['tokens']\n",
+                "scene 1, step 1: it reports `tokens` and is silent about it",
+            ),
+            ("[[scene]]\n[[scene.step]]\nafter = 1\n", "scene 1, step 1: `after` belongs to an `outage`"),
+        ];
+        for (text, wanted) in table {
+            assert_eq!(Script::parse(text), Err(wanted.to_owned()), "{text}");
+        }
+        assert!(Script::parse("[[scene]]\nrolle = 'x'\n").unwrap_err().contains("rolle"));
+        let large = "#".repeat(usize::try_from(MAX_SCRIPT_BYTES).unwrap() + 1);
+        assert!(Script::parse(&large).unwrap_err().contains("is the most"));
+    }
+
+    #[test]
+    fn the_example_of_the_documentation_is_a_script() {
+        let docs = include_str!("script.rs").lines().skip_while(|line| *line != "//! ```toml").skip(1);
+        let text: Vec<&str> = docs
+            .take_while(|line| *line != "//! ```")
+            .map(|line| line.trim_start_matches("//! ").trim_start_matches("//!"))
+            .collect();
+        let script = Script::parse(&text.join("\n")).unwrap();
+        let steps = &script.scenes[0].steps;
+        assert_eq!(steps[0].calls[0].0, "write");
+        assert_eq!(steps[0].usage.get("money"), Some(&3000));
+        assert_eq!(steps[1].end, Some(End::Submit(serde_json::json!({ "summary": "written" }))));
+    }
+}

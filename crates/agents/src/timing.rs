@@ -1,0 +1,170 @@
+//! Time and dice, as arguments: how long to wait before a service is asked again, and by which chance.
+//!
+//! Nothing else in this crate looks at a clock or throws dice, so tests need no sleep and no luck.
+
+use std::time::{Duration, Instant};
+
+use crate::contract::Desk;
+
+/// How long a wait is cut into, to look whether it is still wanted.
+pub const SLICE: Duration = Duration::from_millis(25);
+
+/// A clock and dice.
+pub trait Timing: Send + Sync {
+    /// How much time has passed since some moment.
+    fn now(&self) -> Duration;
+    /// Lets a time pass; whether the desk still wants the answer.
+    fn pause(&self, time: Duration, desk: &dyn Desk) -> bool;
+    /// Any number.
+    fn throw(&self) -> u64;
+}
+
+/// The clock of this machine, and dice that differ from session to session.
+#[derive(Debug)]
+pub struct RealTime {
+    began: Instant,
+}
+
+impl RealTime {
+    /// A clock that begins now.
+    pub fn new() -> RealTime {
+        RealTime { began: Instant::now() }
+    }
+}
+
+impl Default for RealTime {
+    fn default() -> RealTime {
+        RealTime::new()
+    }
+}
+
+impl Timing for RealTime {
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn pause(&self, time: Duration, desk: &dyn Desk) -> bool {
+        let end = Instant::now() + time;
+        while !desk.is_cancelled() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(SLICE));
+        }
+        false
+    }
+
+    fn throw(&self) -> u64 {
+        use std::hash::{BuildHasher as _, RandomState};
+        RandomState::new().hash_one(self.began.elapsed().as_nanos())
+    }
+}
+
+/// How often and after how long a service is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// How often in all.
+    pub attempts: u32,
+    /// The first wait, which doubles.
+    pub first: Duration,
+    /// The longest wait. A service that asks for longer is out.
+    pub most: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Retry {
+        Retry { attempts: 5, first: Duration::from_millis(500), most: Duration::from_secs(30) }
+    }
+}
+
+impl Retry {
+    /// How long to wait after so many attempts, or nothing when it is time to give up: half of the
+    /// time is certain, half of it is thrown. What the service asks for is the least.
+    pub fn wait(&self, made: u32, asked: Option<Duration>, thrown: u64) -> Option<Duration> {
+        if made >= self.attempts || asked.is_some_and(|asked| asked > self.most) {
+            return None;
+        }
+        let doubled = self.first.saturating_mul(1 << made.saturating_sub(1).min(16)).min(self.most);
+        let half = doubled / 2;
+        let span = u64::try_from(half.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+        let own = half + Duration::from_millis(thrown % span);
+        // Everybody was told the same time: they must not all come back at it.
+        Some(asked.map_or(own, |asked| asked + Duration::from_millis(thrown % span)))
+    }
+}
+
+/// What a `Retry-After` asks for: seconds, or a date beside the `Date` of the same answer.
+pub fn retry_after(value: Option<&str>, date: Option<&str>) -> Option<Duration> {
+    let value = value?.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return (seconds.is_finite() && seconds >= 0.0)
+            .then(|| Duration::from_secs_f64(seconds.min(86_400.0)));
+    }
+    let (until, now) = (seconds_of(value)?, seconds_of(date?.trim())?);
+    Some(Duration::from_secs(until.saturating_sub(now).min(86_400)))
+}
+
+/// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn seconds_of(date: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut words = date.split_once(", ")?.1.split(' ');
+    let day: u64 = words.next()?.parse().ok()?;
+    let name = words.next()?;
+    let month = MONTHS.iter().position(|one| *one == name)? as u64 + 1;
+    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut clock = words.next()?.split(':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
+    if words.next() != Some("GMT") || day > 31 || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Years begin in March here, so that a leap day is the last one.
+    let shifted = if month > 2 { year } else { year - 1 };
+    let months = (month + 9) % 12;
+    let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + (months * 153 + 2) / 5 + day - 1;
+    Some((days - 719_468) * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_and_vary_and_end() {
+        let retry =
+            Retry { attempts: 5, first: Duration::from_millis(100), most: Duration::from_millis(300) };
+        let ms = |made, asked: Option<u64>, thrown| {
+            retry.wait(made, asked.map(Duration::from_millis), thrown).map(|wait| wait.as_millis())
+        };
+        assert_eq!((ms(1, None, 0), ms(1, None, 50), ms(1, None, 51)), (Some(50), Some(100), Some(50)));
+        assert_eq!((ms(2, None, 0), ms(2, None, 100)), (Some(100), Some(200)));
+        assert_eq!((ms(3, None, 0), ms(4, None, 150)), (Some(150), Some(300)));
+        assert_eq!(ms(5, None, 0), None);
+        assert_eq!(
+            (ms(1, Some(300), 0), ms(1, Some(300), 7), ms(1, Some(301), 0)),
+            (Some(300), Some(307), None)
+        );
+        assert_eq!(ms(u32::MAX, None, 0), None);
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(seconds_of(date), Some(784_111_777));
+        assert_eq!(seconds_of("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        assert_eq!(seconds_of("Thu, 29 Feb 2024 12:00:00 GMT"), Some(1_709_208_000));
+        let after = |value, date| retry_after(Some(value), date).map(|time| time.as_millis());
+        assert_eq!((after("2", None), after("0.5", None)), (Some(2000), Some(500)));
+        assert_eq!(after("Sun, 06 Nov 1994 08:50:00 GMT", Some(date)), Some(23_000));
+        assert_eq!(after("Sun, 06 Nov 1994 08:00:00 GMT", Some(date)), Some(0));
+        assert_eq!(after("Sun, 06 Nov 1994 08:50:00 GMT", None), None);
+        for bad in
+            ["", "-1", "NaN", "soon", "Sun, 06 Foo 1994 08:50:00 GMT", "Sun, 99 Nov 1994 1:2:3 GMT", "1e999"]
+        {
+            assert_eq!(after(bad, Some(date)), None, "{bad}");
+        }
+        assert_eq!(after("9999999", None), Some(86_400_000));
+        assert_eq!(retry_after(None, Some(date)), None);
+    }
+}
