@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod contract;
+pub mod model;
 pub mod schema;
 pub mod scripted;
 pub mod secrets;

@@ -1,0 +1,129 @@
+//! Server-sent events, read with limits.
+//!
+//! Bytes come in any pieces; events come out whole. A line, an event and a stream have a largest size,
+//! so a server that never ends a line costs a bounded amount of memory. Nothing here waits.
+
+/// The longest line.
+pub const MAX_LINE_BYTES: usize = 1024 * 1024;
+
+/// The largest event.
+pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
+
+/// The longest stream.
+pub const MAX_STREAM_BYTES: usize = 32 * 1024 * 1024;
+
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Its kind; empty if it has none.
+    pub name: String,
+    /// Its data.
+    pub data: String,
+}
+
+/// A stream of events on its way.
+#[derive(Debug, Default)]
+pub struct Sse {
+    line: Vec<u8>,
+    event: Event,
+    has_data: bool,
+    after_return: bool,
+    bytes: usize,
+}
+
+impl Sse {
+    /// Takes bytes and hands on each event that they complete.
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), String> {
+        self.bytes += bytes.len();
+        if self.bytes > MAX_STREAM_BYTES {
+            return Err(format!("the stream has more than {MAX_STREAM_BYTES} bytes"));
+        }
+        for byte in bytes {
+            let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
+            match byte {
+                b'\n' if after_return => {}
+                b'\n' | b'\r' => self.end_of_line(events)?,
+                byte => self.line.push(*byte),
+            }
+            if self.line.len() > MAX_LINE_BYTES {
+                return Err(format!("a line of the stream has more than {MAX_LINE_BYTES} bytes"));
+            }
+        }
+        Ok(())
+    }
+
+    fn end_of_line(&mut self, events: &mut Vec<Event>) -> Result<(), String> {
+        let line = std::mem::take(&mut self.line);
+        let line = String::from_utf8(line).map_err(|_| String::from("the stream is no UTF-8"))?;
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            if std::mem::take(&mut self.has_data) {
+                events.push(event);
+            }
+            return Ok(());
+        }
+        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field.trim_start_matches('\u{feff}') {
+            "event" => self.event.name = value.to_owned(),
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+            }
+            _ => {}
+        }
+        if self.event.data.len() > MAX_EVENT_BYTES {
+            return Err(format!("an event of the stream has more than {MAX_EVENT_BYTES} bytes"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, piece: usize) -> Result<Vec<(String, String)>, String> {
+        let (mut sse, mut events) = (Sse::default(), Vec::new());
+        for bytes in text.as_bytes().chunks(piece) {
+            sse.push(bytes, &mut events)?;
+        }
+        Ok(events.into_iter().map(|event| (event.name, event.data)).collect())
+    }
+
+    #[test]
+    fn events_come_out_whole_whatever_the_pieces() {
+        let table: [(&str, &[(&str, &str)]); 9] = [
+            ("data: a\n\n", &[("", "a")]),
+            ("data:a\r\n\r\n", &[("", "a")]),
+            ("data: a\r\rdata: b\r\r", &[("", "a"), ("", "b")]),
+            ("event: x\ndata: a\ndata: b\n\n", &[("x", "a\nb")]),
+            (": comment\n\ndata: a\nid: 7\nretry: 1\n\n", &[("", "a")]),
+            ("event: ping\n\ndata: ä\n\n", &[("", "ä")]),
+            ("data\n\n", &[("", "")]),
+            ("\u{feff}data: a\n\n", &[("", "a")]),
+            ("data: half", &[]),
+        ];
+        for (text, wanted) in table {
+            for piece in 1..=text.len() {
+                let found = read(text, piece).unwrap();
+                let found: Vec<_> = found.iter().map(|(name, data)| (name.as_str(), data.as_str())).collect();
+                assert_eq!(found, wanted, "{text:?} in pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_limit_trips() {
+        let long = "a".repeat(MAX_LINE_BYTES + 1);
+        assert!(read(&long, 4096).unwrap_err().contains("a line"));
+        let line = format!("data: {}\n", "a".repeat(MAX_LINE_BYTES - 10));
+        assert!(read(&line.repeat(5), 4096).unwrap_err().contains("an event"));
+        let event = format!("{line}\n");
+        assert!(read(&event.repeat(40), 1 << 20).unwrap_err().contains("the stream has more"));
+        let (mut sse, mut events) = (Sse::default(), Vec::new());
+        assert!(sse.push(b"data: \xff\n", &mut events).unwrap_err().contains("UTF-8"));
+    }
+}
