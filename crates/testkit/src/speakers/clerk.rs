@@ -1,0 +1,183 @@
+//! A desk for tests: it rules by the pure rule, counts, charges a budget, and remembers everything.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ftl_agents::contract::{Desk, Said, TOKENS, Verdict};
+use ftl_agents::timing::Timing;
+use ftl_core::desk::{Allowance, Call, Ruling, rule};
+use ftl_core::run::Usage;
+
+/// What a desk heard.
+#[derive(Clone, Debug, Default)]
+pub struct Heard {
+    /// Calls that were made.
+    pub made: Vec<Call>,
+    /// Calls that were denied, with why.
+    pub denied: Vec<(Call, String)>,
+    /// What was charged, in order.
+    pub charged: Vec<Usage>,
+    /// What was said, put together; what is void is gone.
+    pub text: String,
+    /// How many bytes were said.
+    pub bytes: usize,
+    /// How often a turn was taken again.
+    pub again: usize,
+    /// Whatever else was shown.
+    pub shown: String,
+}
+
+impl Heard {
+    /// How much of a meter was charged.
+    pub fn total(&self, meter: &str) -> u64 {
+        self.charged.iter().filter_map(|usage| usage.get(meter)).sum()
+    }
+}
+
+/// The desk.
+pub struct Clerk {
+    allowance: Allowance,
+    /// How many tokens may be used.
+    pub budget: AtomicU64,
+    /// Stops the session at the next call.
+    pub stops: AtomicBool,
+    cancelled: AtomicBool,
+    heard: Mutex<Heard>,
+    changed: Condvar,
+}
+
+/// How much text is remembered.
+const MAX_REMEMBERED: usize = 1024 * 1024;
+
+impl Clerk {
+    /// A desk that rules by an allowance.
+    pub fn new(allowance: &Allowance) -> Clerk {
+        Clerk {
+            allowance: allowance.clone(),
+            budget: AtomicU64::new(u64::MAX),
+            stops: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            heard: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it has heard so far.
+    pub fn heard(&self) -> Heard {
+        self.lock().clone()
+    }
+
+    /// Nobody wants the answer any more.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until it has heard something. Panics after ten seconds.
+    pub fn wait_until(&self, what: impl Fn(&Heard) -> bool) {
+        let end = Instant::now() + Duration::from_secs(10);
+        let mut heard = self.lock();
+        while !what(&heard) {
+            assert!(Instant::now() < end, "the desk has not heard it: {heard:?}");
+            let waited = self.changed.wait_timeout(heard, Duration::from_millis(100));
+            heard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Desk for Clerk {
+    fn rule(&self, call: &Call) -> Verdict {
+        if self.stops.load(Ordering::Relaxed) {
+            return Verdict::Stop(String::from("tools spent"));
+        }
+        let mut heard = self.lock();
+        let used = heard.made.iter().filter(|call| call.deed.is_counted()).count();
+        let verdict = match rule(&self.allowance, used as u64, call) {
+            Ruling::Allow => {
+                heard.made.push(call.clone());
+                Verdict::Allow
+            }
+            Ruling::Deny(why) => {
+                heard.denied.push((call.clone(), why.clone()));
+                Verdict::Deny(why)
+            }
+            Ruling::Ask(question) => Verdict::Ask(question),
+        };
+        drop(heard);
+        self.changed.notify_all();
+        verdict
+    }
+
+    fn charge(&self, usage: &Usage) -> Result<(), String> {
+        let mut heard = self.lock();
+        heard.charged.push(usage.clone());
+        let spent = heard.total(TOKENS);
+        drop(heard);
+        self.changed.notify_all();
+        let budget = self.budget.load(Ordering::Relaxed);
+        if spent > budget { Err(format!("{spent} tokens are more than {budget}")) } else { Ok(()) }
+    }
+
+    fn say(&self, said: Said<'_>) {
+        let mut heard = self.lock();
+        match said {
+            Said::Text(text) => {
+                heard.bytes += text.len();
+                if heard.text.len() < MAX_REMEMBERED {
+                    heard.text.push_str(text);
+                }
+            }
+            Said::Again => {
+                heard.text.clear();
+                heard.again += 1;
+            }
+            Said::Thought(_) | Said::Call(..) | Said::Back(..) => {
+                heard.shown.push_str(&format!("{said:?}\n"));
+            }
+        }
+        drop(heard);
+        self.changed.notify_all();
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// A clock that runs, and waits that do not: each is written down.
+pub struct FakeTime {
+    began: Instant,
+    waits: Mutex<Vec<Duration>>,
+    throw: u64,
+}
+
+impl FakeTime {
+    /// A clock whose dice always fall the same way.
+    pub fn new(throw: u64) -> FakeTime {
+        FakeTime { began: Instant::now(), waits: Mutex::default(), throw }
+    }
+
+    /// Every wait so far.
+    pub fn waits(&self) -> Vec<Duration> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Timing for FakeTime {
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn pause(&self, time: Duration, desk: &dyn Desk) -> bool {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).push(time);
+        !desk.is_cancelled()
+    }
+
+    fn throw(&self) -> u64 {
+        self.throw
+    }
+}
