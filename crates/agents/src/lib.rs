@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod contract;
 pub mod model;
+pub mod prompts;
 pub mod schema;
 pub mod scripted;
 pub mod secrets;
