@@ -67,16 +67,20 @@ pub(super) fn post(
     };
     let planned = answer(&seen, &script, &shared.cwd);
     log(shared, number, request, &scenario, &seen, &planned, &body);
-    if let Some(fail) = planned.step.get("fail") {
+    let failed = {
         let mut state = shared.lock();
         let failed = state.fails.entry((scenario, planned.number)).or_default();
         *failed += 1;
-        let fails = *failed <= fail["times"].as_u64().unwrap_or(1);
-        drop(state);
-        if fails {
-            return refuse(stream, speech, fail).map(|()| true);
-        }
+        *failed
+    };
+    if let Some(fail) = planned.step.get("fail").filter(|fail| failed <= fail["times"].as_u64().unwrap_or(1))
+    {
+        return refuse(stream, speech, fail).map(|()| true);
     }
+    let cuts = match &planned.step["cut"] {
+        Json::Number(times) => failed <= times.as_u64().unwrap_or(0),
+        cut => *cut == true,
+    };
     if !shared.wait(planned.step["delay"].as_f64().unwrap_or(0.0)) {
         return Ok(false);
     }
@@ -84,7 +88,7 @@ pub(super) fn post(
     if !seen.stream {
         return http::send_json(stream, 200, &[], &out.whole()).map(|()| true);
     }
-    streamed(stream, &planned.step, &out, shared)
+    streamed(stream, &out, cuts, shared)
 }
 
 #[allow(clippy::too_many_arguments, reason = "one line of a log")]
@@ -138,7 +142,8 @@ fn refuse(stream: &TcpStream, speech: Speech, fail: &Json) -> io::Result<()> {
 }
 
 /// Sends a stream with whatever goes wrong in it; whether the connection stays open.
-fn streamed(stream: &TcpStream, step: &Json, out: &Out<'_>, shared: &Shared) -> io::Result<bool> {
+fn streamed(stream: &TcpStream, out: &Out<'_>, cuts: bool, shared: &Shared) -> io::Result<bool> {
+    let step = &out.answer.step;
     http::begin(stream, step["kind"].as_str().unwrap_or("text/event-stream"))?;
     if let Some(seconds) = step["hang"].as_f64() {
         shared.stall(true);
@@ -153,7 +158,7 @@ fn streamed(stream: &TcpStream, step: &Json, out: &Out<'_>, shared: &Shared) -> 
     if let Some(bytes) = step["flood"].as_u64() {
         return flood(stream, bytes, &events, shared).map(|()| false);
     }
-    let cut = (step["cut"] == true).then_some(events.len() / 2);
+    let cut = cuts.then_some(events.len() / 2);
     for (at, event) in events.iter().enumerate() {
         if cut.is_some_and(|cut| at >= cut) || !shared.wait(step["chunk_delay"].as_f64().unwrap_or(0.0)) {
             return Ok(false);
@@ -518,6 +523,7 @@ impl<'a> Out<'a> {
                 );
             }
             Some("reasoning") => {
+                added = item.clone();
                 added["summary"] = json!([]);
                 put("response.output_item.added", json!({ "output_index": at, "item": added }));
                 let text = self.think().unwrap_or_default();

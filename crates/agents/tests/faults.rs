@@ -1,0 +1,420 @@
+//! What goes wrong between a model service and us: storms of errors, broken streams, servers that lie.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::needless_pass_by_value,
+    reason = "a test that cannot go on fails by panicking"
+)]
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ftl_agents::contract::{
+    Answer, Backend, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, Trouble, converse,
+};
+use ftl_agents::model::seats::Seats;
+use ftl_agents::model::{Dialect, Endpoint, Model};
+use ftl_agents::secrets::Secrets;
+use ftl_agents::timing::{RealTime, Retry, Timing};
+use ftl_core::desk::Allowance;
+use ftl_core::value::Name;
+use ftl_testkit::model_server::ModelServer;
+use ftl_testkit::speakers::{Clerk, FakeTime, KEY, allowance, desk, endpoint, order};
+use serde_json::{Value as Json, json};
+
+/// A server with one scenario, and what speaks to it.
+struct Room {
+    folder: tempfile::TempDir,
+    clerk: Arc<Clerk>,
+    server: ModelServer,
+    allowance: Allowance,
+}
+
+impl Room {
+    fn new(steps: Json) -> Room {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        let allowance = allowance(50);
+        let server = ModelServer::start(json!({ "case": { "steps": steps } })).unwrap();
+        Room { folder, clerk: Arc::new(Clerk::new(&allowance)), server, allowance }
+    }
+
+    fn endpoint(&self, dialect: Dialect) -> Endpoint {
+        endpoint(dialect, &self.server.url("case"))
+    }
+
+    fn order(&self) -> Order {
+        order(self.folder.path(), &self.allowance)
+    }
+
+    fn ask(&self, endpoint: Endpoint, timing: Arc<dyn Timing>) -> Ended {
+        let model = Model::new(endpoint, None, Arc::new(Secrets::new()), timing);
+        converse(&model, self.order(), &[Part::new(PartKind::Task, "Do it.")], &desk(&self.clerk))
+    }
+
+    fn quick(&self, dialect: Dialect) -> Ended {
+        self.ask(self.endpoint(dialect), Arc::new(RealTime::new()))
+    }
+}
+
+fn submit() -> Json {
+    json!({ "call": { "name": "submit", "args": { "summary": "done" } } })
+}
+
+fn failing(fail: Json) -> Json {
+    let mut step = submit();
+    step["fail"] = fail;
+    step
+}
+
+fn is_done(ended: &Ended) {
+    assert_eq!(ended.outcome, Ok(Answer::Done(json!({ "summary": "done" }))));
+}
+
+fn every(case: impl Fn(Dialect)) {
+    Dialect::ALL.into_iter().for_each(case);
+}
+
+#[test]
+fn busy_services_are_asked_again_and_then_answer() {
+    for status in [408, 429, 500, 502, 503, 529] {
+        every(|dialect| {
+            let room = Room::new(json!([failing(json!({ "status": status, "times": 2 }))]));
+            let ended = room.quick(dialect);
+            is_done(&ended);
+            let heard = room.clerk.heard();
+            assert_eq!((room.server.log().len(), heard.again, heard.total(TURNS)), (3, 2, 1), "{status}");
+            assert!(ended.unknown.is_empty(), "an error costs nothing");
+        });
+    }
+}
+
+#[test]
+fn a_storm_that_does_not_end_is_an_outage() {
+    every(|dialect| {
+        let fail = json!({ "status": 529, "times": 99, "message": "overloaded" });
+        let room = Room::new(json!([failing(fail)]));
+        let ended = room.quick(dialect);
+        let Err(Trouble::Outage { service, why, after }) = ended.outcome else { panic!("{ended:?}") };
+        assert_eq!((service.as_str(), why.as_str(), after), (dialect.word(), "529: overloaded", None));
+        assert_eq!(room.server.log().len(), 3);
+    });
+}
+
+#[test]
+fn waits_obey_retry_after_and_nobody_sleeps_in_this_test() {
+    let room = Room::new(json!([failing(json!({ "status": 429, "times": 3, "retry_after": 7 }))]));
+    let timing = Arc::new(FakeTime::new(3));
+    let retry = Retry { attempts: 5, first: Duration::from_millis(500), most: Duration::from_secs(30) };
+    let endpoint = Endpoint { retry, ..room.endpoint(Dialect::Chat) };
+    is_done(&room.ask(endpoint, timing.clone()));
+    let waits: Vec<u128> = timing.waits().iter().map(Duration::as_millis).collect();
+    assert_eq!(waits, [7003, 7003, 7003]);
+
+    let room = Room::new(json!([failing(json!({ "status": 429, "times": 9, "retry_after": 3600 }))]));
+    let timing = Arc::new(FakeTime::new(3));
+    let ended = room.ask(Endpoint { retry, ..room.endpoint(Dialect::Chat) }, timing.clone());
+    let hour = Some(Duration::from_secs(3600));
+    assert!(matches!(&ended.outcome, Err(Trouble::Outage { after, .. }) if *after == hour), "{ended:?}");
+    assert!(timing.waits().is_empty(), "an hour is not waited for here");
+
+    let room = Room::new(json!([failing(json!({ "status": 500, "times": 4 }))]));
+    let timing = Arc::new(FakeTime::new(0));
+    is_done(&room.ask(Endpoint { retry, ..room.endpoint(Dialect::Chat) }, timing.clone()));
+    let waits: Vec<u128> = timing.waits().iter().map(Duration::as_millis).collect();
+    assert_eq!(waits, [250, 500, 1000, 2000]);
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_asked_for_again_and_its_tokens_are_unknown() {
+    every(|dialect| {
+        let text = "long enough to be cut in the middle of the stream";
+        let room = Room::new(json!([{ "text": text, "cut": true }]));
+        let ended = room.quick(dialect);
+        assert!(matches!(&ended.outcome, Err(Trouble::Died(why)) if why.contains("3 times")), "{ended:?}");
+        assert_eq!(ended.unknown, BTreeSet::from([Name::from(MONEY), Name::from(TOKENS)]));
+        assert_eq!(room.clerk.heard().again, 2);
+        assert_eq!(room.clerk.heard().total(TURNS), 0, "half an answer is none");
+
+        let mut once = submit();
+        (once["cut"], once["text"]) = (json!(1), json!(text));
+        let room = Room::new(json!([once]));
+        let ended = room.quick(dialect);
+        is_done(&ended);
+        let heard = room.clerk.heard();
+        assert_eq!((heard.again, heard.text.as_str()), (1, text), "nothing is glued together");
+        assert!(ended.unknown.contains(TOKENS), "the broken one was paid for, nobody knows how much");
+    });
+}
+
+#[test]
+fn a_service_that_is_not_there_is_an_outage() {
+    let room = Room::new(json!([submit()]));
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/v1");
+    let ended = room.ask(endpoint(Dialect::Chat, &url), Arc::new(RealTime::new()));
+    assert!(
+        matches!(&ended.outcome, Err(Trouble::Outage { why, .. }) if why.contains("refused")),
+        "{ended:?}"
+    );
+    assert!(ended.unknown.is_empty(), "nothing was heard, nothing was used");
+    let model =
+        Model::new(endpoint(Dialect::Chat, &url), None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+    assert!(model.probe().usable.unwrap_err().contains("cannot be reached"));
+}
+
+#[test]
+fn an_address_that_makes_no_sense_is_told_at_once() {
+    let room = Room::new(json!([submit()]));
+    for url in ["nonsense", "http://", "http://[::1/v1"] {
+        let ended = room.ask(endpoint(Dialect::Chat, url), Arc::new(RealTime::new()));
+        assert!(
+            matches!(&ended.outcome, Err(Trouble::CouldNotRun(_) | Trouble::Outage { .. })),
+            "{url}: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn bytes_that_never_become_an_event_do_not_hold_us() {
+    every(|dialect| {
+        let room = Room::new(json!([{ "dribble": 60 }]));
+        let began = Instant::now();
+        let ended = room.quick(dialect);
+        assert!(
+            matches!(&ended.outcome, Err(Trouble::TimedOut(why)) if why.contains("nothing for 600ms")),
+            "{ended:?}"
+        );
+        assert!(began.elapsed() < Duration::from_secs(10));
+    });
+}
+
+#[test]
+fn an_answer_that_takes_too_long_in_all_is_ended() {
+    let room = Room::new(json!([{ "text": "slow ".repeat(200), "chunk_delay": 0.05 }]));
+    let limits = Limits { silence: Duration::from_secs(5), whole: Duration::from_millis(400), requests: 9 };
+    let model =
+        Model::new(room.endpoint(Dialect::Chat), None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+    let order = Order { limits, ..room.order() };
+    let ended = converse(&model, order, &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
+    assert!(
+        matches!(&ended.outcome, Err(Trouble::TimedOut(why)) if why.contains("longer than 400ms")),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_page_instead_of_a_stream_is_refused_with_what_it_is() {
+    every(|dialect| {
+        for kind in ["text/html", "application/json"] {
+            let room = Room::new(json!([{ "text": "x", "kind": kind }]));
+            let ended = room.quick(dialect);
+            let Err(Trouble::CouldNotRun(why)) = &ended.outcome else { panic!("{ended:?}") };
+            assert!(why.contains(kind), "{why}");
+            assert_eq!(room.server.log().len(), 1, "it is not asked again");
+        }
+    });
+}
+
+#[test]
+fn a_wrong_key_is_told_once_and_never_shown() {
+    every(|dialect| {
+        let message = format!("invalid key {KEY}, and sk-abcdefghijklmnop1234 too");
+        let room = Room::new(json!([failing(json!({ "status": 401, "times": 99, "message": message }))]));
+        let mut secrets = Secrets::new();
+        secrets.hide(KEY);
+        let model = Model::new(room.endpoint(dialect), None, Arc::new(secrets), Arc::new(RealTime::new()));
+        let ended = converse(&model, room.order(), &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
+        let wanted = format!("{} refuses: 401: invalid key [hidden], and [hidden] too", dialect.word());
+        assert_eq!(ended.outcome, Err(Trouble::CouldNotRun(wanted)));
+        assert_eq!(room.server.log().len(), 1);
+        let header = if dialect == Dialect::Anthropic { "x-api-key" } else { "authorization" };
+        assert_eq!(room.server.log()[0]["auth_header"], header);
+    });
+}
+
+#[test]
+fn a_cancelled_stream_ends_while_the_server_hangs() {
+    every(|dialect| {
+        let room = Room::new(json!([{ "hang": 60 }]));
+        let model =
+            Model::new(room.endpoint(dialect), None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+        let order = Order { limits: Limits::default(), ..room.order() };
+        std::thread::scope(|scope| {
+            let desk = desk(&room.clerk);
+            let model = &model;
+            let talking =
+                scope.spawn(move || converse(model, order, &[Part::new(PartKind::Task, "x")], &desk));
+            room.server.wait_until_stalled();
+            room.clerk.cancel();
+            let cancelled = Instant::now();
+            assert_eq!(talking.join().unwrap().outcome, Err(Trouble::Cancelled));
+            assert!(cancelled.elapsed() < Duration::from_secs(2), "{:?}", cancelled.elapsed());
+        });
+    });
+}
+
+#[test]
+fn arguments_that_are_no_json_go_back_to_the_model() {
+    every(|dialect| {
+        let broken = json!({ "call": { "name": "read", "args": {} }, "raw_args": "{\"path\": \"unterm" });
+        let room = Room::new(json!([broken, submit()]));
+        is_done(&room.quick(dialect));
+        assert!(room.server.log()[1]["last_tool"].as_str().unwrap().contains("no JSON"));
+        assert_eq!(room.clerk.heard().made.len(), 1, "only the submission was made");
+    });
+}
+
+#[test]
+fn faults_of_an_answer_go_back_as_the_result_of_its_call() {
+    every(|dialect| {
+        let wrong = json!({ "call": { "name": "submit", "args": { "summary": 7 } } });
+        let room = Room::new(json!([wrong, submit()]));
+        is_done(&room.quick(dialect));
+        let told = room.server.log()[1]["last_tool"].as_str().unwrap().to_owned();
+        assert!(told.contains("answer.summary: is number, not string"), "{told}");
+    });
+}
+
+#[test]
+fn an_answer_that_is_cut_off_is_asked_for_again_and_a_refusal_is_not() {
+    every(|dialect| {
+        let room = Room::new(json!([{ "text": "half an answ", "stop": "max_tokens" }, submit()]));
+        is_done(&room.quick(dialect));
+        assert_eq!(room.clerk.heard().total(TURNS), 2);
+    });
+    for dialect in [Dialect::Chat, Dialect::Anthropic] {
+        let room = Room::new(json!([{ "text": "no", "stop": "refusal" }, submit()]));
+        assert_eq!(room.quick(dialect).outcome, Err(Trouble::Bad("the model refuses to answer".into())));
+    }
+}
+
+#[test]
+fn a_state_without_tools_gets_its_answer_from_the_service() {
+    every(|dialect| {
+        let mut steps = json!([{ "json": { "summary": "done" } }]);
+        if dialect == Dialect::Anthropic {
+            steps = json!([submit()]);
+        }
+        let mut room = Room::new(steps);
+        room.allowance.tools = [Name::from("submit")].into();
+        is_done(&room.quick(dialect));
+        let log = room.server.log();
+        assert_eq!(log[0]["schema"], dialect != Dialect::Anthropic);
+        assert_eq!(log[0]["body"]["tool_choice"]["name"] == "submit", dialect == Dialect::Anthropic);
+    });
+}
+
+#[test]
+fn a_long_conversation_is_shortened_and_keeps_what_it_must() {
+    every(|dialect| {
+        let read = json!({ "call": { "name": "read", "args": { "path": "src/big" } }, "no_usage": true });
+        let mut steps = vec![read; 12];
+        steps.push(submit());
+        let room = Room::new(Json::from(steps));
+        std::fs::write(room.folder.path().join("src/big"), "big text\n".repeat(1000)).unwrap();
+        let endpoint = Endpoint { context: 20_000, max_output: Some(2000), ..room.endpoint(dialect) };
+        let model = Model::new(endpoint, None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+        let words = [Part::new(PartKind::Task, "THE TASK"), Part::new(PartKind::Feedback, "THE FEEDBACK")];
+        is_done(&converse(&model, room.order(), &words, &desk(&room.clerk)));
+        let log = room.server.log();
+        assert_eq!(log.len(), 13);
+        let sizes: Vec<usize> = log.iter().map(|entry| entry["body"].to_string().len()).collect();
+        assert!(sizes.iter().all(|size| *size < 70_000), "{sizes:?}");
+        let last = log[12]["body"].to_string();
+        for kept in ["THE TASK", "THE FEEDBACK", "bytes left out", "big text"] {
+            assert!(last.contains(kept), "{kept}");
+        }
+    });
+}
+
+#[test]
+fn a_service_that_says_it_is_too_long_gets_less() {
+    let mut second = json!({ "call": { "name": "read", "args": { "path": "src/big" } } });
+    let mut third = submit();
+    third["fail"] =
+        json!({ "status": 400, "times": 1, "message": "prompt is too long: 9 tokens > 8 maximum" });
+    second["text"] = json!("again");
+    let room = Room::new(json!([second.clone(), second.clone(), second.clone(), second, third]));
+    std::fs::write(room.folder.path().join("src/big"), "big text\n".repeat(1000)).unwrap();
+    is_done(&room.quick(Dialect::Chat));
+    let log = room.server.log();
+    let size = |at: usize| log[at]["body"].to_string().len();
+    assert!(log.len() == 6 && size(5) < size(4), "{} {}", size(4), size(5));
+
+    let mut never = submit();
+    never["fail"] = json!({ "status": 413, "times": 99 });
+    let room = Room::new(json!([never]));
+    let ended = room.quick(Dialect::Chat);
+    assert!(
+        matches!(&ended.outcome, Err(Trouble::CouldNotRun(why)) if why.contains("does not fit")),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn an_endpoint_gets_only_so_many_requests_at_a_time() {
+    let room =
+        Room::new(json!([{ "call": { "name": "submit", "args": { "summary": "done" } }, "delay": 0.05 }]));
+    let endpoint = Endpoint { seats: Seats::new(2), ..room.endpoint(Dialect::Chat) };
+    let model = Model::new(endpoint, None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let ended =
+                    converse(&model, room.order(), &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
+                is_done(&ended);
+            });
+        }
+    });
+    assert_eq!((room.server.most_open(), room.server.log().len()), (2, 8));
+}
+
+#[test]
+fn seats_are_taken_in_the_order_of_asking() {
+    let seats = Seats::new(1);
+    let clerk = Clerk::new(&allowance(1));
+    let order = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        let first = seats.take(&clerk).unwrap();
+        for number in 0..5 {
+            let (seats, clerk, order) = (&seats, &clerk, &order);
+            scope.spawn(move || {
+                let _seat = seats.take(clerk).unwrap();
+                order.lock().unwrap().push(number);
+            });
+            while seats.waiting() <= number {
+                std::thread::yield_now();
+            }
+        }
+        drop(first);
+    });
+    assert_eq!(order.into_inner().unwrap(), [0, 1, 2, 3, 4]);
+    let _seat = seats.take(&clerk).unwrap();
+    clerk.cancel();
+    assert!(matches!(seats.take(&clerk), Err(Trouble::Cancelled)));
+    assert_eq!(seats.waiting(), 0);
+}
+
+#[test]
+fn a_model_without_a_price_has_no_known_cost() {
+    let room = Room::new(json!([submit()]));
+    let model =
+        Model::new(room.endpoint(Dialect::Chat), None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+    let order = Order { model: Some("other".into()), ..room.order() };
+    let ended = converse(&model, order, &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
+    is_done(&ended);
+    assert_eq!(ended.unknown, BTreeSet::from([Name::from(MONEY)]));
+    assert_eq!(room.server.log()[0]["model"], "other");
+}
+
+#[test]
+fn a_model_that_never_submits_is_ended() {
+    let read = json!({ "call": { "name": "read", "args": { "path": "." } } });
+    let room = Room::new(Json::from(vec![read; 40]));
+    let ended = room.quick(Dialect::Responses);
+    assert!(matches!(&ended.outcome, Err(Trouble::Bad(why)) if why.contains("asked 20 times")), "{ended:?}");
+}
