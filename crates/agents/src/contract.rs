@@ -15,6 +15,7 @@ use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
+use crate::bench::Shell;
 use crate::schema::{Schema, find_json};
 
 /// How often an answer that does not fit is sent back.
@@ -116,6 +117,8 @@ pub struct Order {
     pub answer: Schema,
     /// How long and how much.
     pub limits: Limits,
+    /// Who runs commands; nothing where none may be run.
+    pub shell: Option<Arc<dyn Shell>>,
 }
 
 /// How long a session may take and how much it may say.

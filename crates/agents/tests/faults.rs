@@ -51,7 +51,7 @@ impl Room {
     }
 
     fn ask(&self, endpoint: Endpoint, timing: Arc<dyn Timing>) -> Ended {
-        let model = Model::new(endpoint, None, Arc::new(Secrets::new()), timing);
+        let model = Model::new(endpoint, Arc::new(Secrets::new()), timing);
         converse(&model, self.order(), &[Part::new(PartKind::Task, "Do it.")], &desk(&self.clerk))
     }
 
@@ -162,7 +162,7 @@ fn a_service_that_is_not_there_is_an_outage() {
     );
     assert!(ended.unknown.is_empty(), "nothing was heard, nothing was used");
     let model =
-        Model::new(endpoint(Dialect::Chat, &url), None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+        Model::new(endpoint(Dialect::Chat, &url), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
     assert!(model.probe().usable.unwrap_err().contains("cannot be reached"));
 }
 
@@ -196,8 +196,7 @@ fn bytes_that_never_become_an_event_do_not_hold_us() {
 fn an_answer_that_takes_too_long_in_all_is_ended() {
     let room = Room::new(json!([{ "text": "slow ".repeat(200), "chunk_delay": 0.05 }]));
     let limits = Limits { silence: Duration::from_secs(5), whole: Duration::from_millis(400), requests: 9 };
-    let model =
-        Model::new(room.endpoint(Dialect::Chat), None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+    let model = Model::new(room.endpoint(Dialect::Chat), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
     let order = Order { limits, ..room.order() };
     let ended = converse(&model, order, &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
     assert!(
@@ -226,7 +225,7 @@ fn a_wrong_key_is_told_once_and_never_shown() {
         let room = Room::new(json!([failing(json!({ "status": 401, "times": 99, "message": message }))]));
         let mut secrets = Secrets::new();
         secrets.hide(KEY);
-        let model = Model::new(room.endpoint(dialect), None, Arc::new(secrets), Arc::new(RealTime::new()));
+        let model = Model::new(room.endpoint(dialect), Arc::new(secrets), Arc::new(RealTime::new()));
         let ended = converse(&model, room.order(), &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
         let wanted = format!("{} refuses: 401: invalid key [hidden], and [hidden] too", dialect.word());
         assert_eq!(ended.outcome, Err(Trouble::CouldNotRun(wanted)));
@@ -240,8 +239,7 @@ fn a_wrong_key_is_told_once_and_never_shown() {
 fn a_cancelled_stream_ends_while_the_server_hangs() {
     every(|dialect| {
         let room = Room::new(json!([{ "hang": 60 }]));
-        let model =
-            Model::new(room.endpoint(dialect), None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+        let model = Model::new(room.endpoint(dialect), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
         let order = Order { limits: Limits::default(), ..room.order() };
         std::thread::scope(|scope| {
             let desk = desk(&room.clerk);
@@ -317,7 +315,7 @@ fn a_long_conversation_is_shortened_and_keeps_what_it_must() {
         let room = Room::new(Json::from(steps));
         std::fs::write(room.folder.path().join("src/big"), "big text\n".repeat(1000)).unwrap();
         let endpoint = Endpoint { context: 20_000, max_output: Some(2000), ..room.endpoint(dialect) };
-        let model = Model::new(endpoint, None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+        let model = Model::new(endpoint, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
         let words = [Part::new(PartKind::Task, "THE TASK"), Part::new(PartKind::Feedback, "THE FEEDBACK")];
         is_done(&converse(&model, room.order(), &words, &desk(&room.clerk)));
         let log = room.server.log();
@@ -360,7 +358,7 @@ fn an_endpoint_gets_only_so_many_requests_at_a_time() {
     let room =
         Room::new(json!([{ "call": { "name": "submit", "args": { "summary": "done" } }, "delay": 0.05 }]));
     let endpoint = Endpoint { seats: Seats::new(2), ..room.endpoint(Dialect::Chat) };
-    let model = Model::new(endpoint, None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+    let model = Model::new(endpoint, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -402,8 +400,7 @@ fn seats_are_taken_in_the_order_of_asking() {
 #[test]
 fn a_model_without_a_price_has_no_known_cost() {
     let room = Room::new(json!([submit()]));
-    let model =
-        Model::new(room.endpoint(Dialect::Chat), None, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+    let model = Model::new(room.endpoint(Dialect::Chat), Arc::new(Secrets::new()), Arc::new(RealTime::new()));
     let order = Order { model: Some("other".into()), ..room.order() };
     let ended = converse(&model, order, &[Part::new(PartKind::Task, "x")], &desk(&room.clerk));
     is_done(&ended);

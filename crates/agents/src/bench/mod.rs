@@ -8,6 +8,7 @@ pub mod folder;
 mod search;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub const MAX_COMMAND_TIME: Duration = Duration::from_secs(600);
 pub const MAX_CALLS_IN_A_TURN: usize = 32;
 
 /// Runs a command in a process tree that somebody owns. The engine hands one in.
-pub trait Shell: Send + Sync {
+pub trait Shell: Send + Sync + fmt::Debug {
     /// Runs a command in a folder, for at most so long; it looks at the desk whether it is still wanted.
     fn run(&self, command: &str, folder: &Path, limit: Duration, desk: &dyn Desk) -> Result<Ran, String>;
 }
@@ -161,17 +162,12 @@ pub struct Bench {
 
 impl Bench {
     /// A bench for an order.
-    pub fn new(
-        order: &Order,
-        desk: Arc<dyn Desk>,
-        shell: Option<Arc<dyn Shell>>,
-        secrets: Arc<Secrets>,
-    ) -> Result<Bench, Trouble> {
+    pub fn new(order: &Order, desk: Arc<dyn Desk>, secrets: Arc<Secrets>) -> Result<Bench, Trouble> {
         let shown = order.folder.display();
         let folder = Folder::open(&order.folder)
             .map_err(|error| Trouble::CouldNotRun(format!("the folder {shown} cannot be opened: {error}")))?;
         let tools = tools(&order.allowance.tools, &order.answer);
-        Ok(Bench { folder, tools, desk, shell, secrets })
+        Ok(Bench { folder, tools, desk, shell: order.shell.clone(), secrets })
     }
 
     /// The tools that it has.

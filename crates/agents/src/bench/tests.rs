@@ -39,6 +39,7 @@ impl Desk for Clerk {
     }
 }
 
+#[derive(Debug)]
 struct Echo;
 
 impl Shell for Echo {
@@ -61,11 +62,12 @@ fn bench_with(folder: &Path, calls: u64, cancelled: bool) -> Bench {
         allowance: allowance.clone(),
         answer: Schema::anything(),
         limits: Limits::default(),
+        shell: Some(Arc::new(Echo)),
     };
     let mut secrets = Secrets::new();
     secrets.hide("hush-hush");
     let desk = Arc::new(Clerk { allowance, used: Mutex::new(0), cancelled });
-    Bench::new(&order, desk, Some(Arc::new(Echo)), Arc::new(secrets)).unwrap()
+    Bench::new(&order, desk, Arc::new(secrets)).unwrap()
 }
 
 #[test]

@@ -23,7 +23,7 @@ use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
-use crate::bench::{Bench, Done, SUBMIT, Shell};
+use crate::bench::{Bench, Done, SUBMIT};
 use crate::contract::{
     Backend, Counted, Desk, Enforced, Limits, MONEY, Order, Part, PartKind, Probe, Rest, Said, Session,
     TOKENS, TURNS, Trouble,
@@ -77,20 +77,14 @@ pub struct Endpoint {
 /// The backend of an endpoint.
 pub struct Model {
     endpoint: Arc<Endpoint>,
-    shell: Option<Arc<dyn Shell>>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
 }
 
 impl Model {
     /// A backend that speaks to an endpoint. The key of the endpoint should be among the secrets.
-    pub fn new(
-        endpoint: Endpoint,
-        shell: Option<Arc<dyn Shell>>,
-        secrets: Arc<Secrets>,
-        timing: Arc<dyn Timing>,
-    ) -> Model {
-        Model { endpoint: Arc::new(endpoint), shell, secrets, timing }
+    pub fn new(endpoint: Endpoint, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> Model {
+        Model { endpoint: Arc::new(endpoint), secrets, timing }
     }
 }
 
@@ -136,7 +130,7 @@ impl Backend for Model {
     }
 
     fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble> {
-        let bench = Bench::new(&order, desk.clone(), self.shell.clone(), self.secrets.clone())?;
+        let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
         let watch = Arc::new(Watch::new(desk.clone(), self.timing.clone(), order.limits));
         Ok(Box::new(Chatter {
             model: order.model.clone().unwrap_or_else(|| self.endpoint.model.clone()),

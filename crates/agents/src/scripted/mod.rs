@@ -14,7 +14,7 @@ use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
-use crate::bench::{Bench, Done, Shell};
+use crate::bench::{Bench, Done};
 use crate::contract::{
     Backend, Counted, Desk, Enforced, MAX_TURN_BYTES, Order, Part, Probe, Rest, Said, Session, TURNS, Trouble,
 };
@@ -34,21 +34,14 @@ const NAP: Duration = Duration::from_millis(20);
 pub struct Scripted {
     name: String,
     script: Script,
-    shell: Option<Arc<dyn Shell>>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
 }
 
 impl Scripted {
     /// A backend of that name.
-    pub fn new(
-        name: &str,
-        script: Script,
-        shell: Option<Arc<dyn Shell>>,
-        secrets: Arc<Secrets>,
-        timing: Arc<dyn Timing>,
-    ) -> Scripted {
-        Scripted { name: name.to_owned(), script, shell, secrets, timing }
+    pub fn new(name: &str, script: Script, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> Scripted {
+        Scripted { name: name.to_owned(), script, secrets, timing }
     }
 }
 
@@ -75,7 +68,7 @@ impl Backend for Scripted {
     }
 
     fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble> {
-        let bench = Bench::new(&order, desk.clone(), self.shell.clone(), self.secrets.clone())?;
+        let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
         Ok(Box::new(Play {
             scenes: self.script.scenes.clone(),
             order,

@@ -5,6 +5,7 @@
 //! come again after a crash, under the same key: a hand that changes the world looks first whether it
 //! has done so already.
 
+pub mod agents;
 pub mod paper;
 pub mod script;
 pub mod shell;

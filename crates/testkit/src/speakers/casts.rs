@@ -33,7 +33,7 @@ impl Cast for ScriptCast {
         let script = json!({ "scene": [{ "role": "coder", "step": steps }] });
         let text = toml::to_string(&script).unwrap();
         let script = Script::parse(&text).unwrap_or_else(|why| panic!("{why}\n{text}"));
-        let backend = Scripted::new("scripted", script, None, secrets(), Arc::new(RealTime::new()));
+        let backend = Scripted::new("scripted", script, secrets(), Arc::new(RealTime::new()));
         Stage { backend: Box::new(backend), keep: Box::new(()) }
     }
 }
@@ -79,8 +79,7 @@ impl Cast for ModelCast {
     fn play(&self, acts: &[Act]) -> Stage {
         let server = ModelServer::start(ModelCast::steps(acts)).unwrap();
         let endpoint = endpoint(self.0, &server.url("case"));
-        let backend: Box<dyn Backend> =
-            Box::new(Model::new(endpoint, None, secrets(), Arc::new(RealTime::new())));
+        let backend: Box<dyn Backend> = Box::new(Model::new(endpoint, secrets(), Arc::new(RealTime::new())));
         Stage { backend, keep: Box::new(server) }
     }
 }

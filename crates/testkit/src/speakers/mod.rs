@@ -127,6 +127,7 @@ pub fn order(folder: &Path, allowance: &Allowance) -> Order {
         allowance: allowance.clone(),
         answer: answer(),
         limits: Limits { requests: 20, silence: Duration::from_millis(600), whole: Duration::from_secs(20) },
+        shell: None,
     }
 }
 
