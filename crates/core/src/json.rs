@@ -250,6 +250,16 @@ impl Json {
         matches!(self, Json::Object(_))
     }
 
+    /// The values of a list that is a field of an object, to be changed where they stand; none for
+    /// anything else.
+    pub fn items_at(&mut self, key: &str) -> &mut [Json] {
+        let Json::Object(Object(members)) = self else { return &mut [] };
+        match members.iter_mut().find(|(name, _)| name == key) {
+            Some((_, Json::List(items))) => items,
+            Some(_) | None => &mut [],
+        }
+    }
+
     /// Puts a field of an object: in place where the key is there, else last. Nothing happens to anything else.
     pub fn put(&mut self, key: &str, value: impl Into<Json>) {
         if let Json::Object(object) = self {

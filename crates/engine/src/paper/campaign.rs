@@ -12,7 +12,7 @@ use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status};
 use super::archive;
 use super::projection::{Projected, json_text, keep};
 use super::{Paper, PaperError};
-use crate::plan_file::merge::{CampaignTask, merge, read_task};
+use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, Plan, Reading, Task};
 use crate::store::{Notes, StoreError};
 use ftl_core::json::Json;
@@ -134,18 +134,8 @@ impl Campaign {
 
     /// How far its tasks are.
     pub fn progress(&self) -> Result<Progress, PaperError> {
-        let rows: Vec<(&str, &[String])> =
-            self.tasks.iter().map(|one| (one.task.seq.as_str(), one.task.depends.as_slice())).collect();
-        let graph = Graph::build(&rows).map_err(|problems| {
-            let hint = problems.iter().next().map(ftl_core::plan::Problem::hint).unwrap_or_default();
-            PaperError::refused(problems.to_string(), hint)
-        })?;
-        let mut progress = Progress::new(Arc::new(graph));
-        let places: Vec<TaskPlace> = progress.graph().places().collect();
-        for (place, one) in places.into_iter().zip(&self.tasks) {
-            progress.settle_at(place, one.status);
-        }
-        Ok(progress)
+        let row = |one: &CampaignTask| (one.task.seq.clone(), one.task.depends.clone(), one.status);
+        progress(&self.tasks.iter().map(row).collect::<Vec<_>>())
     }
 
     /// The tasks that may start, in the order of the plan.
@@ -284,18 +274,24 @@ impl Paper {
         Ok(Cascade::of(progress.as_ref()))
     }
 
-    /// Blocks every task that can never run; their seqs.
+    /// Blocks every task that can never run; their seqs. The tasks are changed where they stand, because a
+    /// campaign of ten thousand takes long to take apart and to put together again.
     pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, PaperError> {
-        let done = self.edit(|campaign, _| {
-            let blocked = campaign.progress()?.propagate();
+        let done = self.change(&projected(), |before, _| {
+            let Some(mut json) = before else { return Err(no_campaign()) };
+            let tasks = json.items_at("tasks");
+            let rows = tasks.iter().map(read_outline).collect::<Result<Vec<_>, _>>().map_err(damaged)?;
+            let blocked = progress(&rows)?.propagate();
             for task in &blocked {
-                let one = &mut campaign.tasks[task.place.index()];
-                one.status = Status::Blocked;
-                one.updated_at = Some(now.to_owned());
-                one.blocked_by = task.blocked_by.iter().map(ToString::to_string).collect();
-                one.root_causes = task.root_causes.iter().map(ToString::to_string).collect();
+                let one = &mut tasks[task.place.index()];
+                one.put("status", Status::Blocked.as_str());
+                one.put("updated_at", now);
+                one.put("blocked_by", Json::list(task.blocked_by.iter().map(ToString::to_string)));
+                one.put("cascade", true);
+                one.put("root_causes", Json::list(task.root_causes.iter().map(ToString::to_string)));
             }
-            Ok(blocked.iter().map(|task| task.seq.to_string()).collect())
+            let seqs = blocked.iter().map(|task| task.seq.to_string()).collect();
+            Ok((Some(json), seqs))
         });
         if done == Err(no_campaign()) { Ok(Vec::new()) } else { done }
     }
@@ -414,6 +410,26 @@ impl Campaign {
 /// The error of everything that needs a campaign.
 pub fn no_campaign() -> PaperError {
     PaperError::refused("No active campaign", "open one with `ftl campaign create \"<objective>\"`")
+}
+
+/// How far tasks are: each by its seq, what it depends on, and its status.
+fn progress(rows: &[(String, Vec<String>, Status)]) -> Result<Progress, PaperError> {
+    let edges: Vec<(&str, &[String])> =
+        rows.iter().map(|(seq, depends, _)| (seq.as_str(), depends.as_slice())).collect();
+    let graph = Graph::build(&edges).map_err(|problems| {
+        let hint = problems.iter().next().map(ftl_core::plan::Problem::hint).unwrap_or_default();
+        PaperError::refused(problems.to_string(), hint)
+    })?;
+    let mut progress = Progress::new(Arc::new(graph));
+    let places: Vec<TaskPlace> = progress.graph().places().collect();
+    for (place, (_, _, status)) in places.into_iter().zip(rows) {
+        progress.settle_at(place, *status);
+    }
+    Ok(progress)
+}
+
+fn damaged(message: String) -> PaperError {
+    PaperError::Store(crate::store::StoreError::Corrupt(message))
 }
 
 fn understood(json: &Json) -> Result<Campaign, PaperError> {

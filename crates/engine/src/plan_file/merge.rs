@@ -232,13 +232,20 @@ fn path_of(problem: &Problem, revised: &Plan) -> String {
     place.map_or_else(|| format!("task {seq}"), |at| format!("tasks[{at}].{field}"))
 }
 
+/// Reads only what the graph of a campaign is made of: a task's seq, what it depends on, how far it is.
+pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, Status), String> {
+    let text = |key: &str| json.get(key).and_then(Json::as_str);
+    let number = || json.get("seq")?.as_i64().map(|number| format!("{number:03}"));
+    let seq = text("seq").map(str::to_owned).or_else(number).ok_or("a task has no seq")?;
+    let status = Status::parse(text("status").unwrap_or("pending"));
+    let status = status.map_err(|error| format!("task {seq}: {error}"))?;
+    Ok((seq, list(json, "depends"), status))
+}
+
 /// Reads a task as `campaign.json` has it, also one of the original's, which says less.
 pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
     let text = |key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
-    let seq = text("seq").or_else(|| json.get("seq")?.as_i64().map(|number| format!("{number:03}")));
-    let seq = seq.ok_or("a task has no seq")?;
-    let status = text("status").unwrap_or_else(|| "pending".to_owned());
-    let status = Status::parse(&status).map_err(|error| format!("task {seq}: {error}"))?;
+    let (seq, depends, status) = read_outline(json)?;
     let kind = [TaskType::Spec, TaskType::Build, TaskType::Verify]
         .into_iter()
         .find(|kind| text("type").as_deref() == Some(kind.word()));
@@ -257,7 +264,7 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
             .and_then(Json::as_i64)
             .and_then(|n| u64::try_from(n).ok())
             .unwrap_or(DEFAULT_BUDGET),
-        depends: list(json, "depends"),
+        depends,
         depends_given: Spelled(json.get("depends").cloned().unwrap_or_default()),
         preflight: list(json, "preflight"),
         target_lines: target_lines
