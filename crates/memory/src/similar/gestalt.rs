@@ -28,7 +28,7 @@ pub fn ratio(left: &[char], right: &[char]) -> f64 {
     2.0 * matched(left, right) as f64 / (left.len() + right.len()) as f64
 }
 
-/// What [`ratio`] cannot exceed: the letters of either text that stand in a run of [`MIN_RUN`] which
+/// What [`ratio`] cannot exceed: the letters of either text that stand in a run of `MIN_RUN` which
 /// the other has too. Runs are told apart by a hash; where two share one, the bound is only higher.
 pub fn bound(left: &[char], right: &[char]) -> f64 {
     if left.is_empty() || right.is_empty() {
