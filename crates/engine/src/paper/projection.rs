@@ -113,11 +113,22 @@ impl Paper {
     ) -> Result<T, PaperError> {
         self.take_over(what)?;
         let mut told: Option<Result<T, PaperError>> = None;
+        let mut kept: Option<(String, String)> = None;
         self.store.amend(&mut |notes| {
             let before = notes.get(what.kind, &what.key)?.map(|body| parsed(&body)).transpose()?;
             match edit(before, notes) {
                 Ok((after, done)) => {
-                    keep(notes, what, after.as_ref())?;
+                    kept = match after {
+                        Some(value) => {
+                            let body = written(&value);
+                            let digest = keep_text(notes, what, &body)?;
+                            Some((body, digest))
+                        }
+                        None => {
+                            drop_text(notes, what)?;
+                            None
+                        }
+                    };
                     told = Some(Ok(done));
                     Ok(true)
                 }
@@ -128,8 +139,26 @@ impl Paper {
             }
         })?;
         let done = told.unwrap_or_else(|| Err(PaperError::refused("nothing was done", "try again")))?;
-        self.project(what)?;
+        match kept {
+            Some((body, digest)) => self.project_kept(what, &body, &digest)?,
+            None => self.project(what)?,
+        }
         Ok(done)
+    }
+
+    /// Writes the copy of a note that was just kept, if nobody has kept a newer one since.
+    fn project_kept(&self, what: &Projected, body: &str, digest: &str) -> Result<(), PaperError> {
+        let path = self.file(what);
+        let on_disk = |error: io::Error| PaperError::disk(&path, &error);
+        let _held = self.hold().map_err(on_disk)?;
+        let newest = stamps(self.store.note(STAMPS, &what.file)?).pop();
+        if newest.as_deref() != Some(digest) {
+            return self.copy(what);
+        }
+        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(on_disk)?;
+        replace(&path, body.as_bytes()).map_err(on_disk)?;
+        self.set_seen(&what.file, digest);
+        Ok(())
     }
 
     /// Writes the copy of a note as it is now.
@@ -270,7 +299,7 @@ impl Paper {
 /// Keeps a value as a note, and the digest that its copy will have.
 pub(super) fn keep(notes: &mut dyn Notes, what: &Projected, value: Option<&Json>) -> Result<(), StoreError> {
     match value {
-        Some(value) => keep_text(notes, what, &written(value)),
+        Some(value) => keep_text(notes, what, &written(value)).map(drop),
         None => drop_text(notes, what),
     }
 }
@@ -285,9 +314,11 @@ pub(super) fn drop_text(notes: &mut dyn Notes, what: &Projected) -> Result<(), S
 }
 
 /// Keeps a text as a note, and the digest that its copy will have.
-pub(super) fn keep_text(notes: &mut dyn Notes, what: &Projected, body: &str) -> Result<(), StoreError> {
+pub(super) fn keep_text(notes: &mut dyn Notes, what: &Projected, body: &str) -> Result<String, StoreError> {
     notes.put(what.kind, &what.key, body)?;
-    stamp(notes, what, &digest(body.as_bytes()))
+    let digest = digest(body.as_bytes());
+    stamp(notes, what, &digest)?;
+    Ok(digest)
 }
 
 fn stamp(notes: &mut dyn Notes, what: &Projected, digest: &str) -> Result<(), StoreError> {
