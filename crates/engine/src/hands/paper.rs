@@ -121,15 +121,11 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
             })
         })
         .doing(move |_, asked: shapes::CampaignUpdateTask| {
-            let status = match asked.verdict {
-                shapes::Verdict::Complete => shapes::TaskStatus::Complete,
+            let (status, word) = match asked.verdict {
+                shapes::Verdict::Complete => (shapes::TaskStatus::Complete, "complete"),
                 shapes::Verdict::Blocked | shapes::Verdict::Escalated | shapes::Verdict::Error => {
-                    shapes::TaskStatus::Blocked
+                    (shapes::TaskStatus::Blocked, "blocked")
                 }
-            };
-            let word = match status {
-                shapes::TaskStatus::Complete => "complete",
-                _ => "blocked",
             };
             update.update_task(&asked.task, word, &clock::local())?;
             Ok(shapes::Updated { seq: asked.task, status })
