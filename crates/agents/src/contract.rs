@@ -16,6 +16,7 @@ use ftl_core::value::Name;
 use serde_json::Value as Json;
 
 use crate::bench::Shell;
+use crate::launch::Launcher;
 use crate::schema::{Schema, find_json};
 
 /// How often an answer that does not fit is sent back.
@@ -119,6 +120,8 @@ pub struct Order {
     pub limits: Limits,
     /// Who runs commands; nothing where none may be run.
     pub shell: Option<Arc<dyn Shell>>,
+    /// Who starts the agent's own program; nothing where no program may be started.
+    pub launcher: Option<Arc<dyn Launcher>>,
 }
 
 /// How long a session may take and how much it may say.

@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod contract;
+pub mod launch;
 pub mod model;
 pub mod prompts;
 pub mod schema;

@@ -51,7 +51,14 @@ impl Stage {
         let backend: Arc<dyn Backend> =
             Arc::new(Scripted::new("scripted", script, Arc::new(Secrets::new()), Arc::new(RealTime::new())));
         let bound = BTreeMap::from([("coder".to_owned(), backend)]);
-        Agents::new(bound, Prompts::built_in().unwrap(), &place, Arc::new(supervisor), Limits::default())
+        Agents::new(
+            bound,
+            Prompts::built_in().unwrap(),
+            &place,
+            Arc::new(supervisor),
+            Limits::default(),
+            Limits::of_agent(),
+        )
     }
 
     /// Performs a coder's job, with a driver that pays for so many calls.

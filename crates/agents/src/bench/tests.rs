@@ -63,6 +63,7 @@ fn bench_with(folder: &Path, calls: u64, cancelled: bool) -> Bench {
         answer: Schema::anything(),
         limits: Limits::default(),
         shell: Some(Arc::new(Echo)),
+        launcher: None,
     };
     let mut secrets = Secrets::new();
     secrets.hide("hush-hush");

@@ -23,6 +23,7 @@ use ftl_core::desk::{Allowance, Call, Ruling, Write, rule};
 use ftl_core::run::{FailureKind, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 
+use super::programs::Programs;
 use super::shell::PASSED_ON;
 use super::{Ended, Hand, Job, Report};
 use crate::place::Place;
@@ -41,19 +42,22 @@ pub struct Agents {
     fences: PathBuf,
     supervisor: Arc<Supervisor>,
     commands: Limits,
+    programs: Limits,
 }
 
 impl Agents {
-    /// A hand that asks, for each role, the backend that it is bound to.
+    /// A hand that asks, for each role, the backend that it is bound to. Commands of agents and agents'
+    /// own programs are held to those limits.
     pub fn new(
         backends: BTreeMap<String, Arc<dyn Backend>>,
         prompts: Prompts,
         place: &Place,
         supervisor: Arc<Supervisor>,
         commands: Limits,
+        programs: Limits,
     ) -> Agents {
         let (root, worktrees, fences) = (place.root().to_owned(), place.worktrees(), place.fences());
-        Agents { backends, prompts, root, worktrees, fences, supervisor, commands }
+        Agents { backends, prompts, root, worktrees, fences, supervisor, commands, programs }
     }
 
     fn ask(&self, job: &Job) -> Result<Talked, Ended> {
@@ -81,6 +85,7 @@ impl Agents {
         };
         let prompt = self.prompts.render(&filling).map_err(could_not)?;
         let fence = job.epoch().map(|epoch| Fence { file: self.fences.join(job.run.as_str()), epoch });
+        let launcher = Programs::new(self.supervisor.clone(), self.programs, job.key(), fence.clone());
         let shell = Commands {
             supervisor: self.supervisor.clone(),
             limits: self.commands,
@@ -98,6 +103,7 @@ impl Agents {
             answer,
             limits: TalkLimits::default(),
             shell: Some(Arc::new(shell)),
+            launcher: Some(Arc::new(launcher)),
         };
         let desk: Arc<dyn Desk> = Arc::new(JobDesk { job: job.clone(), allowance, used: Mutex::new(0) });
         Ok(converse(&**backend, order, &prompt.parts, &desk))

@@ -7,6 +7,7 @@
 
 pub mod agents;
 pub mod paper;
+pub mod programs;
 pub mod script;
 pub mod shell;
 pub mod typed;

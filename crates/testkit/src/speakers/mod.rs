@@ -4,6 +4,7 @@
 //! knows nothing of who plays it: a [`Cast`] turns acts into a script, into the answers of a model
 //! server, or into whatever makes an agent behave so.
 
+mod bare;
 mod cases;
 mod casts;
 mod clerk;
@@ -21,6 +22,7 @@ use ftl_core::desk::{Allowance, Write};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
+pub use bare::Bare;
 pub use cases::*;
 pub use casts::{ModelCast, ScriptCast, endpoint};
 pub use clerk::{Clerk, FakeTime, Heard};
@@ -128,6 +130,7 @@ pub fn order(folder: &Path, allowance: &Allowance) -> Order {
         answer: answer(),
         limits: Limits { requests: 20, silence: Duration::from_millis(600), whole: Duration::from_secs(20) },
         shell: None,
+        launcher: Some(Arc::new(Bare)),
     }
 }
 

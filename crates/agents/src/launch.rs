@@ -1,0 +1,227 @@
+//! Programs that a backend speaks to by lines, over their standard input and output.
+//!
+//! A [`Launcher`] of the engine starts them, in a process tree that somebody owns; nothing here starts a
+//! process. A line is never cut in two, never longer than [`MAX_LINE_BYTES`], and what nobody has read yet
+//! is never more than [`MAX_UNREAD_BYTES`]: a program that says more is ended, not waited for.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use crate::contract::Trouble;
+
+/// How long one line of a program may be.
+pub const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
+
+/// How much a program may have said that nobody has read yet.
+pub const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
+
+/// A program, completely: nothing else of ours reaches it but the mark of its tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// An absolute path, or a name to be looked up in the PATH of `env`.
+    pub program: OsString,
+    /// Its words.
+    pub args: Vec<OsString>,
+    /// The folder in which it starts.
+    pub folder: PathBuf,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// Starts programs in process trees that somebody owns. The engine hands one in.
+pub trait Launcher: Send + Sync + fmt::Debug {
+    /// Starts a program. What cannot be started is told here or as its end.
+    fn launch(&self, program: &Program) -> Result<Launched, Trouble>;
+}
+
+/// A program that was started. Dropping it ends it, with all that it has started.
+pub struct Launched {
+    /// What it reads.
+    pub input: Arc<dyn Input>,
+    /// What it says.
+    pub output: Hearing,
+    /// The tree of its processes.
+    pub tree: Box<dyn Tree>,
+}
+
+/// What a program reads.
+pub trait Input: Send + Sync {
+    /// Gives it bytes; never waits until it has read them. An error when it reads no more.
+    fn write(&self, bytes: &[u8]) -> Result<(), String>;
+    /// The program finds the end after what it was given.
+    fn close(&self);
+}
+
+/// A tree of processes.
+pub trait Tree: Send {
+    /// Ends all of it and waits until nothing of it is alive. Dropping it does the same.
+    fn end(self: Box<Self>);
+}
+
+/// Something that was heard of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A line of its output, without its end.
+    Line(Vec<u8>),
+    /// It has ended, and this was all.
+    Ended(Exit),
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Exit {
+    /// Its code, if it ended by itself.
+    pub code: Option<i32>,
+    /// How it ended, in a sentence.
+    pub how: String,
+    /// The end of what it wrote to standard error.
+    pub complaint: String,
+    /// Whether it was ended because it said nothing, or not enough, for too long.
+    pub timed_out: bool,
+}
+
+/// The two ends of what a program says: one for who reads its output, one for who listens.
+pub fn hearing() -> (Telling, Hearing) {
+    let (send, receive) = channel();
+    let unread = Arc::new(AtomicUsize::new(0));
+    (Telling { send, unread: unread.clone(), line: Vec::new() }, Hearing { receive, unread, exit: None })
+}
+
+/// The end of whoever reads a program's output.
+#[derive(Debug)]
+pub struct Telling {
+    send: Sender<Heard>,
+    unread: Arc<AtomicUsize>,
+    line: Vec<u8>,
+}
+
+impl Telling {
+    /// Takes a piece of output. An error, in a sentence, when it is more than anybody can read.
+    pub fn tell(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            self.grow(&bytes[..end])?;
+            bytes = &bytes[end + 1..];
+            let line = std::mem::take(&mut self.line);
+            self.send(line)?;
+        }
+        self.grow(bytes)
+    }
+
+    fn grow(&mut self, bytes: &[u8]) -> Result<(), String> {
+        if self.line.len() + bytes.len() > MAX_LINE_BYTES {
+            return Err(format!("it wrote a line of more than {MAX_LINE_BYTES} bytes"));
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn send(&self, line: Vec<u8>) -> Result<(), String> {
+        let unread = self.unread.fetch_add(line.len(), Ordering::Relaxed) + line.len();
+        if unread > MAX_UNREAD_BYTES {
+            return Err(format!("it wrote more than {MAX_UNREAD_BYTES} bytes that nobody has read"));
+        }
+        self.send.send(Heard::Line(line)).map_err(|_| String::from("nobody listens any more"))
+    }
+
+    /// The program has ended. What it said last without an end of line is a line too.
+    pub fn ended(mut self, exit: Exit) {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            let _ = self.send.send(Heard::Line(line));
+        }
+        let _ = self.send.send(Heard::Ended(exit));
+    }
+}
+
+/// The end of whoever listens to a program.
+#[derive(Debug)]
+pub struct Hearing {
+    receive: Receiver<Heard>,
+    unread: Arc<AtomicUsize>,
+    exit: Option<Exit>,
+}
+
+impl Hearing {
+    /// The next thing that is heard within a time. After the end it is the end again.
+    pub fn next(&mut self, limit: Duration) -> Option<Heard> {
+        if let Some(exit) = &self.exit {
+            return Some(Heard::Ended(exit.clone()));
+        }
+        match self.receive.recv_timeout(limit) {
+            Ok(Heard::Line(line)) => {
+                self.unread.fetch_sub(line.len(), Ordering::Relaxed);
+                Some(Heard::Line(line))
+            }
+            Ok(Heard::Ended(exit)) => {
+                self.exit = Some(exit.clone());
+                Some(Heard::Ended(exit))
+            }
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                let how = String::from("nobody reads its output any more");
+                self.exit = Some(Exit { how, ..Exit::default() });
+                self.exit.clone().map(Heard::Ended)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn line(text: &str) -> Option<Heard> {
+        Some(Heard::Line(text.as_bytes().to_vec()))
+    }
+
+    #[test]
+    fn pieces_become_lines_and_the_end_stays() {
+        let (mut telling, mut hearing) = hearing();
+        telling.tell(b"one\ntw").unwrap();
+        telling.tell(b"o\n\nthr").unwrap();
+        assert_eq!(
+            (hearing.next(NOW), hearing.next(NOW), hearing.next(NOW)),
+            (line("one"), line("two"), line(""))
+        );
+        assert_eq!(hearing.next(NOW), None);
+        let exit = Exit { code: Some(0), ..Exit::default() };
+        telling.ended(exit.clone());
+        assert_eq!(hearing.next(NOW), line("thr"));
+        assert_eq!(hearing.next(NOW), Some(Heard::Ended(exit.clone())));
+        assert_eq!(hearing.next(NOW), Some(Heard::Ended(exit)));
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_an_end() {
+        let (telling, mut hearing) = hearing();
+        drop(telling);
+        assert!(matches!(hearing.next(NOW), Some(Heard::Ended(exit)) if exit.how.contains("nobody reads")));
+    }
+
+    #[test]
+    fn a_line_has_a_limit() {
+        let (mut telling, _hearing) = hearing();
+        telling.tell(&vec![b'x'; MAX_LINE_BYTES]).unwrap();
+        assert!(telling.tell(b"x").unwrap_err().contains("a line of more than"));
+    }
+
+    #[test]
+    fn what_nobody_reads_has_a_limit_and_what_is_read_makes_room() {
+        let (mut telling, mut hearing) = hearing();
+        let mut piece = vec![b'x'; MAX_LINE_BYTES];
+        piece.push(b'\n');
+        for _ in 0..MAX_UNREAD_BYTES / MAX_LINE_BYTES {
+            telling.tell(&piece).unwrap();
+        }
+        assert!(matches!(hearing.next(NOW), Some(Heard::Line(_))));
+        telling.tell(&piece).unwrap();
+        assert!(telling.tell(&piece).unwrap_err().contains("nobody has read"));
+    }
+}
