@@ -18,6 +18,7 @@ use serde_json::Value as Json;
 use crate::bench::Shell;
 use crate::launch::Launcher;
 use crate::schema::{Schema, find_json};
+use crate::window::Lobby;
 
 /// How often an answer that does not fit is sent back.
 pub const MAX_CORRECTIONS: u32 = 2;
@@ -69,6 +70,10 @@ pub trait Desk: Send + Sync {
     fn say(&self, said: Said<'_>);
     /// Whether nobody wants the answer any more.
     fn is_cancelled(&self) -> bool;
+    /// Looks for lessons about something: what is known, as text.
+    fn recall(&self, about: &str) -> Result<String, String> {
+        Err(format!("nothing is remembered here, about `{about}` or anything else"))
+    }
 }
 
 /// What a desk says to a call.
@@ -122,6 +127,8 @@ pub struct Order {
     pub shell: Option<Arc<dyn Shell>>,
     /// Who starts the agent's own program; nothing where no program may be started.
     pub launcher: Option<Arc<dyn Launcher>>,
+    /// Where the agent's own program finds the tools of its state; nothing where it has no way to them.
+    pub lobby: Option<Lobby>,
 }
 
 /// How long a session may take and how much it may say.

@@ -14,3 +14,4 @@ pub mod schema;
 pub mod scripted;
 pub mod secrets;
 pub mod timing;
+pub mod window;

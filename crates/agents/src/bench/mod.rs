@@ -1,6 +1,6 @@
 //! The bench: the tools that our own loop serves.
 //!
-//! read, search, edit, write, bash, submit and ask. A call is checked against the schema of its tool,
+//! read, search, edit, write, bash, recall, signal, ask and submit. A call is checked against the schema of its tool,
 //! its path is resolved, the desk rules, and only then it is made. What comes back is limited in size
 //! and holds no secret. Nothing here starts a process: bash goes through the [`Shell`] of the engine.
 
@@ -10,7 +10,7 @@ mod search;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ftl_core::desk::{Call, Deed, Spot};
@@ -84,8 +84,20 @@ pub const SUBMIT: &str = "submit";
 /// The name of the tool that asks a person.
 pub const ASK: &str = "ask";
 
+/// The name of the tool that looks for lessons.
+pub const RECALL: &str = "recall";
+
+/// The name of the tool that reports a signal, which goes into the answer's `signals`.
+pub const SIGNAL: &str = "signal";
+
 /// Every tool that the bench has.
-pub const NAMES: [&str; 7] = ["read", "search", "edit", "write", "bash", SUBMIT, ASK];
+pub const NAMES: [&str; 9] = ["read", "search", "edit", "write", "bash", RECALL, SIGNAL, ASK, SUBMIT];
+
+/// The tools that speak to `ftl` and do nothing to the world: what an agent with tools of its own gets.
+pub const SPEAKING: [&str; 4] = [RECALL, SIGNAL, ASK, SUBMIT];
+
+/// How many signals one answer may hold.
+pub const MAX_SIGNALS: usize = 16;
 
 /// The tools of these names as a model sees them; `submit` takes the answer.
 pub fn tools(names: &BTreeSet<Name>, answer: &Schema) -> Vec<Tool> {
@@ -139,9 +151,23 @@ fn tool(name: &'static str, answer: &Schema) -> Option<Tool> {
             "Asks a person something that you cannot find out. This ends your turn.",
             object(&[("question", json!({ "type": "string", "minLength": 1 }))], &[]),
         ),
+        RECALL => (
+            "Looks for lessons of earlier work: an error message, or what you are about to do.",
+            object(&[("about", json!({ "type": "string", "minLength": 1 }))], &[]),
+        ),
+        // Only an answer that has a place for signals can carry one.
+        SIGNAL => (
+            "Reports a signal with your answer, before you submit it.",
+            object(&[("signal", signals(answer)?.clone())], &[]),
+        ),
         _ => return None,
     };
     Some(Tool { name, about, takes: Schema::new(takes).ok()? })
+}
+
+/// What one signal of an answer may be.
+fn signals(answer: &Schema) -> Option<&Json> {
+    answer.json().get("properties")?.get("signals")?.get("items")
 }
 
 fn object(required: &[(&str, Json)], optional: &[(&str, Json)]) -> Json {
@@ -158,6 +184,7 @@ pub struct Bench {
     desk: Arc<dyn Desk>,
     shell: Option<Arc<dyn Shell>>,
     secrets: Arc<Secrets>,
+    signals: Mutex<Vec<Json>>,
 }
 
 impl Bench {
@@ -167,7 +194,7 @@ impl Bench {
         let folder = Folder::open(&order.folder)
             .map_err(|error| Trouble::CouldNotRun(format!("the folder {shown} cannot be opened: {error}")))?;
         let tools = tools(&order.allowance.tools, &order.answer);
-        Ok(Bench { folder, tools, desk, shell: order.shell.clone(), secrets })
+        Ok(Bench { folder, tools, desk, shell: order.shell.clone(), secrets, signals: Mutex::default() })
     }
 
     /// The tools that it has.
@@ -212,7 +239,7 @@ impl Bench {
     fn seen(&self, name: &str, args: &Json) -> (Call, Option<Resolved>) {
         let deed = match name {
             "edit" | "write" => Deed::Change,
-            SUBMIT | ASK => Deed::Speak,
+            SUBMIT | ASK | RECALL | SIGNAL => Deed::Speak,
             "read" | "search" => Deed::Look,
             _ => Deed::Run,
         };
@@ -228,12 +255,14 @@ impl Bench {
         let text = |key: &str| args.get(key).and_then(Json::as_str).unwrap_or_default();
         let path = path.unwrap_or_default();
         let result = match name {
-            SUBMIT => return Done::Submitted(self.secrets.redact_json(args)),
+            SUBMIT => return Done::Submitted(self.secrets.redact_json(&self.with_signals(args))),
             ASK => return Done::Asked(self.secrets.redact(text("question"))),
             "read" => self.read(&path, args),
             "search" => search::search(&self.folder, &path, text("pattern"), &*self.desk),
             "edit" => self.edit(&path, text("old"), text("new"), args.get("all") == Some(&Json::Bool(true))),
             "write" => self.write(&path, text("content").as_bytes()),
+            RECALL => self.desk.recall(text("about")),
+            SIGNAL if self.tools.iter().any(|tool| tool.name == SIGNAL) => self.signal(args.get("signal")),
             "bash" => self.bash(text("command"), args.get("seconds").and_then(Json::as_u64)),
             other => Err(format!("the bench has no tool `{other}`")),
         };
@@ -244,6 +273,31 @@ impl Bench {
             Ok(back) => Done::Back(self.secrets.redact(&cut(&back))),
             Err(why) => Done::Wrong(self.secrets.redact(&cut(&why))),
         }
+    }
+
+    fn signal(&self, signal: Option<&Json>) -> Result<String, String> {
+        let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        if signals.len() == MAX_SIGNALS {
+            return Err(format!("{MAX_SIGNALS} signals is the most: submit your answer"));
+        }
+        if let Some(signal) = signal.filter(|one| !signals.contains(one)) {
+            signals.push(signal.clone());
+        }
+        Ok(String::from("it goes with your answer"))
+    }
+
+    /// An answer with the signals that were reported before it.
+    fn with_signals(&self, answer: &Json) -> Json {
+        let mut answer = answer.clone();
+        let signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fields) = answer.as_object_mut().filter(|_| !signals.is_empty()) {
+            let named = fields.entry("signals").or_insert_with(|| json!([]));
+            if let Some(named) = named.as_array_mut() {
+                let more: Vec<Json> = signals.iter().filter(|one| !named.contains(one)).cloned().collect();
+                named.extend(more);
+            }
+        }
+        answer
     }
 
     fn read(&self, path: &Resolved, args: &Json) -> Result<String, String> {

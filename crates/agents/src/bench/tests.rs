@@ -50,6 +50,10 @@ impl Shell for Echo {
 }
 
 fn bench_with(folder: &Path, calls: u64, cancelled: bool) -> Bench {
+    bench_for(folder, calls, cancelled, Schema::anything())
+}
+
+fn bench_for(folder: &Path, calls: u64, cancelled: bool, answer: Schema) -> Bench {
     let write = Write::Only(["src".to_owned(), "a.txt".to_owned()].into());
     let tools: BTreeSet<Name> = NAMES.into_iter().map(Name::from).collect();
     let allowance = Allowance { tools, write, calls: Some(calls), ask: BTreeSet::new() };
@@ -60,10 +64,11 @@ fn bench_with(folder: &Path, calls: u64, cancelled: bool) -> Bench {
         model: None,
         system: String::new(),
         allowance: allowance.clone(),
-        answer: Schema::anything(),
+        answer,
         limits: Limits::default(),
         shell: Some(Arc::new(Echo)),
         launcher: None,
+        lobby: None,
     };
     let mut secrets = Secrets::new();
     secrets.hide("hush-hush");
@@ -118,7 +123,7 @@ fn tools_are_a_table() {
         (r#"bash {"command":"false"}"#, "! exit code 1\nfalse for 120s"),
         (
             r#"dance {}"#,
-            "! denied: there is no tool `dance` here; there is ask, bash, edit, read, search, submit, write",
+            "! denied: there is no tool `dance` here; there is ask, bash, edit, read, recall, search, signal, submit, write",
         ),
     ];
     for (call, wanted) in table {
@@ -176,4 +181,42 @@ fn nothing_is_done_for_a_session_that_was_cancelled() {
     let call = json!({ "path": "a.txt", "content": "x" });
     assert_eq!(bench.call("write", &call), Done::Over(Trouble::Cancelled));
     assert!(!folder.path().join("a.txt").exists());
+}
+
+#[test]
+fn signals_go_with_the_answer_where_it_has_a_place_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = bench_with(folder.path(), 9, false);
+    let signal = json!({ "signal": "blocked" });
+    assert!(matches!(plain.call(SIGNAL, &signal), Done::Wrong(why) if why.contains("no tool `signal`")));
+    let words = json!({ "type": "string", "enum": ["blocked", "regression"] });
+    let answer =
+        json!({ "type": "object", "properties": { "signals": { "type": "array", "items": words } } });
+    let bench = bench_for(folder.path(), 9, false, Schema::new(answer).unwrap());
+    assert!(matches!(bench.call(SIGNAL, &json!({ "signal": "sunshine" })), Done::Wrong(_)));
+    for _ in 0..2 {
+        assert_eq!(bench.call(SIGNAL, &signal), Done::Back("it goes with your answer".into()));
+    }
+    let submitted = bench.call(SUBMIT, &json!({ "signals": ["regression"] }));
+    assert_eq!(submitted, Done::Submitted(json!({ "signals": ["regression", "blocked"] })));
+}
+
+#[test]
+fn an_answer_holds_so_many_signals() {
+    let folder = tempfile::tempdir().unwrap();
+    let answer = json!({ "type": "object", "properties": { "signals": { "items": { "type": "string" } } } });
+    let bench = bench_for(folder.path(), 9, false, Schema::new(answer).unwrap());
+    for number in 0..MAX_SIGNALS {
+        assert!(matches!(bench.call(SIGNAL, &json!({ "signal": number.to_string() })), Done::Back(_)));
+    }
+    let more = bench.call(SIGNAL, &json!({ "signal": "more" }));
+    assert!(matches!(more, Done::Wrong(why) if why.contains("16 signals is the most")));
+}
+
+#[test]
+fn recall_asks_the_desk() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench_with(folder.path(), 0, false);
+    let done = bench.call(RECALL, &json!({ "about": "ECONNREFUSED" }));
+    assert!(matches!(done, Done::Wrong(why) if why.contains("ECONNREFUSED")), "it is free, and asks");
 }

@@ -18,6 +18,7 @@ use ftl_agents::contract::{
 };
 use ftl_agents::prompts::{Filling, Prompts};
 use ftl_agents::schema::Schema;
+use ftl_agents::window::Lobby;
 use ftl_core::catalogue::{Catalogue, Form, schema};
 use ftl_core::desk::{Allowance, Call, Ruling, Write, rule};
 use ftl_core::run::{FailureKind, Usage, Wanted};
@@ -43,6 +44,7 @@ pub struct Agents {
     supervisor: Arc<Supervisor>,
     commands: Limits,
     programs: Limits,
+    lobby: Option<Lobby>,
 }
 
 impl Agents {
@@ -57,7 +59,14 @@ impl Agents {
         programs: Limits,
     ) -> Agents {
         let (root, worktrees, fences) = (place.root().to_owned(), place.worktrees(), place.fences());
-        Agents { backends, prompts, root, worktrees, fences, supervisor, commands, programs }
+        Agents { backends, prompts, root, worktrees, fences, supervisor, commands, programs, lobby: None }
+    }
+
+    /// The same, with windows for agents' own programs.
+    #[must_use]
+    pub fn with_lobby(mut self, lobby: Lobby) -> Agents {
+        self.lobby = Some(lobby);
+        self
     }
 
     fn ask(&self, job: &Job) -> Result<Talked, Ended> {
@@ -104,6 +113,7 @@ impl Agents {
             limits: TalkLimits::default(),
             shell: Some(Arc::new(shell)),
             launcher: Some(Arc::new(launcher)),
+            lobby: self.lobby.clone(),
         };
         let desk: Arc<dyn Desk> = Arc::new(JobDesk { job: job.clone(), allowance, used: Mutex::new(0) });
         Ok(converse(&**backend, order, &prompt.parts, &desk))
@@ -168,9 +178,9 @@ fn told(value: &Value) -> String {
 fn tools(role: &str, form: Option<&str>, write: &Write) -> std::collections::BTreeSet<Name> {
     let names: &[&str] = match (role, form, write) {
         ("builder", Some("plan"), _) => &["submit"],
-        (_, _, Write::Nothing) => &["read", "search", "submit", "ask"],
+        (_, _, Write::Nothing) => &["read", "search", "recall", "signal", "ask", "submit"],
         (_, _, Write::Only(_) | Write::Anything) => {
-            &["read", "search", "edit", "write", "bash", "submit", "ask"]
+            &["read", "search", "edit", "write", "bash", "recall", "signal", "ask", "submit"]
         }
     };
     names.iter().map(|name| Name::from(*name)).collect()

@@ -131,6 +131,7 @@ pub fn order(folder: &Path, allowance: &Allowance) -> Order {
         limits: Limits { requests: 20, silence: Duration::from_millis(600), whole: Duration::from_secs(20) },
         shell: None,
         launcher: Some(Arc::new(Bare)),
+        lobby: None,
     }
 }
 

@@ -1,0 +1,352 @@
+//! The window: how an agent's own program reaches the tools of its state.
+//!
+//! A program that speaks MCP is told to start `ftl mcp`, which speaks to this window over a socket in a
+//! folder of our own. The window offers tools and hands calls in, one after the other; whoever holds it
+//! answers them. It never makes a call itself, and never lets one wait for somebody who is gone: a window
+//! that is dropped ends all its conversations.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::bench::Tool;
+use crate::contract::MAX_ANSWER_BYTES;
+
+/// The variable that tells `ftl mcp` where its window is.
+pub const VARIABLE: &str = "FTL_WINDOW";
+
+/// How many conversations a window has at once.
+pub const MAX_VISITORS: usize = 16;
+
+/// How long one call may be, on the wire.
+pub const MAX_CALL_BYTES: usize = MAX_ANSWER_BYTES + 64 * 1024;
+
+/// How an agent is told to reach the window: an MCP server to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// The program.
+    pub program: PathBuf,
+    /// Its words.
+    pub args: Vec<String>,
+    /// What is added to its environment.
+    pub env: Vec<(String, String)>,
+}
+
+/// Where windows are made, and which program serves them. The engine hands one in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lobby {
+    /// A folder that only we can enter; its path is short, for a socket's path has 107 bytes at most.
+    pub folder: PathBuf,
+    /// The program that speaks MCP for a window, with its words.
+    pub program: PathBuf,
+    /// Its words.
+    pub args: Vec<String>,
+}
+
+/// A tool as it is told through the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub about: String,
+    /// The JSON schema of what it takes.
+    pub takes: Json,
+}
+
+impl From<&Tool> for Offer {
+    fn from(tool: &Tool) -> Offer {
+        Offer { name: tool.name.to_owned(), about: tool.about.to_owned(), takes: tool.takes.json().clone() }
+    }
+}
+
+/// What comes in on the wire.
+#[derive(Debug, Serialize, Deserialize)]
+struct Asked {
+    tool: String,
+    args: Json,
+}
+
+/// What goes out.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answered {
+    ok: bool,
+    text: String,
+}
+
+/// A call that somebody made through a window.
+#[derive(Debug)]
+pub struct Knock {
+    /// The tool.
+    pub tool: String,
+    /// What it is given.
+    pub args: Json,
+    reply: Sender<Answered>,
+}
+
+impl Knock {
+    /// Answers it: what goes back to the agent, or what went wrong.
+    pub fn answer(self, back: Result<String, String>) {
+        let ok = back.is_ok();
+        let text = back.unwrap_or_else(|why| why);
+        let _ = self.reply.send(Answered { ok, text });
+    }
+}
+
+/// A window. Dropping it closes it.
+#[derive(Debug)]
+pub struct Window {
+    path: PathBuf,
+    calls: Receiver<Knock>,
+    room: Arc<Room>,
+    lobby: Lobby,
+}
+
+/// What the threads of a window share.
+#[derive(Debug)]
+struct Room {
+    offers: Vec<Offer>,
+    closed: AtomicBool,
+    visitors: Mutex<BTreeMap<u64, UnixStream>>,
+}
+
+impl Window {
+    /// Opens a window with these tools, under a name that belongs to one session.
+    pub fn open(lobby: &Lobby, name: &str, offers: Vec<Offer>) -> io::Result<Window> {
+        let path = lobby.folder.join(name);
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let (send, calls) = channel();
+        let room = Arc::new(Room { offers, closed: AtomicBool::new(false), visitors: Mutex::default() });
+        let inside = room.clone();
+        std::thread::Builder::new()
+            .name(String::from("window"))
+            .spawn(move || receive(&listener, &inside, &send))?;
+        Ok(Window { path, calls, room, lobby: lobby.clone() })
+    }
+
+    /// How an agent is told to reach it.
+    pub fn server(&self) -> Server {
+        let env = vec![(VARIABLE.to_owned(), self.path.to_string_lossy().into_owned())];
+        Server { program: self.lobby.program.clone(), args: self.lobby.args.clone(), env }
+    }
+
+    /// The next call, within a time.
+    pub fn next(&self, limit: Duration) -> Option<Knock> {
+        self.calls.recv_timeout(limit).ok()
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.room.closed.store(true, Ordering::Release);
+        for visitor in self.room.visitors().values() {
+            let _ = visitor.shutdown(Shutdown::Both);
+        }
+        // A last visitor wakes who waits for one; then nobody can come any more.
+        let _ = UnixStream::connect(&self.path);
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Room {
+    fn visitors(&self) -> MutexGuard<'_, BTreeMap<u64, UnixStream>> {
+        self.visitors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn receive(listener: &UnixListener, room: &Arc<Room>, calls: &Sender<Knock>) {
+    let mut number = 0;
+    while let Ok((stream, _)) = listener.accept() {
+        if room.closed.load(Ordering::Acquire) {
+            return;
+        }
+        number += 1;
+        // One too many is shown out: its end of the socket is closed with ours.
+        if room.visitors().len() < MAX_VISITORS {
+            let _ = let_in(number, stream, room, calls);
+        }
+    }
+}
+
+fn let_in(number: u64, stream: UnixStream, room: &Arc<Room>, calls: &Sender<Knock>) -> io::Result<()> {
+    room.visitors().insert(number, stream.try_clone()?);
+    let (inside, calls) = (room.clone(), calls.clone());
+    let visitor = move || {
+        let _ = converse(&stream, &inside, &calls);
+        let _ = stream.shutdown(Shutdown::Both);
+        inside.visitors().remove(&number);
+    };
+    let thread = std::thread::Builder::new().name(String::from("visitor")).spawn(visitor);
+    if thread.is_err() {
+        room.visitors().remove(&number);
+    }
+    thread.map(drop)
+}
+
+fn converse(stream: &UnixStream, room: &Room, calls: &Sender<Knock>) -> io::Result<()> {
+    let mut out = stream;
+    write_line(&mut out, &room.offers)?;
+    let mut lines = BufReader::new(stream);
+    while let Some(line) = read_line(&mut lines)? {
+        let answered = match serde_json::from_slice::<Asked>(&line) {
+            Ok(asked) => handed_in(asked, calls),
+            Err(error) => Answered { ok: false, text: format!("this is no call: {error}") },
+        };
+        write_line(&mut out, &answered)?;
+    }
+    Ok(())
+}
+
+fn handed_in(asked: Asked, calls: &Sender<Knock>) -> Answered {
+    let (reply, answer) = channel();
+    let gone = || Answered { ok: false, text: String::from("the session is over") };
+    if calls.send(Knock { tool: asked.tool, args: asked.args, reply }).is_err() {
+        return gone();
+    }
+    answer.recv().unwrap_or_else(|_| gone())
+}
+
+fn write_line(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    out.flush()
+}
+
+fn read_line(lines: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let count = lines.take(MAX_CALL_BYTES as u64 + 1).read_until(b'\n', &mut line)?;
+    if count > MAX_CALL_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
+    }
+    Ok((count > 0).then_some(line))
+}
+
+/// The other side of a window: what `ftl mcp` holds.
+#[derive(Debug)]
+pub struct Visit {
+    offers: Vec<Offer>,
+    stream: BufReader<UnixStream>,
+}
+
+impl Visit {
+    /// Comes to a window.
+    pub fn at(path: &Path) -> io::Result<Visit> {
+        let mut stream = BufReader::new(UnixStream::connect(path)?);
+        let gone = || io::Error::new(io::ErrorKind::UnexpectedEof, "the session is over");
+        let line = read_line(&mut stream)?.ok_or_else(gone)?;
+        Ok(Visit { offers: serde_json::from_slice(&line)?, stream })
+    }
+
+    /// What is offered.
+    pub fn offers(&self) -> &[Offer] {
+        &self.offers
+    }
+
+    /// Makes a call and waits for what comes back, or what went wrong.
+    pub fn call(&mut self, tool: &str, args: Json) -> Result<String, String> {
+        let over = |error: io::Error| format!("the session is over: {error}");
+        let asked = Asked { tool: tool.to_owned(), args };
+        write_line(self.stream.get_mut(), &asked).map_err(over)?;
+        let line = read_line(&mut self.stream).map_err(over)?;
+        let line = line.ok_or_else(|| String::from("the session is over"))?;
+        let answered: Answered = serde_json::from_slice(&line).map_err(|error| over(error.into()))?;
+        if answered.ok { Ok(answered.text) } else { Err(answered.text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    fn lobby() -> (tempfile::TempDir, Lobby) {
+        let folder = tempfile::tempdir().unwrap();
+        let lobby =
+            Lobby { folder: folder.path().to_owned(), program: "ftl".into(), args: vec!["mcp".into()] };
+        (folder, lobby)
+    }
+
+    fn offer() -> Vec<Offer> {
+        vec![Offer { name: "submit".into(), about: "Submits.".into(), takes: json!({ "type": "object" }) }]
+    }
+
+    #[test]
+    fn a_call_goes_in_and_its_answer_comes_out() {
+        let (_folder, lobby) = lobby();
+        let window = Window::open(&lobby, "one", offer()).unwrap();
+        let server = window.server();
+        assert_eq!(
+            (server.args.as_slice(), server.env[0].0.as_str()),
+            (["mcp".to_owned()].as_slice(), VARIABLE)
+        );
+        let path = PathBuf::from(&server.env[0].1);
+        let visitor = std::thread::spawn(move || {
+            let mut visit = Visit::at(&path).unwrap();
+            let names: Vec<String> = visit.offers().iter().map(|offer| offer.name.clone()).collect();
+            (names, visit.call("submit", json!({ "a": 1 })), visit.call("nonsense", json!(null)))
+        });
+        let knock = window.next(SOON).unwrap();
+        assert_eq!((knock.tool.as_str(), &knock.args), ("submit", &json!({ "a": 1 })));
+        knock.answer(Ok("taken".into()));
+        window.next(SOON).unwrap().answer(Err("there is no such tool".into()));
+        let (names, first, second) = visitor.join().unwrap();
+        assert_eq!(names, ["submit"]);
+        assert_eq!((first, second), (Ok("taken".into()), Err("there is no such tool".into())));
+    }
+
+    #[test]
+    fn a_window_that_is_closed_keeps_nobody_waiting() {
+        let (_folder, lobby) = lobby();
+        let window = Window::open(&lobby, "one", offer()).unwrap();
+        let path = PathBuf::from(&window.server().env[0].1);
+        let at = path.clone();
+        let visitor = std::thread::spawn(move || Visit::at(&at).unwrap().call("submit", json!({})));
+        let knock = window.next(SOON).unwrap();
+        drop(window);
+        assert!(visitor.join().unwrap().unwrap_err().contains("the session is over"));
+        drop(knock);
+        assert!(Visit::at(&path).is_err(), "nobody comes any more");
+    }
+
+    #[test]
+    fn garbage_is_told_and_a_line_has_a_limit() {
+        let (_folder, lobby) = lobby();
+        let window = Window::open(&lobby, "one", offer()).unwrap();
+        let path = PathBuf::from(&window.server().env[0].1);
+        let mut visit = Visit::at(&path).unwrap();
+        visit.stream.get_mut().write_all(b"{ nonsense\n").unwrap();
+        let line = read_line(&mut visit.stream).unwrap().unwrap();
+        assert!(String::from_utf8(line).unwrap().contains("this is no call"));
+        let flood = vec![b'x'; MAX_CALL_BYTES + 1];
+        let _ = visit.stream.get_mut().write_all(&flood);
+        assert!(!matches!(read_line(&mut visit.stream), Ok(Some(_))), "it was shown out");
+        assert!(window.next(Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn a_window_has_room_for_so_many() {
+        let (_folder, lobby) = lobby();
+        let window = Window::open(&lobby, "one", offer()).unwrap();
+        let path = PathBuf::from(&window.server().env[0].1);
+        let visits: Vec<Visit> = (0..MAX_VISITORS).map(|_| Visit::at(&path).unwrap()).collect();
+        assert!(Visit::at(&path).is_err());
+        assert_eq!(visits.len(), MAX_VISITORS);
+    }
+}
