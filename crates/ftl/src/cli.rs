@@ -183,6 +183,14 @@ const PAGES: &[Page] = &[
         last: "",
     },
     Page {
+        command: "mcp",
+        more: "Speaks on standard input and output, for a program that starts MCP servers. Inside of a run it offers an \
+            agent exactly the tools of its state: recall, signal, ask and submit. Elsewhere it offers `recall`, to look \
+            at the lessons of the repository.",
+        examples: &["claude mcp add ftl -- ftl mcp"],
+        last: "",
+    },
+    Page {
         command: "doctor",
         more: "Looks at the store, chains, locks, leases, leftover processes and worktrees, and puts right only what \
             is safe.",

@@ -81,6 +81,7 @@ pub(crate) fn config_files(place: &Place) -> Vec<PathBuf> {
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let own = own.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")));
     files.extend(own.map(|folder| folder.join("ftl").join("config.toml")));
+    files.push(place.shared_config());
     files.push(place.config());
     files
 }

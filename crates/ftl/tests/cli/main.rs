@@ -22,6 +22,7 @@ mod lessons;
 mod limits;
 mod listing;
 mod live;
+mod mcp;
 mod observing;
 mod phases;
 mod projections;

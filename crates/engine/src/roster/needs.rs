@@ -1,0 +1,152 @@
+//! What states need of an agent, and what an agent does not enforce.
+//!
+//! A cap on calls is a cap only where calls are counted before they are made; a state that keeps an agent
+//! to some files needs one that is kept to them. What is missing is refused before a run is opened, unless
+//! somebody has accepted it; then the run's record says so.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use ftl_agents::contract::{Counted, Enforced};
+use ftl_core::language::syntax::Step;
+use ftl_core::library::Library;
+use ftl_core::program::Whom;
+use ftl_core::value::Name;
+
+/// Something that a state needs of whoever answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Calls of tools are counted before they are made.
+    Calls,
+    /// It cannot write outside of what the state allows.
+    Paths,
+}
+
+impl Need {
+    /// The words in settings.
+    pub const WORDS: [&str; 2] = ["calls", "paths"];
+
+    /// The word in settings.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Need::Calls => "calls",
+            Need::Paths => "paths",
+        }
+    }
+
+    /// The need of a word.
+    pub fn parse(word: &str) -> Option<Need> {
+        [Need::Calls, Need::Paths].into_iter().find(|one| one.word() == word)
+    }
+
+    fn is_met(self, enforced: &Enforced) -> bool {
+        match self {
+            Need::Calls => enforced.calls == Counted::Before,
+            Need::Paths => enforced.paths,
+        }
+    }
+
+    const fn sentence(self) -> &'static str {
+        match self {
+            Need::Calls => "counts calls before they are made",
+            Need::Paths => "is kept to the files that it may write",
+        }
+    }
+}
+
+/// A state that needs something, and the role that it asks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Needed {
+    /// The role.
+    pub role: Name,
+    /// What is needed.
+    pub need: Need,
+    /// The protocol.
+    pub protocol: Name,
+    /// The state.
+    pub state: Name,
+}
+
+impl Needed {
+    /// Whether an agent gives it.
+    pub fn is_met(&self, enforced: &Enforced) -> bool {
+        self.need.is_met(enforced)
+    }
+}
+
+impl fmt::Display for Needed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Needed { role, need, protocol, state } = self;
+        write!(out, "{protocol}.{state} needs a {role} that {}", need.sentence())
+    }
+}
+
+/// What a protocol and its children need of whoever answers their tasks, and the roles that they ask.
+pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<Name>) {
+    let (mut all, mut roles) = (BTreeSet::new(), BTreeSet::new());
+    let mut seen = BTreeSet::new();
+    let mut open = vec![Name::from(protocol)];
+    while let Some(name) = open.pop() {
+        let Some(program) = library.program(&name).filter(|_| seen.insert(name.clone())) else { continue };
+        for state in &program.states {
+            for node in &state.nodes {
+                let pays = matches!(node.step(), Some(Step::Do { paying: Some(_), .. }));
+                for call in &node.calls {
+                    match &call.whom {
+                        Whom::Task(role) => {
+                            roles.insert(role.clone());
+                            let needs = [(pays, Need::Calls), (true, Need::Paths)];
+                            let needs = needs.into_iter().filter(|(is, _)| *is).map(|(_, need)| Needed {
+                                role: role.clone(),
+                                need,
+                                protocol: name.clone(),
+                                state: state.name.clone(),
+                            });
+                            all.extend(needs);
+                        }
+                        Whom::Run(child) => open.push(child.clone()),
+                        Whom::Action(_) | Whom::Shell => {}
+                    }
+                }
+            }
+        }
+    }
+    (all, roles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_task_flow_needs_counted_calls_of_builders_alone() {
+        let (needed, roles) = needed(&Library::built_in(), "task");
+        let calls: BTreeSet<String> = needed
+            .iter()
+            .filter(|one| one.need == Need::Calls)
+            .map(|one| format!("{} {}.{}", one.role, one.protocol, one.state))
+            .collect();
+        let expected = ["builder builder.IMPLEMENT", "builder builder.RETRY"];
+        assert_eq!(calls.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+        let roles: Vec<&str> = roles.iter().map(|role| &**role).collect();
+        assert_eq!(roles, ["builder", "explorer", "observer", "planner"]);
+        assert!(needed.iter().any(|one| one.need == Need::Paths && &*one.role == "explorer"));
+    }
+
+    #[test]
+    fn a_need_is_a_sentence() {
+        let needed = Needed {
+            role: Name::from("builder"),
+            need: Need::Calls,
+            protocol: Name::from("builder"),
+            state: Name::from("RETRY"),
+        };
+        assert_eq!(
+            needed.to_string(),
+            "builder.RETRY needs a builder that counts calls before they are made"
+        );
+        for word in Need::WORDS {
+            assert_eq!(Need::parse(word).map(Need::word), Some(word));
+        }
+    }
+}
