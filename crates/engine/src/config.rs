@@ -358,7 +358,8 @@ impl Config {
             keys.collect()
         };
         let policies = self.policies.iter().map(|(key, (policy, _))| (key.clone(), policy.clone()));
-        Terms { limits: section("limits."), reserve: section("reserve."), policies: policies.collect() }
+        let (limits, reserve) = (section("limits."), section("reserve."));
+        Terms { limits, reserve, policies: policies.collect(), accepted: Vec::new() }
     }
 
     /// How many work at the same time.

@@ -71,6 +71,11 @@ impl Place {
         self.root().join(crate::config::SHARED)
     }
 
+    /// Prompts of the repository's own, in place of the built-in ones.
+    pub fn prompts(&self) -> PathBuf {
+        self.state().join("prompts")
+    }
+
     /// The settings of this copy of the repository alone.
     pub fn config(&self) -> PathBuf {
         self.state().join("config.toml")

@@ -145,6 +145,7 @@ pub(crate) fn drive_failure(error: &DriveError) -> Failure {
 pub(crate) fn session_failure(error: &SessionError) -> Failure {
     match error {
         SessionError::Unknown { message, hint } => Failure::new(message, hint),
+        SessionError::Unfit(unfit) => Failure::new(&unfit.message, &unfit.hint),
         SessionError::Machine(message) => Failure::new(message, "run `ftl doctor`"),
         SessionError::Drive(error) => drive_failure(error),
     }

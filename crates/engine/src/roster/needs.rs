@@ -13,6 +13,9 @@ use ftl_core::library::Library;
 use ftl_core::program::Whom;
 use ftl_core::value::Name;
 
+use super::{AGENTS, Hall, Roster};
+use crate::hands::agents::UNBOUND;
+
 /// Something that a state needs of whoever answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
@@ -112,6 +115,62 @@ pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<
         }
     }
     (all, roles)
+}
+
+/// Roles whose work code does as well as it can where no agent is bound to them.
+const HELPED_BY_CODE: [&str; 2] = ["explorer", "observer"];
+
+/// Why a protocol cannot be run with these agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// Looks whether everybody whom a protocol asks is there and gives what its states need; `answered` tells
+/// which roles somebody else answers. What is not given and was accepted, in sentences, for the record.
+pub fn staffed(
+    library: &Library,
+    protocol: &str,
+    roster: &Roster,
+    hall: &Hall,
+    answered: &dyn Fn(&str) -> bool,
+) -> Result<Vec<String>, Unfit> {
+    let (needed, mut roles) = needed(library, protocol);
+    roles.retain(|role| !answered(role));
+    let alone: Vec<&str> =
+        roles.iter().map(|role| &**role).filter(|role| roster.role(role).is_none()).collect();
+    let alone: Vec<&str> = alone.into_iter().filter(|role| !HELPED_BY_CODE.contains(role)).collect();
+    if !alone.is_empty() {
+        let message = format!("no agent is bound to {}", alone.join(", "));
+        return Err(Unfit { message, hint: UNBOUND.to_owned() });
+    }
+    let mut accepted = Vec::new();
+    for one in needed.iter().filter(|one| roles.contains(&one.role)) {
+        let Some(agent) = roster.role(&one.role).and_then(|bound| roster.agent(&bound.agent)) else {
+            continue;
+        };
+        let enforced = hall.enforces(agent).map_err(|why| Unfit {
+            message: format!("the agent `{}` cannot be used: {why}", agent.name),
+            hint: String::from("`ftl agents` shows all of them"),
+        })?;
+        if one.is_met(&enforced) {
+            continue;
+        }
+        let sentence = format!("{one}; `{}` does not", agent.name);
+        if !agent.accept.contains(&one.need) {
+            let word = one.need.word();
+            let hint = format!(
+                "bind another agent, or accept it: accept = [\"{word}\"] under [{AGENTS}.{}]",
+                agent.name
+            );
+            return Err(Unfit { message: sentence, hint });
+        }
+        accepted.push(sentence);
+    }
+    Ok(accepted)
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod roots;
 mod runs;
 mod shell;
 mod signals;
+mod speakers;
 mod steer;
 mod support;
 mod together;
