@@ -70,6 +70,8 @@ pub trait Desk: Send + Sync {
     fn say(&self, said: Said<'_>);
     /// Whether nobody wants the answer any more.
     fn is_cancelled(&self) -> bool;
+    /// A tool is called with this, whatever will be ruled: for whoever records a session.
+    fn tried(&self, _tool: &str, _args: &Json) {}
     /// Looks for lessons about something: what is known, as text.
     fn recall(&self, about: &str) -> Result<String, String> {
         Err(format!("nothing is remembered here, about `{about}` or anything else"))
