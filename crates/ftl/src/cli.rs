@@ -386,6 +386,9 @@ pub(crate) enum Command {
     /// Show every setting, its value and where it comes from
     Config,
 
+    /// Serve an agent's tools over the Model Context Protocol
+    Mcp,
+
     /// Look after the state of this repository
     Doctor(Doctor),
 

@@ -280,6 +280,16 @@ impl Paper {
         self.learn(|lessons| all.iter().try_for_each(|given| lessons.accessed(given, &now)))
     }
 
+    /// What is known about something, as an agent reads it: the nearest lessons, a line each.
+    pub fn tell(&self, about: &str) -> Result<String, PaperError> {
+        let now = now();
+        let rows = self.look_up(|lessons| lessons.query(about, MAX_TOLD, &now))?;
+        if rows.is_empty() {
+            return Ok(String::from("nothing is remembered about that"));
+        }
+        Ok(rows.iter().map(|row| told(&row.lesson)).collect::<Vec<_>>().join("\n"))
+    }
+
     /// What is known that fits each of some objectives, for briefs.
     pub fn recall(&self, objectives: &[String]) -> Result<Vec<super::briefs::Recalled>, PaperError> {
         let asked = |objective: &String| ftl_memory::recall::Asked {
@@ -296,6 +306,15 @@ impl Paper {
 /// What a builder's brief asks memory with: the objective, the task's name and its files.
 pub fn asks_with(plan: &Plan, task: &Task) -> String {
     [plan.objective.clone(), task.slug.replace('-', " "), task.delta.join(" ")].join(" ")
+}
+
+/// How many lessons an agent is told at once.
+const MAX_TOLD: usize = 5;
+
+/// One lesson in a line: what happens, and what helps.
+pub fn told(lesson: &ftl_memory::Lesson) -> String {
+    let remedy = if lesson.has_remedy() { lesson.remedy() } else { "no remedy is known" };
+    format!("{} `{}`: {} → {}", lesson.kind().word(), lesson.name(), lesson.trigger(), remedy)
 }
 
 /// What was given, as a brief has it.
