@@ -6,6 +6,7 @@
 //! process: commands go through the [`bench::Shell`] that the engine hands in.
 
 pub mod bench;
+pub mod cli;
 pub mod contract;
 pub mod launch;
 pub mod model;

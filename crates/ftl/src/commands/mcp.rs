@@ -37,7 +37,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(path) => Served::window(Path::new(&path))?,
         None => Served::lessons(cli)?,
     };
-    let failed = |what: &str| Failure::new(format!("MCP cannot be served: {what}"), "an MCP client starts this");
+    let failed =
+        |what: &str| Failure::new(format!("MCP cannot be served: {what}"), "an MCP client starts this");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(&error.to_string()))?;
     let ended = runtime.block_on(async {
@@ -63,7 +64,10 @@ impl Served {
     fn window(path: &Path) -> Result<Served, Failure> {
         let mut visit = Visit::at(path).map_err(|error| {
             let message = format!("the session behind `{}` does not answer: {error}", path.display());
-            Failure::new(message, format!("an agent of a run starts this; without {VARIABLE} it serves the lessons"))
+            Failure::new(
+                message,
+                format!("an agent of a run starts this; without {VARIABLE} it serves the lessons"),
+            )
         })?;
         let offers = visit.offers().to_vec();
         Ok(Served::of(INSIDE, offers, Box::new(move |tool, args| visit.call(tool, args))))

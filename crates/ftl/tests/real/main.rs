@@ -11,4 +11,5 @@
     reason = "a test that cannot go on fails by panicking, and says what it leaves out"
 )]
 
+mod cli;
 mod rooms;

@@ -35,7 +35,7 @@ impl Room {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         own_orphans().unwrap();
         let folder = tempfile::Builder::new().prefix("ftl").tempdir().unwrap();
-        for name in ["home", "work/src", "attempts", "spool", "lobby"] {
+        for name in ["home", "work/src", "attempts", "spool", "lobby", "rooms"] {
             std::fs::create_dir_all(folder.path().join(name)).unwrap();
         }
         let work = folder.path().join("work");
@@ -57,6 +57,11 @@ impl Room {
     /// A home in which nobody is logged in.
     pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
+    }
+
+    /// Where backends make rooms of their own.
+    pub fn rooms(&self) -> PathBuf {
+        self.folder.path().join("rooms")
     }
 
     /// What a file of the repository holds.
