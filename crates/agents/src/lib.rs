@@ -7,6 +7,7 @@
 
 pub mod acp;
 pub mod bench;
+pub mod cli;
 pub mod contract;
 pub mod launch;
 pub mod model;
