@@ -152,7 +152,7 @@ impl Calls {
         &mut self,
         deed: Deed,
         path: Option<&str>,
-        resolve: &dyn Fn(&str) -> Option<String>,
+        resolve: &dyn Fn(&str) -> String,
     ) -> Owner {
         let effect = (deed, path.map(str::to_owned));
         let fits = |seen: &Seen| {
@@ -162,15 +162,13 @@ impl Calls {
                 && path.is_none_or(|path| seen.is_about(path, resolve))
         };
         if let Some(seen) = self.seen.values_mut().find(|seen| seen.stage == Stage::Allowed && fits(seen)) {
+            seen.name_path(path);
             seen.used.push(effect);
             return Owner::Allowed;
         }
         let waiting = self.seen.iter_mut().find(|(_, seen)| seen.stage == Stage::Told && fits(seen));
         let Some((id, seen)) = waiting else { return Owner::Nobody };
-        // Now it is known what it is about.
-        if let Some(path) = path.filter(|_| seen.paths.is_empty()) {
-            seen.paths.push(path.to_owned());
-        }
+        seen.name_path(path);
         Owner::Of(id.clone())
     }
 
@@ -187,7 +185,7 @@ impl Calls {
     }
 
     /// The calls that are over, or all that are left, and that nobody has ruled on: they are known only now.
-    pub(super) fn unruled(&mut self, all: bool, resolve: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    pub(super) fn unruled(&mut self, all: bool, resolve: &dyn Fn(&str) -> String) -> Vec<String> {
         let mut found = Vec::new();
         for (id, seen) in &mut self.seen {
             if seen.stage != Stage::Told || !(all || seen.is_over) || seen.act().deed().is_none() {
@@ -323,8 +321,15 @@ impl Seen {
         self.is_failed
     }
 
-    fn is_about(&self, path: &str, resolve: &dyn Fn(&str) -> Option<String>) -> bool {
-        self.paths.is_empty() || self.paths.iter().any(|one| resolve(one).as_deref() == Some(path))
+    /// Its first effect tells what a call is about that names nothing.
+    fn name_path(&mut self, path: Option<&str>) {
+        if self.paths.is_empty() {
+            self.paths.extend(path.map(str::to_owned));
+        }
+    }
+
+    fn is_about(&self, path: &str, resolve: &dyn Fn(&str) -> String) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|one| resolve(one) == path)
     }
 }
 
@@ -364,8 +369,8 @@ mod tests {
 
     use super::*;
 
-    fn plain(path: &str) -> Option<String> {
-        Some(path.to_owned())
+    fn plain(path: &str) -> String {
+        path.to_owned()
     }
 
     fn act(told: Json) -> Act {

@@ -163,7 +163,7 @@ impl Talk {
 
     fn unruled(&mut self, all: bool) -> Vec<String> {
         let folder = &self.folder;
-        self.calls.unruled(all, &|path| inside(folder, path))
+        self.calls.unruled(all, &|path| compared(folder, path))
     }
 
     /// Rules on a call that was made without asking. An effect that is denied ends the turn; the agent is
@@ -193,12 +193,15 @@ impl Talk {
         let call = Call { tool: self.tool(act, spot.as_ref()), deed, spot };
         let path = match &call.spot {
             // Nothing covers what leads out.
-            Some(Spot::Outside(_)) => return self.ruled(&call, about),
+            Some(Spot::Outside(path)) => {
+                self.calls.made(deed, Some(path));
+                return self.ruled(&call, about);
+            }
             Some(Spot::Inside(path)) => Some(path.as_str()),
             None => None,
         };
         let folder = &self.folder;
-        match self.calls.owner(deed, path, &|path| inside(folder, path)) {
+        match self.calls.owner(deed, path, &|path| compared(folder, path)) {
             Owner::Allowed => Ok(()),
             Owner::Of(id) => {
                 let is_allowed = self.judged(&id);
@@ -283,8 +286,11 @@ fn spot(folder: &Folder, path: &str) -> Spot {
     folder.resolve(path).map_or_else(|spot| spot, |path| Spot::Inside(path.text()))
 }
 
-fn inside(folder: &Folder, path: &str) -> Option<String> {
-    folder.resolve(path).ok().map(|path| path.text())
+/// A path as the book of calls compares it. What leads out is never equal to what does not.
+fn compared(folder: &Folder, path: &str) -> String {
+    match spot(folder, path) {
+        Spot::Inside(path) | Spot::Outside(path) => path,
+    }
 }
 
 fn text(folder: &Folder, path: &Resolved) -> Result<String, String> {

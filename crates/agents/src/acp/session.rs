@@ -44,9 +44,6 @@ pub const MAX_REBUKES: u32 = 8;
 /// How many requests of an agent are answered in one turn.
 pub const MAX_REQUESTS: u32 = 4096;
 
-/// How many lines of an agent are heard in one turn.
-pub const MAX_LINES: u32 = 500_000;
-
 /// How many lines that are no JSON are passed over in one turn.
 pub const MAX_GARBAGE: u32 = 1000;
 
@@ -87,7 +84,6 @@ pub(super) struct Talk {
 /// How much was heard in a turn.
 #[derive(Default)]
 struct Counts {
-    lines: u32,
     garbage: u32,
     requests: u32,
 }
@@ -428,10 +424,6 @@ impl Talk {
 
     /// Takes in a line. What is no JSON object is passed over: some programs write other things too.
     fn line(&mut self, line: Vec<u8>) -> Result<(), Trouble> {
-        self.heard.lines += 1;
-        if self.heard.lines > MAX_LINES {
-            return Err(Trouble::Bad(format!("the agent wrote more than {MAX_LINES} lines in one turn")));
-        }
         let text = String::from_utf8(line).ok();
         let object = |text: &String| matches!(serde_json::from_str(text), Ok(Json::Object(_)));
         match text.filter(object) {

@@ -208,11 +208,11 @@ impl Terminal {
 
     fn shown(&self) -> Json {
         let from = self.text.len().saturating_sub(self.keep);
+        let is_cut = self.is_cut || from > 0;
         let text = String::from_utf8_lossy(&self.text[from..]);
         // The first character may have been cut in two.
-        let text = text.trim_start_matches(|one| from > 0 && one == char::REPLACEMENT_CHARACTER);
-        let exit = self.exit.as_ref().map(status);
-        json!({ "output": text, "truncated": self.is_cut || from > 0, "exitStatus": exit })
+        let text = text.trim_start_matches(|one| is_cut && one == char::REPLACEMENT_CHARACTER);
+        json!({ "output": text, "truncated": is_cut, "exitStatus": self.exit.as_ref().map(status) })
     }
 }
 

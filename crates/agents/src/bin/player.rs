@@ -119,6 +119,9 @@ impl Player {
             if self.ends(&act["end"]) {
                 break;
             }
+            if let Some(reason) = act["stop"].as_str() {
+                return json!({ "stopReason": reason });
+            }
         }
         if self.is_cancelled {
             stop = "cancelled";
@@ -276,7 +279,10 @@ impl Player {
             "permit" => return if self.is_permitted(args) { Back::Fine(Json::Null) } else { Back::Failed },
             "disk" => std::fs::write(args["path"].as_str().unwrap(), "by the agent itself").unwrap(),
             "shut" => panic!("{}", Command::new("sleep").arg("60").stdin(Stdio::null()).exec()),
-            "leave a child" => drop(Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()),
+            "babble" => loop {
+                say(&json!({ "jsonrpc": "2.0", "method": "_player/babble" }));
+                std::thread::sleep(Duration::from_millis(20));
+            },
             other => panic!("{other}"),
         }
         Back::Fine(Json::Null)

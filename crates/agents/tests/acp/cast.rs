@@ -23,7 +23,7 @@ impl Cast for PlayerCast {
     fn play(&self, acts: &[Act]) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         let acts: Vec<Json> = acts.iter().map(act).collect();
-        let backend = player(folder.path(), &json!({ "asks": self.asks, "acts": acts }));
+        let backend = acp(player(folder.path(), &json!({ "asks": self.asks, "acts": acts })));
         Stage { backend: Box::new(backend), keep: Box::new(folder) }
     }
 
@@ -45,20 +45,20 @@ fn act(act: &Act) -> Json {
     json!({ "say": act.say, "calls": act.calls, "tokens": act.tokens, "end": end })
 }
 
-/// A backend whose agent plays a script.
-pub(crate) fn player(folder: &Path, script: &Json) -> Acp {
+/// An agent that plays a script.
+pub(crate) fn player(folder: &Path, script: &Json) -> Agent {
     let mut script = script.clone();
     script["heard"] = json!(folder.join("heard"));
     let path = folder.join("script");
     std::fs::write(&path, script.to_string()).unwrap();
     let habits = Habits { asks: Asks::Everything, meter: Meter::Turn, costs: true, ..Habits::unknown() };
-    acp(Agent {
+    Agent {
         name: "player".into(),
         program: env!("CARGO_BIN_EXE_ftl-player").into(),
         args: vec![path.into()],
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         habits,
-    })
+    }
 }
 
 /// A backend of an agent; the suite's key is a secret.
@@ -95,7 +95,7 @@ impl Scene {
 
     /// Plays a script.
     pub(crate) fn play(&self, script: &Json) -> Ended {
-        self.play_with(&player(self.props.path(), script), self.order())
+        self.play_with(&acp(player(self.props.path(), script)), self.order())
     }
 
     /// Lets an agent take an order.

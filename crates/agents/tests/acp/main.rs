@@ -5,4 +5,5 @@ mod cast;
 mod contract;
 mod faults;
 mod matching;
+mod recorded;
 mod terminals;
