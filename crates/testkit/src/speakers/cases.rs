@@ -6,18 +6,20 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ftl_agents::contract::{
-    Answer, Counted, Ended, MAX_CORRECTIONS, MAX_TURN_BYTES, MONEY, Part, PartKind, TOKENS, TURNS, Trouble,
-    converse,
+    Answer, Counted, Ended, MAX_CORRECTIONS, MAX_TURN_BYTES, MONEY, Order, Part, PartKind, TOKENS, TURNS,
+    Trouble, converse,
 };
+use ftl_agents::window::Lobby;
 use ftl_core::desk::Allowance;
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
-use super::{Act, Cast, Clerk, End, KEY, allowance, desk, order};
+use super::{Act, Cast, Clerk, End, Grain, KEY, allowance, desk, order};
 
 /// One conversation in a folder of its own.
 struct Scene {
     folder: tempfile::TempDir,
+    lobby: tempfile::TempDir,
     clerk: Arc<Clerk>,
     allowance: Allowance,
 }
@@ -27,14 +29,21 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("src")).unwrap();
         std::fs::write(folder.path().join("src/old.rs"), "fn old() {}\n").unwrap();
-        Scene { folder, clerk: Arc::new(Clerk::new(&allowance)), allowance }
+        let lobby = tempfile::tempdir().unwrap();
+        Scene { folder, lobby, clerk: Arc::new(Clerk::new(&allowance)), allowance }
+    }
+
+    /// An order with a window, through which an agent with a program of its own submits.
+    fn order(&self) -> Order {
+        let lobby =
+            Lobby { folder: self.lobby.path().to_owned(), program: "ftl".into(), args: vec!["mcp".into()] };
+        Order { lobby: Some(lobby), ..order(self.folder.path(), &self.allowance) }
     }
 
     fn play(&self, cast: &dyn Cast, acts: &[Act]) -> Ended {
         let stage = cast.play(acts);
         let words = [Part::new(PartKind::Task, "Do it.")];
-        let order = order(self.folder.path(), &self.allowance);
-        converse(&*stage.backend, order, &words, &desk(&self.clerk))
+        converse(&*stage.backend, self.order(), &words, &desk(&self.clerk))
     }
 
     fn text(&self, path: &str) -> Option<String> {
@@ -70,7 +79,11 @@ pub fn edits_a_file(cast: &dyn Cast) {
     let heard = scene.clerk.heard();
     let tools: Vec<&str> = heard.made.iter().map(|call| &*call.tool).collect();
     assert_eq!(tools, ["write", "edit", "submit"]);
-    assert_eq!((heard.total(TOKENS), heard.total(MONEY), heard.total(TURNS)), (30, 30, 3));
+    let turns = match cast.grain() {
+        Grain::Act => 3,
+        Grain::Turn => 1,
+    };
+    assert_eq!((heard.total(TOKENS), heard.total(MONEY), heard.total(TURNS)), (30, 30, turns));
     assert!(ended.unknown.is_empty() && heard.text.contains("I write."), "{heard:?}");
 }
 
@@ -99,15 +112,20 @@ pub fn is_denied_when_its_calls_are_used_up(cast: &dyn Cast) {
     assert_eq!(scene.clerk.heard().denied[0].1, "all 1 calls are used up: submit what you have");
 }
 
-/// It has spent its tokens: nothing that it wanted in the turn that overspent is done.
+/// It has spent its tokens: nothing that it wanted in the act that overspent is done, where acts are seen.
 pub fn is_cut_off_at_the_budget(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     scene.clerk.budget.store(100, Ordering::Relaxed);
     let acts = [write("src/one").using(Some(80)), write("src/two").using(Some(80)), submit()];
     let ended = scene.play(cast, &acts);
-    assert_eq!(ended.outcome, Err(Trouble::Stopped("160 tokens are more than 100".into())));
-    assert_eq!((scene.text("src/one").is_some(), scene.text("src/two").is_some()), (true, false));
-    assert_eq!(scene.clerk.heard().total(TOKENS), 160);
+    let used = match cast.grain() {
+        Grain::Act => 160,
+        Grain::Turn => 170,
+    };
+    assert_eq!(ended.outcome, Err(Trouble::Stopped(format!("{used} tokens are more than 100"))));
+    let is_seen_late = cast.grain() == Grain::Turn;
+    assert_eq!((scene.text("src/one").is_some(), scene.text("src/two").is_some()), (true, is_seen_late));
+    assert_eq!(scene.clerk.heard().total(TOKENS), used);
 }
 
 /// The desk ends it at a call.
@@ -123,7 +141,7 @@ pub fn is_stopped_by_the_desk(cast: &dyn Cast) {
 pub fn is_cancelled_in_the_middle(cast: &dyn Cast) {
     let scene = Scene::new(allowance(9));
     let stage = cast.play(&[write("src/one"), Act::of(End::Hangs)]);
-    let mut order = order(scene.folder.path(), &scene.allowance);
+    let mut order = scene.order();
     order.limits.silence = Duration::from_secs(60);
     let words = [Part::new(PartKind::Task, "Do it.")];
     let ended = std::thread::scope(|scope| {
@@ -217,7 +235,11 @@ pub fn reports_no_tokens(cast: &dyn Cast) {
     let ended = scene.play(cast, &[write("src/one"), submit().using(None)]);
     is_done(&ended);
     assert_eq!(ended.unknown, [Name::from(MONEY), Name::from(TOKENS)].into());
-    assert_eq!(scene.clerk.heard().total(TOKENS), 10);
+    let told = match cast.grain() {
+        Grain::Act => 10,
+        Grain::Turn => 0,
+    };
+    assert_eq!(scene.clerk.heard().total(TOKENS), told);
 }
 
 /// It reads a secret and speaks of it: nobody sees it, in no sink.

@@ -1,0 +1,396 @@
+//! An adapter: all that is particular about one program, as data.
+//!
+//! Reading one finds all its faults at once. An adapter never holds a secret: of the environment it names
+//! variables and nothing more. What a program enforces stands here too, so it is as honest as its author;
+//! the ones that come with `ftl` are proven by tests with the programs themselves.
+
+use std::time::Duration;
+
+use serde_json::Value as Json;
+
+use super::calls::Tools;
+use super::fields::{Fields, json, whole};
+use super::fill::Template;
+use super::rules::{MAX_RULES, Rule};
+use crate::contract::{Counted, Enforced};
+
+/// The largest adapter that is read.
+pub const MAX_ADAPTER_BYTES: usize = 256 * 1024;
+
+/// How long an adapter may let its program be silent, in seconds.
+pub const MAX_SILENCE: u64 = 3600;
+
+/// How many files an adapter may put into a home.
+pub const MAX_FILES: usize = 16;
+
+/// The adapters that come with `ftl`.
+const BUILT_IN: [(&str, &str); 5] = [
+    ("claude", include_str!("../../adapters/claude.toml")),
+    ("codex", include_str!("../../adapters/codex.toml")),
+    ("pi", include_str!("../../adapters/pi.toml")),
+    ("opencode", include_str!("../../adapters/opencode.toml")),
+    ("goose", include_str!("../../adapters/goose.toml")),
+];
+
+/// How a program is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// It is started for each turn, says lines of JSON, and ends.
+    Lines,
+    /// It stays, and asks before each call, as Claude Code does.
+    ClaudeControl,
+    /// It stays, and asks before each call, as the app server of Codex does.
+    CodexAppServer,
+}
+
+impl Protocol {
+    /// Whether it asks before a call is made.
+    pub const fn asks(self) -> bool {
+        match self {
+            Protocol::Lines => false,
+            Protocol::ClaudeControl | Protocol::CodexAppServer => true,
+        }
+    }
+}
+
+/// How a prompt reaches a program that is started for each turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// As its standard input.
+    Input,
+    /// As its last word.
+    Word,
+}
+
+/// The words with which a program is started. A group is left out where nobody knows what it names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// Always.
+    pub args: Vec<Template>,
+    /// Where a model is chosen.
+    pub model: Vec<Template>,
+    /// Who the agent is and which rules hold. Without it this stands at the head of the first prompt.
+    pub system: Vec<Template>,
+    /// The name of a session, for a program that is told one and gives none.
+    pub session: Option<Template>,
+    /// From the second turn on, for a program that is started for each turn or was started again.
+    pub resume: Vec<Template>,
+    /// The first turn, where that differs: naming the session, say.
+    pub first: Vec<Template>,
+    /// Where the shape of the answer is told to the program itself.
+    pub schema: Vec<Template>,
+    /// After all others.
+    pub tail: Vec<Template>,
+    /// How the prompt gets in.
+    pub prompt: Prompt,
+    /// What a protocol sends when it opens a conversation.
+    pub params: Json,
+}
+
+/// How the program is told of our window, and what its tools are called there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowOf {
+    /// Words.
+    pub args: Vec<Template>,
+    /// Variables.
+    pub env: Vec<(String, Template)>,
+    /// What the program calls a tool of the window; `*` stands for its name.
+    pub tool: (String, String),
+}
+
+impl WindowOf {
+    /// What the program calls a tool of the window.
+    pub fn called(&self, tool: &str) -> String {
+        format!("{}{tool}{}", self.tool.0, self.tool.1)
+    }
+
+    /// Whether the program means one of our tools by that name.
+    pub fn is_ours(&self, name: &str) -> bool {
+        let inner =
+            name.strip_prefix(self.tool.0.as_str()).and_then(|rest| rest.strip_suffix(self.tool.1.as_str()));
+        inner.is_some_and(|inner| crate::bench::SPEAKING.contains(&inner))
+    }
+}
+
+/// What a program's trouble is, told by what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It could not even be tried.
+    CouldNotRun,
+    /// The service does not answer.
+    Outage,
+    /// It broke off.
+    Died,
+}
+
+/// An adapter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adapter {
+    /// Its name.
+    pub name: String,
+    /// What it is for, in a line.
+    pub about: String,
+    /// The program.
+    pub program: String,
+    /// The words that make it tell its version.
+    pub version: Vec<String>,
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    /// What it enforces.
+    pub enforces: Enforced,
+    /// How it is started.
+    pub start: Start,
+    /// Variables that it must have, by name; `A|B` is one of them.
+    pub needs: Vec<String>,
+    /// Variables that it may have, by name.
+    pub passes: Vec<String>,
+    /// Variables that are set.
+    pub set: Vec<(String, Template)>,
+    /// What the settings it wants are, where nobody says otherwise.
+    pub defaults: Vec<(String, String)>,
+    /// Files that are put into a private home.
+    pub files: Vec<(String, Template)>,
+    /// How it reaches our window, if it can.
+    pub window: Option<WindowOf>,
+    /// What its lines mean.
+    pub rules: Vec<Rule>,
+    /// What its tools do.
+    pub tools: Tools,
+    /// How long it may be silent at least, if it does not tell when a command begins.
+    pub silence: Option<Duration>,
+    /// What its failures are, by words in them.
+    pub troubles: Vec<(String, Kind)>,
+}
+
+impl Adapter {
+    /// The names of the adapters that come with `ftl`.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// An adapter that comes with `ftl`.
+    pub fn built_in(name: &str) -> Result<Adapter, String> {
+        let known = || Adapter::names().collect::<Vec<_>>().join(", ");
+        let found = BUILT_IN.iter().find(|(one, _)| *one == name);
+        let (_, text) = found.ok_or_else(|| format!("there is no adapter `{name}`; there is {}", known()))?;
+        Adapter::parse(text)
+    }
+
+    /// Reads an adapter; an error tells all its faults, a line each.
+    pub fn parse(text: &str) -> Result<Adapter, String> {
+        if text.len() > MAX_ADAPTER_BYTES {
+            return Err(format!("an adapter has {MAX_ADAPTER_BYTES} bytes at most"));
+        }
+        let table: toml::Table = text.parse().map_err(|error| format!("this is no TOML: {error}"))?;
+        let mut faults = Vec::new();
+        let adapter = whole(&table, "", &mut faults, read);
+        if faults.is_empty() { Ok(adapter) } else { Err(faults.join("\n")) }
+    }
+
+    /// The names of all variables that it wants of somebody's environment.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.needs.iter().chain(&self.passes).flat_map(|names| names.split('|'))
+    }
+
+    /// The names of the settings that it wants.
+    pub fn settings(&self) -> Vec<String> {
+        let start = &self.start;
+        let groups = [
+            &start.args,
+            &start.model,
+            &start.system,
+            &start.resume,
+            &start.first,
+            &start.schema,
+            &start.tail,
+        ];
+        let windows = self.window.iter().flat_map(|window| &window.args);
+        let pairs = self
+            .set
+            .iter()
+            .chain(&self.files)
+            .chain(self.window.iter().flat_map(|window| &window.env))
+            .map(|(_, template)| template);
+        let all = groups.into_iter().flatten().chain(windows).chain(pairs);
+        let places = all.flat_map(Template::places);
+        let mut names: Vec<String> =
+            places.filter_map(|place| place.strip_prefix(super::fill::SETTING)).map(str::to_owned).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+fn read(fields: &mut Fields<'_>) -> Adapter {
+    const PROTOCOLS: [(&str, Protocol); 3] = [
+        ("lines", Protocol::Lines),
+        ("claude-control", Protocol::ClaudeControl),
+        ("codex-app-server", Protocol::CodexAppServer),
+    ];
+    let protocol = fields.word("protocol", &PROTOCOLS).unwrap_or(Protocol::Lines);
+    let named = |env: &mut Fields<'_>| (env.texts("needs"), env.texts("passes"), env.pairs("set"));
+    let (needs, passes, set) = fields.below("env", named).unwrap_or_default();
+    let adapter = Adapter {
+        name: fields.must("name"),
+        about: fields.must("about"),
+        program: fields.must("program"),
+        version: fields.texts("version"),
+        protocol,
+        enforces: fields.below("enforces", enforced).unwrap_or(NOTHING),
+        start: fields.below("start", start).unwrap_or_else(nothing_to_start),
+        needs,
+        passes,
+        set,
+        defaults: defaults(fields),
+        files: files(fields),
+        window: fields.below("window", window),
+        rules: rules(fields),
+        tools: fields.below("tools", Tools::read).unwrap_or_default(),
+        silence: fields.seconds("silence", MAX_SILENCE),
+        troubles: troubles(fields),
+    };
+    check(fields, &adapter);
+    adapter
+}
+
+/// Nothing at all is enforced by a program that does not say so.
+const NOTHING: Enforced = Enforced {
+    calls: Counted::Never,
+    paths: false,
+    commands: false,
+    tokens: false,
+    money: false,
+    cancel: true,
+    resume: false,
+    structured: false,
+};
+
+fn enforced(fields: &mut Fields<'_>) -> Enforced {
+    const CALLS: [(&str, Counted); 3] =
+        [("never", Counted::Never), ("after", Counted::After), ("before", Counted::Before)];
+    Enforced {
+        calls: fields.word("calls", &CALLS).unwrap_or(Counted::Never),
+        paths: fields.flag("paths"),
+        tokens: fields.flag("tokens"),
+        money: fields.flag("money"),
+        structured: fields.flag("structured"),
+        ..NOTHING
+    }
+}
+
+fn nothing_to_start() -> Start {
+    Start {
+        args: Vec::new(),
+        model: Vec::new(),
+        system: Vec::new(),
+        session: None,
+        resume: Vec::new(),
+        first: Vec::new(),
+        schema: Vec::new(),
+        tail: Vec::new(),
+        prompt: Prompt::Input,
+        params: Json::Null,
+    }
+}
+
+fn start(fields: &mut Fields<'_>) -> Start {
+    Start {
+        args: fields.templates("args"),
+        model: fields.templates("model"),
+        system: fields.templates("system"),
+        session: fields.templates("session").pop(),
+        resume: fields.templates("resume"),
+        first: fields.templates("first"),
+        schema: fields.templates("schema"),
+        tail: fields.templates("tail"),
+        prompt: fields
+            .word("prompt", &[("input", Prompt::Input), ("word", Prompt::Word)])
+            .unwrap_or(Prompt::Input),
+        params: fields
+            .table("params")
+            .and_then(|table| json(&toml::Value::Table(table.clone())))
+            .unwrap_or_default(),
+    }
+}
+
+fn defaults(fields: &mut Fields<'_>) -> Vec<(String, String)> {
+    let mut defaults = Vec::new();
+    for (name, value) in fields.table("settings").into_iter().flatten() {
+        match value.as_str() {
+            Some(text) => defaults.push((name.clone(), text.to_owned())),
+            None => fields.fault("settings", &format!("`{name}` must be a text")),
+        }
+    }
+    defaults
+}
+
+fn files(fields: &mut Fields<'_>) -> Vec<(String, Template)> {
+    let files = fields.pairs("files");
+    if files.len() > MAX_FILES {
+        fields.fault("files", &format!("{MAX_FILES} is the most"));
+    }
+    for (path, _) in &files {
+        let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+        if !path.split('/').all(plain) {
+            fields.fault("files", &format!("`{path}` is no path below a home"));
+        }
+    }
+    files
+}
+
+fn window(fields: &mut Fields<'_>) -> WindowOf {
+    let (args, env, tool) = (fields.templates("args"), fields.pairs("env"), fields.must("tool"));
+    let tool = tool.split_once('*').map(|(before, after)| (before.to_owned(), after.to_owned()));
+    if tool.is_none() {
+        fields.fault("tool", "a `*` must stand where the tool's own name does");
+    }
+    WindowOf { args, env, tool: tool.unwrap_or_default() }
+}
+
+fn rules(fields: &mut Fields<'_>) -> Vec<Rule> {
+    let tables = fields.tables("event");
+    if tables.len() > MAX_RULES {
+        fields.fault("event", &format!("{MAX_RULES} is the most"));
+    }
+    let mut rules = Vec::new();
+    for (number, table) in tables.into_iter().enumerate() {
+        rules.push(fields.inside(table, &format!("event {}", number + 1), Rule::read));
+    }
+    rules
+}
+
+fn troubles(fields: &mut Fields<'_>) -> Vec<(String, Kind)> {
+    let read = |fields: &mut Fields<'_>| {
+        let kinds = [("could_not_run", Kind::CouldNotRun), ("outage", Kind::Outage), ("died", Kind::Died)];
+        let found =
+            kinds.map(|(key, kind)| fields.texts(key).into_iter().map(move |text| (text, kind)).collect());
+        found.into_iter().flat_map(|some: Vec<_>| some).collect()
+    };
+    fields.below("troubles", read).unwrap_or_default()
+}
+
+/// What cannot be right whatever the program is.
+fn check(fields: &mut Fields<'_>, adapter: &Adapter) {
+    let enforces = &adapter.enforces;
+    if enforces.calls == Counted::Before && !adapter.protocol.asks() {
+        fields.fault(
+            "enforces.calls",
+            "`lines` only tells what was done: `after` is the most that can be said",
+        );
+    }
+    if enforces.paths && enforces.calls != Counted::Before {
+        fields.fault("enforces.paths", "a path can be refused only where calls are counted before");
+    }
+    if !adapter.rules.iter().any(Rule::is_end) {
+        fields.fault("event", "no event says that a turn has ended");
+    }
+    if enforces.tokens && !adapter.rules.iter().any(Rule::has_tokens) {
+        fields.fault("enforces.tokens", "no event says how many tokens were used");
+    }
+    if enforces.money && !adapter.rules.iter().any(Rule::has_money) {
+        fields.fault("enforces.money", "no event says how much money was used");
+    }
+    if enforces.calls != Counted::Never && !adapter.rules.iter().any(Rule::is_call) {
+        fields.fault("enforces.calls", "no event is a call of a tool");
+    }
+}

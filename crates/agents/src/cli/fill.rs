@@ -1,0 +1,138 @@
+//! Templates of an adapter: `{{name}}` is filled in with what a session knows.
+//!
+//! A name that nobody knows is an error when the adapter is read, not when an agent is started. In a file
+//! the values are written as JSON and TOML write text, so that none of them can end the text it stands in.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+/// What is filled in, by its name.
+pub type Filling = BTreeMap<String, String>;
+
+/// What a session always knows, or knows in the groups of words where it is named.
+pub(super) const NAMES: [&str; 16] = [
+    "model",
+    "system",
+    "prompt",
+    "folder",
+    "home",
+    "scratch",
+    "session",
+    "schema",
+    "schema_file",
+    "mcp_file",
+    "mcp_program",
+    "mcp_args",
+    "mcp_command",
+    "mcp_window",
+    "mcp_line",
+    "room",
+];
+
+/// What begins the name of something out of the settings.
+pub(super) const SETTING: &str = "setting.";
+
+/// A text with places to be filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Place(String),
+}
+
+impl Template {
+    /// Reads a template.
+    pub fn parse(text: &str) -> Result<Template, String> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("{{") {
+            let (name, behind) =
+                after.split_once("}}").ok_or_else(|| format!("`{text}`: a `{{{{` is never closed"))?;
+            let name = name.trim();
+            if !NAMES.contains(&name) && name.strip_prefix(SETTING).is_none_or(str::is_empty) {
+                let known = NAMES.join(", ");
+                return Err(format!("nothing is called `{name}` here; there is {known}, and {SETTING}NAME"));
+            }
+            pieces.push(Piece::Text(before.to_owned()));
+            pieces.push(Piece::Place(name.to_owned()));
+            rest = behind;
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+        Ok(Template(pieces))
+    }
+
+    /// The names of its places.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Text(_) => None,
+            Piece::Place(name) => Some(name.as_str()),
+        })
+    }
+
+    /// The text with all places filled in as they are; an error names what is missing.
+    pub fn filled(&self, filling: &Filling) -> Result<String, String> {
+        self.with(filling, str::to_owned)
+    }
+
+    /// The same, with values as they stand inside of a quoted text.
+    pub fn filled_quoted(&self, filling: &Filling) -> Result<String, String> {
+        let quoted = |value: &str| {
+            let text = Json::from(value).to_string();
+            text.get(1..text.len() - 1).unwrap_or_default().to_owned()
+        };
+        self.with(filling, quoted)
+    }
+
+    fn with(&self, filling: &Filling, put: impl Fn(&str) -> String) -> Result<String, String> {
+        let mut text = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(piece) => text.push_str(piece),
+                // Lists are JSON already.
+                Piece::Place(name) if ["mcp_args", "mcp_command", "schema"].contains(&name.as_str()) => {
+                    text.push_str(filling.get(name).ok_or_else(|| missing(name))?);
+                }
+                Piece::Place(name) => text.push_str(&put(filling.get(name).ok_or_else(|| missing(name))?)),
+            }
+        }
+        Ok(text)
+    }
+}
+
+fn missing(name: &str) -> String {
+    match name.strip_prefix(SETTING) {
+        Some(setting) => format!("the adapter wants a setting `{setting}`, and there is none"),
+        None if name == "model" => String::from("the adapter wants a model; set `model`"),
+        None => format!("`{name}` is not known here"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_filled_in_and_none_can_end_the_text() {
+        let filling = Filling::from([("model".into(), "a\"b\n".into()), ("setting.url".into(), "u".into())]);
+        let template = Template::parse("x = \"{{model}}\", {{ setting.url }}{").unwrap();
+        assert_eq!(template.filled(&filling).unwrap(), "x = \"a\"b\n\", u{");
+        assert_eq!(template.filled_quoted(&filling).unwrap(), "x = \"a\\\"b\\n\", u{");
+        assert_eq!(template.places().collect::<Vec<_>>(), ["model", "setting.url"]);
+    }
+
+    #[test]
+    fn a_name_that_nobody_knows_is_an_error() {
+        for (text, wanted) in [
+            ("{{modell}}", "nothing is called `modell`"),
+            ("{{setting.}}", "nothing is called `setting.`"),
+            ("{{model", "never closed"),
+        ] {
+            assert!(Template::parse(text).unwrap_err().contains(wanted), "{text}");
+        }
+        let template = Template::parse("{{setting.url}}").unwrap();
+        assert!(template.filled(&Filling::new()).unwrap_err().contains("a setting `url`"));
+    }
+}

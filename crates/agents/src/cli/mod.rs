@@ -1,0 +1,178 @@
+//! The `cli` backend: an agent's own program, spoken to by lines as an adapter says.
+//!
+//! An [`Adapter`] is data: how the program is started, what its events mean, what its tools do, and what
+//! can be enforced. Only a protocol in which the program asks before it acts is code. Nothing here starts a
+//! process, believes an exit code, or lets a program's own words about its success decide anything.
+
+mod adapter;
+mod calls;
+mod claude;
+mod codex;
+mod fields;
+mod fill;
+mod ledger;
+mod paths;
+mod room;
+mod rules;
+mod speech;
+mod talk;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use adapter::{
+    Adapter, Kind, MAX_ADAPTER_BYTES, MAX_FILES, MAX_SILENCE, Prompt, Protocol, Start, WindowOf,
+};
+pub use calls::Tools;
+pub use fill::{Filling, Template};
+pub use paths::{At, Holds, MAX_FOUND, MAX_PARTS};
+pub use rules::{Back, Called, End, Event, MAX_RULES, Rule, Since, Used};
+pub use talk::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER, MAX_OPEN_CALLS};
+
+use crate::bench::{Bench, SPEAKING};
+use crate::contract::{Backend, Desk, Enforced, Order, Probe, Session, Trouble};
+use crate::launch::{Heard, Launcher, Program};
+use crate::secrets::Secrets;
+use crate::timing::Timing;
+use crate::window::{Offer, Window};
+use room::Room;
+use talk::Talk;
+
+/// How long a program may take to tell its version.
+const VERSION_TIME: Duration = Duration::from_secs(20);
+
+/// Whose home a program lives in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Home {
+    /// A fresh one for each session: no login, no settings, no memory of a person. The key is named.
+    #[default]
+    Private,
+    /// The person's own, with the logins and settings that are there.
+    Own,
+}
+
+/// A program bound to a name: an adapter, and what the settings say.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// What it is called in the settings.
+    pub name: String,
+    /// The adapter.
+    pub adapter: Arc<Adapter>,
+    /// Where the program is, if it is not to be looked up.
+    pub program: Option<PathBuf>,
+    /// Whose home it lives in.
+    pub home: Home,
+    /// The model, where a task names none.
+    pub model: Option<String>,
+    /// All that it gets of somebody's environment: PATH, and what adapter and settings name.
+    pub env: Vec<(String, OsString)>,
+    /// What the adapter calls `{{setting.NAME}}`.
+    pub values: BTreeMap<String, String>,
+    /// A folder of ours in which rooms are made.
+    pub rooms: PathBuf,
+}
+
+impl Binding {
+    /// The program as it would be started, if it can be found.
+    pub fn found(&self) -> Option<PathBuf> {
+        let program = self.program.clone().unwrap_or_else(|| (&self.adapter.program).into());
+        if program.components().count() > 1 {
+            return Some(program).filter(|path| is_program(path));
+        }
+        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path)?;
+        std::env::split_paths(path).map(|folder| folder.join(&program)).find(|path| is_program(path))
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// A backend that speaks to a program.
+pub struct Cli {
+    binding: Binding,
+    secrets: Arc<Secrets>,
+    timing: Arc<dyn Timing>,
+}
+
+impl Cli {
+    /// A backend for a binding.
+    pub fn new(binding: Binding, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> Cli {
+        Cli { binding, secrets, timing }
+    }
+
+    /// What the program says when it is asked for its version; this starts it, and nothing is spent.
+    pub fn version(&self, launcher: &dyn Launcher, folder: &Path) -> Result<String, Trouble> {
+        let program = self.binding.found().unwrap_or_else(|| (&self.binding.adapter.program).into());
+        let program = Program {
+            program: program.into(),
+            args: self.binding.adapter.version.iter().map(OsString::from).collect(),
+            folder: folder.to_owned(),
+            env: self.binding.env.iter().map(|(name, value)| (name.into(), value.clone())).collect(),
+        };
+        let mut launched = launcher.launch(&program)?;
+        launched.input.close();
+        let said = match launched.output.next(VERSION_TIME) {
+            Some(Heard::Line(line)) => Ok(String::from_utf8_lossy(&line).trim().chars().take(200).collect()),
+            Some(Heard::Ended(exit)) => Err(Trouble::Died(format!("{}: {}", exit.how, exit.complaint))),
+            None => Err(Trouble::TimedOut(format!("it did not tell its version in {VERSION_TIME:?}"))),
+        };
+        launched.tree.end();
+        said
+    }
+}
+
+impl Backend for Cli {
+    fn name(&self) -> &str {
+        &self.binding.name
+    }
+
+    fn enforces(&self) -> Enforced {
+        self.binding.adapter.enforces
+    }
+
+    fn probe(&self) -> Probe {
+        let program = &self.binding.adapter.program;
+        match self.binding.found() {
+            Some(path) => Probe { usable: Ok(()), what: path.display().to_string() },
+            None => {
+                let why =
+                    format!("there is no program {program}; install it, or set `program` to where it is");
+                Probe { usable: Err(why), what: program.clone() }
+            }
+        }
+    }
+
+    fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble> {
+        if desk.is_cancelled() {
+            return Err(Trouble::Cancelled);
+        }
+        if order.launcher.is_none() {
+            return Err(Trouble::CouldNotRun(String::from("no program may be started here")));
+        }
+        let bench = Bench::new(&order, desk.clone(), self.secrets.clone())?;
+        let window = self.window(&order, &bench)?;
+        let server = window.as_ref().map(Window::server);
+        let room = Room::new(&self.binding, &order, server.as_ref())?;
+        let (binding, secrets, timing) = (self.binding.clone(), self.secrets.clone(), self.timing.clone());
+        Ok(Box::new(Talk::new(binding, order, desk, bench, window, room, secrets, timing)?))
+    }
+}
+
+impl Cli {
+    /// A window, where the program can come to one.
+    fn window(&self, order: &Order, bench: &Bench) -> Result<Option<Window>, Trouble> {
+        let Some(lobby) = order.lobby.as_ref().filter(|_| self.binding.adapter.window.is_some()) else {
+            return Ok(None);
+        };
+        let offers =
+            bench.tools().iter().filter(|tool| SPEAKING.contains(&tool.name)).map(Offer::from).collect();
+        let name = format!("{:x}", self.timing.throw());
+        let window = Window::open(lobby, &name, offers);
+        window.map(Some).map_err(|error| Trouble::CouldNotRun(format!("no window can be opened: {error}")))
+    }
+}

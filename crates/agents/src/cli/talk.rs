@@ -1,0 +1,643 @@
+//! One session: the program and the window are listened to until the agent rests.
+//!
+//! Everything that a turn may do has a limit, and whatever is wrong ends the program with all that it has
+//! started. A turn is good only if the program said so in its stream; how it exits decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_core::value::Name;
+use serde_json::Value as Json;
+
+use super::Binding;
+use super::adapter::{Kind, Prompt, Protocol};
+use super::calls::Seen;
+use super::ledger::Ledger;
+use super::room::Room;
+use super::rules::{Called, End, Event, Used};
+use super::speech::{self, Asked, Speech, Wants};
+use crate::bench::folder::Folder;
+use crate::bench::{ASK, Bench, Done, MAX_COMMAND_TIME, SPEAKING, SUBMIT};
+use crate::contract::{Counted, Desk, MAX_TURN_BYTES, Order, Part, Rest, Said, Session, Trouble, Verdict};
+use crate::launch::{Exit, Heard, Launched};
+use crate::secrets::{Pieces, Secrets};
+use crate::timing::{SLICE, Timing};
+use crate::window::{Knock, Window};
+
+/// How many lines of a turn may be no JSON.
+pub const MAX_GARBAGE_LINES: usize = 200;
+
+/// How much a program may write in one turn: it tells most things more than once.
+pub const MAX_HEARD_BYTES: usize = 16 * MAX_TURN_BYTES;
+
+/// How often a program may ask about calls in one turn.
+pub const MAX_ASKS_IN_A_TURN: usize = 1000;
+
+/// How many calls of a program may be open at once.
+pub const MAX_OPEN_CALLS: usize = 256;
+
+/// How long a program may take to end its turn, once its answer is in.
+pub const MAX_LINGER: Duration = Duration::from_secs(10);
+
+/// What is told to a program that goes on after its answer.
+const OVER: &str = "your answer is in: end your turn now";
+
+/// A session.
+pub(super) struct Talk {
+    binding: Binding,
+    order: Order,
+    desk: Arc<dyn Desk>,
+    bench: Bench,
+    folder: Folder,
+    window: Option<Window>,
+    room: Room,
+    secrets: Arc<Secrets>,
+    timing: Arc<dyn Timing>,
+    running: Option<Running>,
+    session: Option<String>,
+    begun: bool,
+    ledger: Ledger,
+    calls: Calls,
+    turn: Turn,
+}
+
+/// A program that was started, and how it is spoken to.
+struct Running {
+    launched: Launched,
+    speech: Speech,
+}
+
+/// The calls of a session, by the program's own names of them.
+#[derive(Default)]
+struct Calls {
+    open: BTreeMap<String, Called>,
+    ruled: BTreeMap<String, Result<(), String>>,
+    /// Calls that may take as long as a command does.
+    running: BTreeSet<String>,
+}
+
+/// What has happened in a turn so far.
+#[derive(Default)]
+struct Turn {
+    said: Pieces,
+    thought: Pieces,
+    /// What was said since the last call.
+    text: String,
+    bytes: usize,
+    heard: usize,
+    garbage: usize,
+    asks: usize,
+    end: Option<End>,
+    rest: Option<Rest>,
+    /// When the last line came, when the agent last got on, and until when it may linger.
+    last: Duration,
+    progress: Duration,
+    linger: Option<Duration>,
+}
+
+impl Session for Talk {
+    fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
+        let result = self.taken(words);
+        self.flush();
+        self.ledger.end();
+        if result.is_err() {
+            self.running = None;
+        }
+        result
+    }
+
+    fn unknown(&self) -> BTreeSet<Name> {
+        self.ledger.unknown()
+    }
+
+    fn close(mut self: Box<Self>) {
+        if let Some(running) = self.running.take() {
+            running.launched.input.close();
+            running.launched.tree.end();
+        }
+    }
+}
+
+impl Talk {
+    #[allow(clippy::too_many_arguments, reason = "what a session is made of, once")]
+    pub(super) fn new(
+        binding: Binding,
+        order: Order,
+        desk: Arc<dyn Desk>,
+        bench: Bench,
+        window: Option<Window>,
+        room: Room,
+        secrets: Arc<Secrets>,
+        timing: Arc<dyn Timing>,
+    ) -> Result<Talk, Trouble> {
+        let folder = Folder::open(&order.folder).map_err(|error| Trouble::CouldNotRun(error.to_string()))?;
+        Ok(Talk {
+            binding,
+            order,
+            desk,
+            bench,
+            folder,
+            window,
+            room,
+            secrets,
+            timing,
+            running: None,
+            session: None,
+            begun: false,
+            ledger: Ledger::default(),
+            calls: Calls::default(),
+            turn: Turn::default(),
+        })
+    }
+
+    fn taken(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
+        if self.desk.is_cancelled() {
+            return Err(Trouble::Cancelled);
+        }
+        let now = self.timing.now();
+        self.turn = Turn { last: now, progress: now, ..Turn::default() };
+        self.ledger.begin();
+        let prompt = self.prompt(words);
+        self.start(&prompt)?;
+        self.begun = true;
+        if self.binding.adapter.start.session.is_some() {
+            // The name was given by us, in the words that it was started with.
+            self.session.get_or_insert_default();
+        }
+        let running = self.running.as_mut().ok_or_else(gone)?;
+        running.speech.say(&*running.launched.input, &prompt).map_err(Trouble::Died)?;
+        self.listen()
+    }
+
+    /// What is said: the system text where the program has no place for it, the parts, and how to answer.
+    fn prompt(&self, words: &[Part]) -> String {
+        let mut parts: Vec<String> = words.iter().map(|part| part.text.clone()).collect();
+        let placed = self.binding.adapter.protocol == Protocol::CodexAppServer
+            || !self.binding.adapter.start.system.is_empty();
+        if !self.begun {
+            if !placed && !self.order.system.is_empty() {
+                parts.insert(0, self.order.system.clone());
+            }
+            parts.push(self.how_to_answer());
+        }
+        parts.join("\n\n")
+    }
+
+    fn how_to_answer(&self) -> String {
+        match self.binding.adapter.window.as_ref().filter(|_| self.window.is_some()) {
+            Some(window) => format!(
+                "Use your own tools for files and commands. When you are done, call the tool `{}` with your answer: \
+                 nothing else ends the task. A question to a person goes through `{}`.",
+                window.called(SUBMIT),
+                window.called(ASK)
+            ),
+            None => format!(
+                "Use your own tools for files and commands. There is no tool to submit with: when you are done, end \
+                 with your answer as JSON alone, which fits this schema:\n{}",
+                self.order.answer.json()
+            ),
+        }
+    }
+
+    /// Starts the program, if it does not run.
+    fn start(&mut self, prompt: &str) -> Result<(), Trouble> {
+        if self.running.is_some() {
+            return Ok(());
+        }
+        let adapter = self.binding.adapter.clone();
+        if self.begun && (self.session.is_none() || !self.resumes()) {
+            let name = &self.binding.name;
+            return Err(Trouble::Died(format!("{name} has ended, and its session cannot be taken up again")));
+        }
+        let windowed = self.window.is_some();
+        let session = self.session.as_deref();
+        let mut program = self.room.program(&self.binding, &self.order, session, windowed)?;
+        if (adapter.protocol, adapter.start.prompt) == (Protocol::Lines, Prompt::Word) {
+            program.args.push(prompt.into());
+        }
+        let none = || Trouble::CouldNotRun(String::from("no program may be started here"));
+        let launcher = self.order.launcher.clone().ok_or_else(none)?;
+        let launched = launcher.launch(&program)?;
+        let folder = self.order.folder.to_string_lossy();
+        let model = self.order.model.as_deref().or(self.binding.model.as_deref());
+        let open = speech::opened_with(&adapter.start.params, &folder, model, &self.order.system);
+        let speech = Speech::new(adapter.protocol, adapter.start.prompt, open, self.session.clone());
+        speech.open(&*launched.input).map_err(Trouble::Died)?;
+        self.running = Some(Running { launched, speech });
+        Ok(())
+    }
+
+    /// Whether a session can be taken up again by starting the program once more.
+    fn resumes(&self) -> bool {
+        match self.binding.adapter.protocol {
+            Protocol::Lines | Protocol::ClaudeControl => !self.binding.adapter.start.resume.is_empty(),
+            Protocol::CodexAppServer => true,
+        }
+    }
+
+    fn listen(&mut self) -> Result<Rest, Trouble> {
+        loop {
+            if self.desk.is_cancelled() {
+                return Err(Trouble::Cancelled);
+            }
+            self.knocks()?;
+            let heard = self.running.as_mut().ok_or_else(gone)?.launched.output.next(SLICE);
+            match heard {
+                Some(Heard::Line(line)) => self.line(&line)?,
+                Some(Heard::Ended(exit)) => return self.ended(&exit),
+                None => self.clock()?,
+            }
+            if let Some(rest) = self.rested()? {
+                return Ok(rest);
+            }
+        }
+    }
+
+    /// Whether the turn is over. A program that is started for each turn ends by itself, and saves its
+    /// session on the way; one that stays rests when it says so.
+    fn rested(&mut self) -> Result<Option<Rest>, Trouble> {
+        let now = self.timing.now();
+        if (self.turn.end.is_some() || self.turn.rest.is_some()) && self.turn.linger.is_none() {
+            self.turn.linger = Some(now + MAX_LINGER);
+            if let Some(running) = self.running.as_ref().filter(|_| self.turn.end.is_none()) {
+                running.speech.interrupt(&*running.launched.input);
+            }
+        }
+        let over = self.turn.linger.is_some_and(|until| now >= until);
+        let stays = self.binding.adapter.protocol.asks();
+        if over || (stays && self.turn.end.is_some()) {
+            if over || !stays {
+                self.running = None;
+            }
+            return self.rest().map(Some);
+        }
+        Ok(None)
+    }
+
+    /// What the agent rests with.
+    fn rest(&mut self) -> Result<Rest, Trouble> {
+        self.flush();
+        if let Some(rest) = self.turn.rest.take() {
+            return Ok(rest);
+        }
+        let name = self.binding.name.clone();
+        let Some(end) = self.turn.end.take() else {
+            return Err(Trouble::Died(format!("{name} ended without a result")));
+        };
+        if !end.good {
+            return Err(self.trouble(&end.why));
+        }
+        if let Some(answer) = end.answer {
+            return self.submitted(&answer);
+        }
+        let text = end.text.unwrap_or_else(|| std::mem::take(&mut self.turn.text));
+        if text.trim().is_empty() {
+            return Err(Trouble::Bad(format!("{name} ended its turn and said nothing")));
+        }
+        Ok(Rest::Said(self.secrets.redact(&text)))
+    }
+
+    /// An answer that the program itself has held to its shape goes the way of every other one.
+    fn submitted(&self, answer: &Json) -> Result<Rest, Trouble> {
+        match self.bench.call(SUBMIT, answer) {
+            Done::Submitted(json) => Ok(Rest::Submitted(json)),
+            Done::Asked(question) => Ok(Rest::Asked(question)),
+            Done::Back(why) | Done::Wrong(why) => Err(Trouble::Bad(why)),
+            Done::Over(trouble) => Err(trouble),
+        }
+    }
+
+    /// What a turn that ended badly is.
+    fn trouble(&self, why: &str) -> Trouble {
+        let name = &self.binding.name;
+        let why = if why.is_empty() { "it does not say why" } else { why };
+        let told: String = self.secrets.redact(why).chars().take(1000).collect();
+        let kind = self.binding.adapter.troubles.iter().find(|(word, _)| why.contains(word.as_str()));
+        let sentence = format!("{name} failed: {told}");
+        match kind.map(|(_, kind)| *kind) {
+            Some(Kind::CouldNotRun) => Trouble::CouldNotRun(sentence),
+            Some(Kind::Outage) => Trouble::Outage { service: name.clone(), why: told, after: None },
+            Some(Kind::Died) => Trouble::Died(sentence),
+            None => Trouble::Bad(sentence),
+        }
+    }
+
+    /// The program has ended; what it said in its stream decides, and its exit only explains.
+    fn ended(&mut self, exit: &Exit) -> Result<Rest, Trouble> {
+        self.running = None;
+        if self.turn.rest.is_some() || self.turn.end.is_some() {
+            return self.rest();
+        }
+        let name = &self.binding.name;
+        let complaint: String = self.secrets.redact(&exit.complaint).chars().take(1000).collect();
+        let complaint = if complaint.is_empty() { complaint } else { format!(": {complaint}") };
+        if exit.timed_out {
+            return Err(Trouble::TimedOut(format!("{name}: {}{complaint}", exit.how)));
+        }
+        if self.turn.heard == 0 && matches!(exit.code, Some(126 | 127)) {
+            return Err(Trouble::CouldNotRun(format!("{name} cannot be started: {}{complaint}", exit.how)));
+        }
+        if exit.how.contains("bytes") && exit.code.is_none() {
+            return Err(Trouble::Bad(format!("{name}: {}", exit.how)));
+        }
+        Err(Trouble::Died(format!("{name} ended in the middle of a turn: {}{complaint}", exit.how)))
+    }
+
+    fn clock(&self) -> Result<(), Trouble> {
+        let (now, limits, name) = (self.timing.now(), &self.order.limits, &self.binding.name);
+        let runs = !self.calls.running.is_empty();
+        let patience = self.binding.adapter.silence.unwrap_or_default();
+        let silence = limits.silence.max(patience).max(if runs { MAX_COMMAND_TIME } else { Duration::ZERO });
+        if now.saturating_sub(self.turn.last) >= silence {
+            return Err(Trouble::TimedOut(format!("{name} said nothing for {silence:?}")));
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), Trouble> {
+        let now = self.timing.now();
+        self.turn.last = now;
+        self.turn.heard += line.len() + 1;
+        let name = &self.binding.name;
+        if self.turn.heard > MAX_HEARD_BYTES {
+            return Err(Trouble::Bad(format!("{name} wrote more than {MAX_HEARD_BYTES} bytes in one turn")));
+        }
+        let whole = self.order.limits.whole.max(if self.calls.running.is_empty() {
+            Duration::ZERO
+        } else {
+            MAX_COMMAND_TIME
+        });
+        if now.saturating_sub(self.turn.progress) >= whole {
+            return Err(Trouble::TimedOut(format!("{name} did not get on for {whole:?}")));
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        let Some(event) = serde_json::from_slice::<Json>(line).ok().filter(Json::is_object) else {
+            self.turn.garbage += 1;
+            if self.turn.garbage > MAX_GARBAGE_LINES {
+                return Err(Trouble::Bad(format!(
+                    "{name} wrote more than {MAX_GARBAGE_LINES} lines that are no JSON"
+                )));
+            }
+            return Ok(());
+        };
+        self.event(&event)
+    }
+
+    fn event(&mut self, event: &Json) -> Result<(), Trouble> {
+        let adapter = self.binding.adapter.clone();
+        for meant in adapter.rules.iter().flat_map(|rule| rule.of(event)) {
+            self.happened(meant)?;
+        }
+        let heard = self.running.as_mut().map(|running| running.speech.heard(event)).unwrap_or_default();
+        for one in heard {
+            match one {
+                Wants::Asks(asked) => self.asked(&asked)?,
+                Wants::Send(line) => self.send(&line)?,
+                Wants::Session(session) => self.session = Some(session),
+                Wants::Failed(why) => return Err(self.trouble(&why)),
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&self, line: &Json) -> Result<(), Trouble> {
+        let running = self.running.as_ref().ok_or_else(gone)?;
+        speech::write(&*running.launched.input, line).map_err(Trouble::Died)
+    }
+
+    fn happened(&mut self, event: Event) -> Result<(), Trouble> {
+        match event {
+            Event::Session(session) => self.session = Some(session),
+            Event::Text(text) => self.text(&text)?,
+            Event::Thought(text) => {
+                let shown = self.turn.thought.push(&self.secrets, &text);
+                self.said(text.len())?;
+                if !shown.is_empty() {
+                    self.desk.say(Said::Thought(&shown));
+                }
+            }
+            Event::Call(called) => self.called(called)?,
+            Event::Back(back) => self.back(&back.id, back.wrong)?,
+            Event::Used(used) => self.used(&used)?,
+            Event::Ended(end) => self.turn.end = Some(end),
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Trouble> {
+        self.said(text.len())?;
+        self.turn.text.push_str(text);
+        let shown = self.turn.said.push(&self.secrets, text);
+        if !shown.is_empty() {
+            self.desk.say(Said::Text(&shown));
+        }
+        Ok(())
+    }
+
+    fn said(&mut self, bytes: usize) -> Result<(), Trouble> {
+        self.turn.bytes += bytes;
+        if self.turn.bytes > MAX_TURN_BYTES {
+            let name = &self.binding.name;
+            return Err(Trouble::Bad(format!("{name} said more than {MAX_TURN_BYTES} bytes in one turn")));
+        }
+        Ok(())
+    }
+
+    /// Shows what is still held back.
+    fn flush(&mut self) {
+        let (said, thought) = (self.turn.said.finish(&self.secrets), self.turn.thought.finish(&self.secrets));
+        if !thought.is_empty() {
+            self.desk.say(Said::Thought(&thought));
+        }
+        if !said.is_empty() {
+            self.desk.say(Said::Text(&said));
+        }
+    }
+
+    fn used(&mut self, used: &Used) -> Result<(), Trouble> {
+        let usage = self.ledger.used(used);
+        if used.request {
+            self.turn.progress = self.timing.now();
+        }
+        if !usage.is_empty() {
+            self.desk.charge(&usage).map_err(Trouble::Stopped)?;
+        }
+        let most = self.order.limits.requests;
+        if self.ledger.requests() > most {
+            let name = &self.binding.name;
+            return Err(Trouble::Bad(format!("{name} asked its model more than {most} times")));
+        }
+        Ok(())
+    }
+
+    /// A call that the program tells of. Where it asks before, this is only noted; else it was made, or is
+    /// being made, and what is not allowed ends the session.
+    fn called(&mut self, called: Called) -> Result<(), Trouble> {
+        self.flush();
+        self.turn.text.clear();
+        self.turn.progress = self.timing.now();
+        if self.is_ours(&called.tool) || self.calls.ruled.contains_key(&called.id) {
+            return Ok(());
+        }
+        if self.calls.open.len() >= MAX_OPEN_CALLS {
+            let name = &self.binding.name;
+            return Err(Trouble::Bad(format!("{name} has more than {MAX_OPEN_CALLS} calls open")));
+        }
+        if self.binding.adapter.protocol.asks() {
+            self.calls.open.insert(called.id.clone(), called);
+            return Ok(());
+        }
+        self.late(&called)?;
+        self.calls.open.insert(called.id.clone(), called);
+        Ok(())
+    }
+
+    /// Rules on a call that nobody asked about.
+    fn late(&mut self, called: &Called) -> Result<(), Trouble> {
+        if self.binding.adapter.enforces.calls == Counted::Never {
+            return Ok(());
+        }
+        match self.ruled(called)? {
+            Ok(()) => Ok(()),
+            Err(why) => Err(Trouble::Stopped(format!(
+                "{} was not asked about and is not allowed: {why}",
+                called.tool
+            ))),
+        }
+    }
+
+    fn back(&mut self, id: &str, wrong: bool) -> Result<(), Trouble> {
+        self.turn.progress = self.timing.now();
+        self.calls.running.remove(id);
+        let Some(called) = self.calls.open.remove(id) else { return Ok(()) };
+        if !self.calls.ruled.contains_key(id) {
+            self.late(&called)?;
+        }
+        let denied = self.calls.ruled.remove(id).and_then(Result::err);
+        let seen = self.binding.adapter.tools.seen(&self.folder, &called.tool, &called.args);
+        let wrong = denied.or_else(|| wrong.then(|| String::from("it went wrong")));
+        self.desk.say(Said::Back(&seen.tool, wrong.as_deref()));
+        Ok(())
+    }
+
+    fn is_ours(&self, tool: &str) -> bool {
+        let window = self.binding.adapter.window.as_ref().filter(|_| self.window.is_some());
+        window.is_some_and(|window| window.is_ours(tool))
+    }
+
+    /// The program asks whether it may make a call.
+    fn asked(&mut self, asked: &Asked) -> Result<(), Trouble> {
+        self.turn.asks += 1;
+        self.turn.progress = self.timing.now();
+        if self.turn.asks > MAX_ASKS_IN_A_TURN {
+            let name = &self.binding.name;
+            return Err(Trouble::Bad(format!(
+                "{name} asked about more than {MAX_ASKS_IN_A_TURN} calls in one turn"
+            )));
+        }
+        let called = asked.called();
+        let ruling = if self.turn.rest.is_some() {
+            Err(String::from(OVER))
+        } else if self.is_ours(&called.tool) {
+            Ok(())
+        } else {
+            match self.calls.ruled.get(&called.id) {
+                Some(ruling) => ruling.clone(),
+                None => {
+                    if self.calls.open.len() < MAX_OPEN_CALLS {
+                        self.calls.open.insert(called.id.clone(), called.clone());
+                    }
+                    self.ruled(called)?
+                }
+            }
+        };
+        self.send(&asked.reply(&ruling))
+    }
+
+    /// The desk's word on a call, remembered under the program's name of it.
+    fn ruled(&mut self, called: &Called) -> Result<Result<(), String>, Trouble> {
+        self.flush();
+        let seen = self.binding.adapter.tools.seen(&self.folder, &called.tool, &called.args);
+        self.desk.say(Said::Call(&seen.tool, &self.secrets.redact(&seen.about)));
+        let ruling = self.verdict(&seen)?;
+        if ruling.is_ok() && seen.runs {
+            self.calls.running.insert(called.id.clone());
+        }
+        self.calls.ruled.insert(called.id.clone(), ruling.clone());
+        while self.calls.ruled.len() > MAX_OPEN_CALLS {
+            self.calls.ruled.pop_first();
+        }
+        Ok(ruling)
+    }
+
+    fn verdict(&mut self, seen: &Seen) -> Result<Result<(), String>, Trouble> {
+        for call in &seen.calls {
+            match self.desk.rule(call) {
+                Verdict::Allow => {}
+                Verdict::Deny(why) => return Ok(Err(why)),
+                Verdict::Stop(why) => return Err(Trouble::Stopped(why)),
+                Verdict::Ask(question) => {
+                    if self.binding.adapter.protocol.asks() {
+                        self.turn.rest = Some(Rest::Asked(self.secrets.redact(&question)));
+                    }
+                    return Ok(Err(format!("a person must be asked first: {question}")));
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Calls that came through the window.
+    fn knocks(&mut self) -> Result<(), Trouble> {
+        while let Some(knock) = self.window.as_ref().and_then(|window| window.next(Duration::ZERO)) {
+            self.turn.last = self.timing.now();
+            self.turn.progress = self.turn.last;
+            self.turn.asks += 1;
+            if self.turn.asks > MAX_ASKS_IN_A_TURN {
+                let name = &self.binding.name;
+                return Err(Trouble::Bad(format!(
+                    "{name} made more than {MAX_ASKS_IN_A_TURN} calls of ours in one turn"
+                )));
+            }
+            self.knock(knock)?;
+        }
+        Ok(())
+    }
+
+    fn knock(&mut self, knock: Knock) -> Result<(), Trouble> {
+        if self.turn.rest.is_some() {
+            knock.answer(Err(String::from(OVER)));
+            return Ok(());
+        }
+        if !SPEAKING.contains(&knock.tool.as_str()) {
+            knock.answer(Err(String::from("there is no such tool")));
+            return Ok(());
+        }
+        self.flush();
+        let taken = Ok(String::from("It is taken. Say nothing more and end your turn."));
+        match self.bench.call(&knock.tool, &knock.args) {
+            Done::Back(text) => knock.answer(Ok(text)),
+            Done::Wrong(why) => knock.answer(Err(why)),
+            Done::Submitted(json) => {
+                self.turn.rest = Some(Rest::Submitted(json));
+                knock.answer(taken);
+            }
+            Done::Asked(question) => {
+                self.turn.rest = Some(Rest::Asked(question));
+                knock.answer(taken);
+            }
+            Done::Over(trouble) => {
+                knock.answer(Err(trouble.to_string()));
+                return Err(trouble);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn gone() -> Trouble {
+    Trouble::Died(String::from("the program does not run any more"))
+}

@@ -1,0 +1,176 @@
+//! Agents over their own protocols, as the adapters that come with `ftl` describe them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use ftl_agents::cli::{Adapter, Binding, Cli, Home};
+use ftl_agents::contract::{
+    Answer, Backend, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, Trouble, converse,
+};
+use ftl_agents::secrets::Secrets;
+use ftl_agents::timing::RealTime;
+use ftl_core::desk::{Allowance, Deed, Spot};
+use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};
+use serde_json::{Value as Json, json};
+
+use super::rooms::{KEY, Room, installed};
+
+/// An agent and what it is told of the model server.
+struct Agent {
+    name: &'static str,
+    model: &'static str,
+    /// Whether it can reach the window of its session.
+    submits: bool,
+    /// Whether it asks before each call.
+    asks: bool,
+}
+
+const CLAUDE: Agent = Agent { name: "claude", model: "scripted", submits: true, asks: true };
+// Codex offers its tool for patches only to a model whose name it knows.
+const CODEX: Agent = Agent { name: "codex", model: "gpt-5.5", submits: true, asks: true };
+const PI: Agent = Agent { name: "pi", model: "scripted", submits: false, asks: false };
+const OPENCODE: Agent = Agent { name: "opencode", model: "scripted", submits: true, asks: false };
+const GOOSE: Agent = Agent { name: "goose", model: "scripted", submits: true, asks: false };
+
+impl Agent {
+    /// The backend, as the settings of a person would bind it; its model answers by a scenario.
+    fn bound(&self, room: &Room, scenario: &str) -> Cli {
+        let (url, host) = (room.model.url(scenario), format!("http://{}", room.model.address()));
+        let env: &[(&str, String)] = match self.name {
+            "claude" => {
+                &[("ANTHROPIC_BASE_URL", format!("{host}/s/{scenario}")), ("ANTHROPIC_API_KEY", KEY.into())]
+            }
+            "goose" => &[
+                ("OPENAI_HOST", host),
+                ("OPENAI_BASE_PATH", format!("s/{scenario}/v1/chat/completions")),
+                ("OPENAI_API_KEY", KEY.into()),
+            ],
+            _ => &[("OPENAI_API_KEY", KEY.into())],
+        };
+        let own = room.env().into_iter().map(|(name, value)| (name.into_string().unwrap(), value));
+        let own = own.filter(|(name, _)| name == "PATH");
+        let named = env.iter().map(|(name, value)| ((*name).to_owned(), value.into()));
+        let binding = Binding {
+            name: self.name.into(),
+            adapter: Arc::new(Adapter::built_in(self.name).unwrap()),
+            program: None,
+            home: Home::Private,
+            model: Some(self.model.into()),
+            env: own.chain(named).collect(),
+            values: [("url".to_owned(), url), ("retries".to_owned(), "1".into())].into(),
+            rooms: room.rooms(),
+        };
+        let mut secrets = Secrets::new();
+        secrets.hide(KEY);
+        Cli::new(binding, Arc::new(secrets), Arc::new(RealTime::new()))
+    }
+
+    fn order(&self, room: &Room, allowance: &Allowance) -> Order {
+        Order {
+            folder: room.work(),
+            role: "coder".into(),
+            form: Some("code".into()),
+            model: None,
+            system: "You write code for a test.".into(),
+            allowance: allowance.clone(),
+            answer: answer(),
+            limits: Limits { requests: 20, silence: Duration::from_secs(30), whole: Duration::from_secs(60) },
+            shell: None,
+            launcher: Some(room.launcher()),
+            lobby: Some(room.lobby()),
+        }
+    }
+
+    /// One conversation; nothing of it is alive afterwards, and no room of it is left.
+    fn talk(&self, room: &Room, scenario: &str, clerk: &Arc<Clerk>, allowance: &Allowance) -> Ended {
+        let words = [Part::new(PartKind::Task, "Do what you are told.")];
+        let cli = self.bound(room, scenario);
+        let ended = converse(&cli, self.order(room, allowance), &words, &desk(clerk));
+        assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", self.name);
+        assert_eq!(std::fs::read_dir(room.rooms()).unwrap().count(), 0, "a room is left");
+        ended
+    }
+
+    /// The step with which it hands in its answer.
+    fn submit(&self, answer: &Json) -> Json {
+        match self.submits {
+            true => json!({ "call": { "name": "*submit", "args": answer } }),
+            false => json!({ "text": answer.to_string() }),
+        }
+    }
+}
+
+fn write(path: &str) -> Json {
+    let args = json!({ "path": format!("{{{{cwd}}}}/{path}"), "rel": path, "content": "hello\n" });
+    json!({ "name": "@write", "args": args })
+}
+
+fn shell(command: &str) -> Json {
+    json!({ "name": "@shell", "args": { "cmd": command } })
+}
+
+fn done() -> Json {
+    json!({ "summary": "done" })
+}
+
+/// Everything that was made, as `tool deed path`.
+fn made(heard: &Heard) -> Vec<String> {
+    let spot = |spot: &Option<Spot>| match spot {
+        Some(Spot::Inside(path) | Spot::Outside(path)) => format!(" {path}"),
+        None => String::new(),
+    };
+    heard.made.iter().map(|call| format!("{}{}", call.tool, spot(&call.spot))).collect()
+}
+
+/// It writes a file and runs a command in the repository; all of it is counted, and so are its tokens. Its
+/// first answer does not fit and goes back to it.
+fn works(agent: &Agent) {
+    if installed(agent.name).is_none() {
+        return;
+    }
+    let steps = json!([
+        { "text": "I write it. ", "call": write("src/a.txt") },
+        { "call": shell("cat src/a.txt") },
+        agent.submit(&json!({ "summary": 7 })),
+        { "text": "Is it fine?" },
+        agent.submit(&done()),
+        { "text": "Done." },
+    ]);
+    let steps = match agent.submits {
+        true => steps,
+        false => json!([steps[0], steps[1], steps[2], steps[4]]),
+    };
+    let room = Room::new(json!({ "works": { "steps": steps } }));
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let ended = agent.talk(&room, "works", &clerk, &allowance(9));
+    let heard = clerk.heard();
+    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!(room.text("src/a.txt").as_deref(), Some("hello\n"));
+    let tools = made(&heard);
+    let wrote = tools.iter().any(|one| one == "write src/a.txt" || one == "edit src/a.txt");
+    assert!(wrote && tools.iter().any(|one| one == "bash"), "{tools:?}");
+    assert_eq!(
+        heard.made.iter().filter(|call| call.deed == Deed::Speak).count(),
+        if agent.submits { 2 } else { 0 }
+    );
+    assert!(heard.total(TOKENS) > 1000 && heard.total(TURNS) >= 1, "{:?}", heard.charged);
+    assert!(!ended.unknown.contains(TOKENS), "{:?}", ended.unknown);
+    assert_eq!(ended.unknown.contains(MONEY), heard.total(MONEY) == 0, "unknown, and never zero");
+    assert!(heard.text.contains("I write it."), "{}", heard.text);
+}
+
+macro_rules! for_agents {
+    ($($test:ident: $($agent:ident $name:ident)+;)+) => {
+        $($(
+            #[test]
+            fn $name() {
+                $test(&$agent);
+            }
+        )+)+
+    };
+}
+
+for_agents! {
+    works: CLAUDE claude_works CODEX codex_works PI pi_works OPENCODE opencode_works GOOSE goose_works;
+}

@@ -1,0 +1,16 @@
+//! Real agents, as people install them, under the contract of `ftl`: each works in a scratch repository,
+//! asks a scripted model on loopback, and is started and ended by the engine's own supervisor.
+//!
+//! `tools/agents/install` puts them below `target/agents`. One that is not there is skipped, loudly.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that cannot go on fails by panicking, and says what it leaves out"
+)]
+
+mod acp;
+mod cli;
+mod rooms;
