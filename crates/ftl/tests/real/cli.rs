@@ -150,7 +150,10 @@ fn works(agent: &Agent) {
     let tools = made(&heard);
     let wrote = tools.iter().any(|one| one == "write src/a.txt" || one == "edit src/a.txt");
     assert!(wrote && tools.iter().any(|one| one == "bash"), "{tools:?}");
-    assert_eq!(heard.made.iter().filter(|call| call.deed == Deed::Speak).count(), if agent.submits { 2 } else { 0 });
+    assert_eq!(
+        heard.made.iter().filter(|call| call.deed == Deed::Speak).count(),
+        if agent.submits { 2 } else { 0 }
+    );
     assert!(heard.total(TOKENS) > 1000 && heard.total(TURNS) >= 1, "{:?}", heard.charged);
     assert!(!ended.unknown.contains(TOKENS), "{:?}", ended.unknown);
     assert_eq!(ended.unknown.contains(MONEY), heard.total(MONEY) == 0, "unknown, and never zero");
