@@ -70,6 +70,8 @@ pub trait Desk: Send + Sync {
     fn say(&self, said: Said<'_>);
     /// Whether nobody wants the answer any more.
     fn is_cancelled(&self) -> bool;
+    /// A tool is called with this, whatever will be ruled: for whoever records a session.
+    fn tried(&self, _tool: &str, _args: &Json) {}
     /// Looks for lessons about something: what is known, as text.
     fn recall(&self, about: &str) -> Result<String, String> {
         Err(format!("nothing is remembered here, about `{about}` or anything else"))
@@ -342,4 +344,18 @@ fn fitting(answer: &Schema, rest: Rest) -> Result<Answer, String> {
     }
     let faults = answer.faults(&json);
     if faults.is_empty() { Ok(Answer::Done(json)) } else { Err(faults.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_a_size() {
+        // Two quotes are part of it.
+        let of =
+            |length: usize| fitting(&Schema::anything(), Rest::Submitted(Json::from("x".repeat(length))));
+        assert!(of(MAX_ANSWER_BYTES - 2).is_ok());
+        assert!(of(MAX_ANSWER_BYTES - 1).unwrap_err().contains("is the most"));
+    }
 }

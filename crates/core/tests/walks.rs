@@ -555,7 +555,7 @@ fn terms(dice: &mut Dice) -> Terms {
         }
         _ => {}
     }
-    Terms { limits, reserve, policies }
+    Terms { limits, reserve, policies, accepted: Vec::new() }
 }
 
 fn walk(seed: u64) -> Journal {

@@ -1,4 +1,5 @@
-//! Settings: what a run may use, who stands in for people, how long processes may take.
+//! Settings: what a run may use, who answers which role, who stands in for people, how long processes may
+//! take.
 //!
 //! Every setting has a default, so that a cap is a cap before anybody has written a file. Files are
 //! read in order and later ones win; each value remembers where it came from. A key that nobody knows
@@ -16,6 +17,7 @@ use ftl_core::value::{Name, Value};
 use crate::amount::Unit;
 use crate::hands::Width;
 use crate::process::Limits;
+use crate::roster::{AGENTS, ROLES, Roster, Said};
 use crate::store::MAX_CONTENT_BYTES;
 
 /// The largest settings file that is read.
@@ -131,6 +133,19 @@ pub enum Origin {
     File(PathBuf),
 }
 
+/// The file of settings that lies in a repository and comes with it.
+pub const SHARED: &str = "ftl.toml";
+
+impl Origin {
+    /// Whether it came with a repository, so that its owner has not chosen it.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Origin::Default => false,
+            Origin::File(path) => path.file_name().is_some_and(|name| name == SHARED),
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -179,6 +194,8 @@ pub struct Config {
     policies: BTreeMap<String, (Policy, Origin)>,
     probes: BTreeMap<String, (String, Origin)>,
     texts: BTreeMap<&'static str, (String, Origin)>,
+    agents: BTreeMap<String, Said>,
+    roles: BTreeMap<String, (toml::Value, Origin)>,
 }
 
 impl Default for Config {
@@ -189,6 +206,8 @@ impl Default for Config {
             policies: BTreeMap::new(),
             probes: BTreeMap::new(),
             texts: TEXTS.iter().map(|one| (one.key, (one.default.to_owned(), Origin::Default))).collect(),
+            agents: BTreeMap::new(),
+            roles: BTreeMap::new(),
         }
     }
 }
@@ -203,6 +222,7 @@ impl Config {
             }
         }
         config.is_sound(files.last().map_or(Path::new(""), PathBuf::as_path))?;
+        config.roster()?;
         Ok(config)
     }
 
@@ -246,6 +266,17 @@ impl Config {
                     )
                 })?;
                 self.policies.insert(name.to_owned(), (policy, origin.clone()));
+            }
+            AGENTS => {
+                let Some(table) = value.as_table() else {
+                    let hint = format!("describe it under [{AGENTS}.{name}]");
+                    return Err((format!("{AGENTS}.{name} is no agent"), hint));
+                };
+                let said = self.agents.entry(name.to_owned()).or_default();
+                said.extend(table.iter().map(|(key, one)| (key.clone(), (one.clone(), origin.clone()))));
+            }
+            ROLES => {
+                self.roles.insert(name.to_owned(), (value.clone(), origin.clone()));
             }
             PROBES => {
                 let Some(command) = value.as_str() else {
@@ -327,7 +358,8 @@ impl Config {
             keys.collect()
         };
         let policies = self.policies.iter().map(|(key, (policy, _))| (key.clone(), policy.clone()));
-        Terms { limits: section("limits."), reserve: section("reserve."), policies: policies.collect() }
+        let (limits, reserve) = (section("limits."), section("reserve."));
+        Terms { limits, reserve, policies: policies.collect(), accepted: Vec::new() }
     }
 
     /// How many work at the same time.
@@ -357,6 +389,11 @@ impl Config {
         Limits { startup: self.duration("process.startup"), ..self.command_limits() }
     }
 
+    /// Which agents there are and who answers which role.
+    pub fn roster(&self) -> Result<Roster, ConfigError> {
+        Roster::of(&self.agents, &self.roles)
+    }
+
     /// The command that tells whether a service answers.
     pub fn probe(&self, service: &str) -> Option<&str> {
         self.probes.get(service).map(|(command, _)| command.as_str())
@@ -370,6 +407,15 @@ impl Config {
                 let (key, about) = (one.key.to_owned(), one.about.to_owned());
                 shown.push(Shown { key, value: value.clone(), origin: origin.clone(), about });
             }
+        }
+        let agents = self.agents.iter().flat_map(|(name, said)| {
+            said.iter().map(move |(key, one)| (format!("{AGENTS}.{name}.{key}"), one, "of an agent"))
+        });
+        let roles = self.roles.iter();
+        let roles = roles.map(|(role, one)| (format!("{ROLES}.{role}"), one, "who answers the role"));
+        for (key, (value, origin), about) in agents.chain(roles) {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            shown.push(Shown { key, value, origin: origin.clone(), about: about.to_owned() });
         }
         for (name, (policy, origin)) in &self.policies {
             let value = match policy {
@@ -471,7 +517,7 @@ fn known_sections() -> String {
     let keys = SETTINGS.iter().map(|one| one.key).chain(TEXTS.iter().map(|one| one.key));
     let mut sections: Vec<&str> = keys.filter_map(|key| key.split('.').next()).collect();
     sections.dedup();
-    format!("the sections are {}, {POLICIES} and {PROBES}", sections.join(", "))
+    format!("the sections are {}, {AGENTS}, {ROLES}, {POLICIES} and {PROBES}", sections.join(", "))
 }
 
 fn near(key: &str) -> String {

@@ -26,6 +26,7 @@ pub mod paper;
 pub mod place;
 pub mod plan_file;
 pub mod process;
+pub mod roster;
 pub mod services;
 pub mod session;
 pub mod store;

@@ -66,7 +66,17 @@ impl Place {
         self.state().join("worktrees")
     }
 
-    /// The repository's own settings.
+    /// The settings that come with the repository.
+    pub fn shared_config(&self) -> PathBuf {
+        self.root().join(crate::config::SHARED)
+    }
+
+    /// Prompts of the repository's own, in place of the built-in ones.
+    pub fn prompts(&self) -> PathBuf {
+        self.state().join("prompts")
+    }
+
+    /// The settings of this copy of the repository alone.
     pub fn config(&self) -> PathBuf {
         self.state().join("config.toml")
     }

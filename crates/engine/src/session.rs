@@ -3,10 +3,15 @@
 //! It opens the store, finds runs by what people type, claims the ones that nobody drives, and puts
 //! the hands together. Whoever only looks needs no session: the store is enough.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use ftl_agents::prompts::Prompts;
+use ftl_agents::window::Lobby;
+use ftl_core::catalogue::Catalogue;
 use ftl_core::library::Library;
 use ftl_core::run::{InstanceId, Run};
 
@@ -14,6 +19,7 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo, WHOLE_RUN};
+use crate::hands::agents::{Agents, Means, Seat};
 use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::Shell;
 use crate::hands::{Hands, Workshop};
@@ -24,6 +30,8 @@ use crate::owner::{self, Card, Life, Owner};
 use crate::paper::Paper;
 use crate::place::{Place, replace};
 use crate::process::{self, Guard, Supervisor};
+use crate::roster::needs::{self, Unfit};
+use crate::roster::{Hall, Roster};
 use crate::store::{Lease, RunRow, Store, StoreError};
 
 /// How many names a message lists when a prefix fits several runs.
@@ -48,6 +56,8 @@ pub enum SessionError {
         /// What to do about it.
         hint: String,
     },
+    /// The agents that are bound do not fit what is to be run.
+    Unfit(Unfit),
     /// The disk or the machine did not do it.
     Machine(String),
     /// The run cannot be driven.
@@ -76,6 +86,7 @@ impl fmt::Display for SessionError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SessionError::Unknown { message, .. } | SessionError::Machine(message) => out.write_str(message),
+            SessionError::Unfit(unfit) => out.write_str(&unfit.message),
             SessionError::Drive(error) => error.fmt(out),
         }
     }
@@ -151,6 +162,7 @@ pub struct Session {
     guard: Guard,
     paper: Option<Arc<Paper>>,
     owner: OnceLock<Owner>,
+    lobby: OnceLock<Private>,
 }
 
 impl Session {
@@ -163,7 +175,8 @@ impl Session {
         command: String,
         guard: Guard,
     ) -> Session {
-        Session { place, store, library, config, command, guard, paper: None, owner: OnceLock::new() }
+        let (owner, lobby) = (OnceLock::new(), OnceLock::new());
+        Session { place, store, library, config, command, guard, paper: None, owner, lobby }
     }
 
     /// The same with hands for campaigns, plans, workspaces and lessons.
@@ -197,8 +210,9 @@ impl Session {
 
     /// Opens a run and returns it ready to be driven. A script is kept beside the store first, so that
     /// whoever takes the run over plays the same one.
-    pub fn open(&self, opening: Opening, script: Option<&str>) -> Result<(Driver, Todo), SessionError> {
+    pub fn open(&self, mut opening: Opening, script: Option<&str>) -> Result<(Driver, Todo), SessionError> {
         self.store.writable()?;
+        opening.terms.accepted = self.staffed(&opening.protocol, script)?;
         let id = RunId::random()?;
         if let Some(text) = script {
             std::fs::create_dir_all(self.scripts())?;
@@ -213,6 +227,21 @@ impl Session {
             let _ = std::fs::remove_file(self.script_file(&id));
         }
         Ok(opened?)
+    }
+
+    /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did.
+    fn staffed(&self, protocol: &str, script: Option<&str>) -> Result<Vec<String>, SessionError> {
+        let script = script.map(Script::parse).transpose().map_err(SessionError::Machine)?;
+        let names = script.as_ref().map(Script::names).unwrap_or_default();
+        let answered = |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
+        let (roster, hall) = self.roster()?;
+        needs::staffed(&self.library, protocol, &roster, &hall, &answered).map_err(SessionError::Unfit)
+    }
+
+    fn roster(&self) -> Result<(Roster, Hall), SessionError> {
+        let roster = self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))?;
+        let hall = Hall::new(&roster, &|name| std::env::var(name).ok());
+        Ok((roster, hall))
     }
 
     /// Claims a run that nobody drives. An owner that lives keeps it; one that has not moved for a long
@@ -324,7 +353,7 @@ impl Session {
         let supervisor =
             Arc::new(Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?);
         let shell = Arc::new(Shell::new(
-            supervisor,
+            supervisor.clone(),
             self.store.clone(),
             &self.place,
             self.config.command_limits(),
@@ -338,6 +367,12 @@ impl Session {
         if let Some(paper) = self.paper.as_ref().filter(|_| !whole) {
             workshop = workshop.with_paper(paper, &shell);
         }
+        if !whole {
+            let agents = Arc::new(self.agents(supervisor)?);
+            for role in Catalogue::standard().roles() {
+                workshop = workshop.with(&format!("Task({})", role.name), agents.clone());
+            }
+        }
         if let Some(script) = script {
             let names: Vec<String> = script.names().into_iter().map(str::to_owned).collect();
             let scripted = Arc::new(Scripted::new(script, self.scripts(), Some(shell)));
@@ -347,5 +382,72 @@ impl Session {
             workshop = workshop.otherwise(scripted);
         }
         Ok(Box::new(workshop))
+    }
+
+    /// The hand that asks agents, as the settings bind them.
+    fn agents(&self, supervisor: Arc<Supervisor>) -> Result<Agents, SessionError> {
+        let (roster, hall) = self.roster()?;
+        let mut backends = BTreeMap::new();
+        for agent in roster.agents() {
+            backends.insert(agent.name.as_str(), hall.backend(agent));
+        }
+        let mut seats = BTreeMap::new();
+        for role in Catalogue::standard().roles() {
+            let Some(bound) = roster.role(&role.name) else { continue };
+            let Some(backend) = backends.get(bound.agent.as_str()) else { continue };
+            let model = bound.model.clone();
+            seats.insert(role.name.to_string(), backend.clone().map(|backend| Seat { backend, model }));
+        }
+        let prompts = prompts(&self.place).map_err(SessionError::Machine)?;
+        let means = Means {
+            prompts,
+            place: self.place.clone(),
+            supervisor,
+            commands: self.config.command_limits(),
+            programs: self.config.agent_limits(),
+        };
+        let mut agents = Agents::new(seats, means).with_lobby(self.lobby()?);
+        if let Some(paper) = &self.paper {
+            agents = agents.with_memory(paper.clone(), hall.secrets().clone());
+        }
+        Ok(agents)
+    }
+
+    /// A folder of our own with a short path, for the sockets of agents' programs.
+    fn lobby(&self) -> Result<Lobby, SessionError> {
+        let folder = match self.lobby.get() {
+            Some(folder) => folder,
+            None => {
+                let made = Private::make()?;
+                self.lobby.get_or_init(|| made)
+            }
+        };
+        let program = std::env::current_exe()?;
+        Ok(Lobby { folder: folder.0.clone(), program, args: vec![String::from("mcp")] })
+    }
+}
+
+/// The prompts: those of the program, or all of those in the repository's own folder.
+pub fn prompts(place: &Place) -> Result<Prompts, String> {
+    let own = place.prompts();
+    if own.is_dir() { Prompts::load(&own) } else { Prompts::built_in() }
+}
+
+/// A folder that only we can enter and that goes away with us.
+struct Private(PathBuf);
+
+impl Private {
+    fn make() -> std::io::Result<Private> {
+        let above = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
+        let name = format!("ftl-{}", RunId::random()?);
+        let path = above.unwrap_or_else(std::env::temp_dir).join(name);
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Private(path))
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -14,7 +14,7 @@ use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
 use ftl_core::run::{Action, ActionId, FailureKind, ROOT, Usage, Wanted};
 use ftl_core::value::{Name, Value};
-use ftl_engine::hands::agents::Agents;
+use ftl_engine::hands::agents::{Agents, Means, Seat};
 use ftl_engine::hands::{Ended, Hand, Job, Report, Told};
 use ftl_engine::id::RunId;
 use ftl_engine::place::Place;
@@ -50,15 +50,15 @@ impl Stage {
         let script = Script::parse(script).unwrap();
         let backend: Arc<dyn Backend> =
             Arc::new(Scripted::new("scripted", script, Arc::new(Secrets::new()), Arc::new(RealTime::new())));
-        let bound = BTreeMap::from([("coder".to_owned(), backend)]);
-        Agents::new(
-            bound,
-            Prompts::built_in().unwrap(),
-            &place,
-            Arc::new(supervisor),
-            Limits::default(),
-            Limits::of_agent(),
-        )
+        let seat = Seat { backend, model: None };
+        let means = Means {
+            prompts: Prompts::built_in().unwrap(),
+            place,
+            supervisor: Arc::new(supervisor),
+            commands: Limits::default(),
+            programs: Limits::of_agent(),
+        };
+        Agents::new(BTreeMap::from([("coder".to_owned(), Ok(seat))]), means)
     }
 
     /// Performs a coder's job, with a driver that pays for so many calls.

@@ -183,6 +183,25 @@ const PAGES: &[Page] = &[
         last: "",
     },
     Page {
+        command: "agents",
+        more: "For each agent of the settings: whether it can be used, for which roles, and what is enforced. What a state of a \
+            protocol needs and its agent does not enforce is refused before a run is opened, unless the settings accept it.",
+        examples: &[
+            "ftl agents",
+            "ftl agents probe claude        one cheap turn, to its end",
+            "ftl agents record k3v9 --out play.toml",
+        ],
+        last: "`probe` ends with exit code 1 if the agent does not submit.",
+    },
+    Page {
+        command: "mcp",
+        more: "Speaks on standard input and output, for a program that starts MCP servers. Inside of a run it offers an \
+            agent exactly the tools of its state: recall, signal, ask and submit. Elsewhere it offers `recall`, to look \
+            at the lessons of the repository.",
+        examples: &["claude mcp add ftl -- ftl mcp"],
+        last: "",
+    },
+    Page {
         command: "doctor",
         more: "Looks at the store, chains, locks, leases, leftover processes and worktrees, and puts right only what \
             is safe.",
@@ -385,6 +404,9 @@ pub(crate) enum Command {
 
     /// Show every setting, its value and where it comes from
     Config,
+
+    /// Show the agents that are configured, and what each of them enforces
+    Agents(Agents),
 
     /// Serve an agent's tools over the Model Context Protocol
     Mcp,
@@ -713,4 +735,29 @@ mod tests {
             assert_eq!(format.to_possible_value().unwrap().get_name(), format.word());
         }
     }
+}
+
+/// The words of `ftl agents`.
+#[derive(Debug, Args)]
+pub(crate) struct Agents {
+    #[command(subcommand)]
+    pub(crate) what: Option<AgentsVerb>,
+}
+
+/// What can be done with agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsVerb {
+    /// Ask one agent to submit, with one cheap turn
+    Probe {
+        /// Its name in the settings
+        name: String,
+    },
+    /// Make a script of what the agents of a run said and did
+    Record {
+        /// The run
+        id: String,
+        /// Where the script goes; without it, to standard output
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
 }

@@ -94,6 +94,7 @@ fn run(cli: &Cli) -> Exit {
         Command::Similar { threshold, max } => ftl::campaign::similar(cli, *threshold, *max, &out),
         Command::Observe(asked) => ftl::observer::observe(cli, asked, &out),
         Command::Config => commands::config::run(cli, &out),
+        Command::Agents(asked) => commands::agents::run(cli, asked, &out),
         Command::Mcp => commands::mcp::run(cli),
         Command::Doctor(asked) => commands::doctor::run(cli, asked, &out),
         Command::Check(asked) => commands::check::run(cli, asked, &out),

@@ -81,6 +81,7 @@ pub(crate) fn config_files(place: &Place) -> Vec<PathBuf> {
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let own = own.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")));
     files.extend(own.map(|folder| folder.join("ftl").join("config.toml")));
+    files.push(place.shared_config());
     files.push(place.config());
     files
 }
@@ -144,6 +145,7 @@ pub(crate) fn drive_failure(error: &DriveError) -> Failure {
 pub(crate) fn session_failure(error: &SessionError) -> Failure {
     match error {
         SessionError::Unknown { message, hint } => Failure::new(message, hint),
+        SessionError::Unfit(unfit) => Failure::new(&unfit.message, &unfit.hint),
         SessionError::Machine(message) => Failure::new(message, "run `ftl doctor`"),
         SessionError::Drive(error) => drive_failure(error),
     }

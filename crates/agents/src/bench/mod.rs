@@ -204,6 +204,7 @@ impl Bench {
 
     /// Makes a call, if it is well formed and the desk lets it.
     pub fn call(&self, name: &str, args: &Json) -> Done {
+        self.desk.tried(name, args);
         let done = self.ruled(name, args);
         let wrong = match &done {
             Done::Back(_) | Done::Submitted(_) | Done::Asked(_) => None,

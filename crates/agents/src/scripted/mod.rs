@@ -5,6 +5,7 @@
 //! tools are the real ones: a scripted agent that writes a file writes it, if the desk lets it.
 
 mod script;
+pub mod write;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

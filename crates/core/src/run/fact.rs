@@ -577,6 +577,9 @@ pub struct Terms {
     pub reserve: Usage,
     /// Policies by `protocol.STATE`, `protocol` or `*`.
     pub policies: BTreeMap<String, Policy>,
+    /// What states need of agents that are not held to it, and what somebody accepted: for the record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<String>,
 }
 
 /// What happens where a person is asked.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ftl_agents::bench::{Ran, Shell};
@@ -18,6 +18,7 @@ use ftl_agents::contract::{
 };
 use ftl_agents::prompts::{Filling, Prompts};
 use ftl_agents::schema::Schema;
+use ftl_agents::secrets::Secrets;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::{Catalogue, Form, schema};
 use ftl_core::desk::{Allowance, Call, Ruling, Write, rule};
@@ -25,8 +26,10 @@ use ftl_core::run::{FailureKind, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 
 use super::programs::Programs;
+use super::record::Record;
 use super::shell::PASSED_ON;
 use super::{Ended, Hand, Job, Report};
+use crate::paper::Paper;
 use crate::place::Place;
 use crate::process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, Supervisor};
 
@@ -34,32 +37,57 @@ use crate::process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, S
 /// write stands among the rules.
 const NOT_INPUTS: [&str; 2] = ["feedback", "write"];
 
+/// What lessons are recalled by, the first of these that is given.
+const RECALLED_BY: [&str; 5] = ["objective", "story", "brief", "input", "error"];
+
+/// What a person does about a role that nobody answers.
+pub const UNBOUND: &str = "`ftl init` finds agents, or name one under [roles] in ftl.toml";
+
+/// Who answers a role: a backend, and the model where it is not the backend's own.
+#[derive(Clone)]
+pub struct Seat {
+    /// The backend.
+    pub backend: Arc<dyn Backend>,
+    /// The model.
+    pub model: Option<String>,
+}
+
+/// What agents work with.
+pub struct Means {
+    /// What they are told.
+    pub prompts: Prompts,
+    /// Where the repository's state is.
+    pub place: Place,
+    /// Who runs their commands and programs.
+    pub supervisor: Arc<Supervisor>,
+    /// The limits of their commands.
+    pub commands: Limits,
+    /// The limits of their own programs.
+    pub programs: Limits,
+}
+
+/// Somebody who follows what agents say.
+pub trait Listener: Send + Sync {
+    /// An agent said or did something. It must not wait.
+    fn heard(&self, job: &Job, said: Said<'_>);
+}
+
 /// Asks agents.
 pub struct Agents {
-    backends: BTreeMap<String, Arc<dyn Backend>>,
-    prompts: Prompts,
-    root: PathBuf,
-    worktrees: PathBuf,
-    fences: PathBuf,
-    supervisor: Arc<Supervisor>,
-    commands: Limits,
-    programs: Limits,
+    seats: BTreeMap<String, Result<Seat, String>>,
+    means: Means,
     lobby: Option<Lobby>,
+    paper: Option<Arc<Paper>>,
+    secrets: Arc<Secrets>,
+    listener: Option<Arc<dyn Listener>>,
 }
 
 impl Agents {
-    /// A hand that asks, for each role, the backend that it is bound to. Commands of agents and agents'
-    /// own programs are held to those limits.
-    pub fn new(
-        backends: BTreeMap<String, Arc<dyn Backend>>,
-        prompts: Prompts,
-        place: &Place,
-        supervisor: Arc<Supervisor>,
-        commands: Limits,
-        programs: Limits,
-    ) -> Agents {
-        let (root, worktrees, fences) = (place.root().to_owned(), place.worktrees(), place.fences());
-        Agents { backends, prompts, root, worktrees, fences, supervisor, commands, programs, lobby: None }
+    /// A hand that asks, for each role, whoever is bound to it; a role may be bound to somebody who cannot
+    /// be used, with the reason.
+    pub fn new(seats: BTreeMap<String, Result<Seat, String>>, means: Means) -> Agents {
+        let secrets = Arc::new(Secrets::new());
+        Agents { seats, means, lobby: None, paper: None, secrets, listener: None }
     }
 
     /// The same, with windows for agents' own programs.
@@ -69,13 +97,33 @@ impl Agents {
         self
     }
 
+    /// The same, with lessons to recall, and with what was said kept; secrets are taken out of it.
+    #[must_use]
+    pub fn with_memory(mut self, paper: Arc<Paper>, secrets: Arc<Secrets>) -> Agents {
+        (self.paper, self.secrets) = (Some(paper), secrets);
+        self
+    }
+
+    /// The same, with somebody who follows what agents say.
+    #[must_use]
+    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Agents {
+        self.listener = Some(listener);
+        self
+    }
+
+    fn seat(&self, role: &str) -> Result<&Seat, String> {
+        match self.seats.get(role) {
+            Some(seat) => seat.as_ref().map_err(|why| format!("the {role} cannot be asked: {why}")),
+            None => Err(format!("no agent is bound to the role {role}: {UNBOUND}")),
+        }
+    }
+
     fn ask(&self, job: &Job) -> Result<Talked, Ended> {
         let could_not = |why: String| Ended::failed(FailureKind::CouldNotRun, why);
         let Wanted::Task { role, .. } = &job.action.wanted else {
             return Err(could_not(String::from("this is no task for an agent")));
         };
-        let backend = self.backends.get(&**role);
-        let backend = backend.ok_or_else(|| could_not(format!("no agent is bound to the role {role}")))?;
+        let seat = self.seat(role).map_err(could_not)?;
         let asked = Asked::of(role, job).map_err(could_not)?;
         let (folder, write) = self.site(job);
         let allowance =
@@ -88,16 +136,18 @@ impl Agents {
             allowance: &allowance,
             inputs: &asked.inputs,
             workspace: None,
-            lessons: &[],
+            lessons: &self.lessons(role, &asked),
             feedback: asked.feedback.as_deref(),
             answer: &answer,
         };
-        let prompt = self.prompts.render(&filling).map_err(could_not)?;
-        let fence = job.epoch().map(|epoch| Fence { file: self.fences.join(job.run.as_str()), epoch });
-        let launcher = Programs::new(self.supervisor.clone(), self.programs, job.key(), fence.clone());
+        let prompt = self.means.prompts.render(&filling).map_err(could_not)?;
+        let fences = self.means.place.fences();
+        let fence = job.epoch().map(|epoch| Fence { file: fences.join(job.run.as_str()), epoch });
+        let supervisor = self.means.supervisor.clone();
+        let launcher = Programs::new(supervisor.clone(), self.means.programs, job.key(), fence.clone());
         let shell = Commands {
-            supervisor: self.supervisor.clone(),
-            limits: self.commands,
+            supervisor,
+            limits: self.means.commands,
             job: job.clone(),
             fence,
             count: AtomicU64::new(0),
@@ -106,8 +156,8 @@ impl Agents {
             folder,
             role: role.to_string(),
             form: asked.form.word.map(str::to_owned),
-            model: None,
-            system: prompt.system,
+            model: seat.model.clone(),
+            system: prompt.system.clone(),
             allowance: allowance.clone(),
             answer,
             limits: TalkLimits::default(),
@@ -115,18 +165,47 @@ impl Agents {
             launcher: Some(Arc::new(launcher)),
             lobby: self.lobby.clone(),
         };
-        let desk: Arc<dyn Desk> = Arc::new(JobDesk { job: job.clone(), allowance, used: Mutex::new(0) });
-        Ok(converse(&**backend, order, &prompt.parts, &desk))
+        let mut record = Record::new(job, (role, asked.form.word), seat, self.secrets.clone());
+        record.sent(&prompt);
+        // What is sent is kept before it is sent: what an agent was told can always be looked up.
+        if let Some(paper) = &self.paper {
+            record.keep(paper).map_err(could_not)?;
+        }
+        let desk = Arc::new(JobDesk {
+            job: job.clone(),
+            allowance,
+            used: Mutex::new(0),
+            record: Mutex::new(record),
+            paper: self.paper.clone(),
+            listener: self.listener.clone(),
+        });
+        let shared: Arc<dyn Desk> = desk.clone();
+        let talked = converse(&*seat.backend, order, &prompt.parts, &shared);
+        if let Some(paper) = &self.paper {
+            desk.record().ended(&talked.outcome);
+            // The answer counts; that its story could not be kept is told where the disk is looked after.
+            let _ = desk.record().keep(paper);
+        }
+        Ok(talked)
+    }
+
+    /// Lessons for a role that is not given any in what it is asked with: a builder's brief has its own.
+    fn lessons(&self, role: &str, asked: &Asked<'_>) -> Vec<String> {
+        let Some(paper) = self.paper.as_ref().filter(|_| role != "builder") else { return Vec::new() };
+        let about = asked.inputs.iter().find(|(name, _)| RECALLED_BY.contains(&name.as_str()));
+        let Some((_, about)) = about else { return Vec::new() };
+        // Without lessons the work is harder, not wrong.
+        paper.lessons_about(about).unwrap_or_default()
     }
 
     /// Where the agent works and what it may write there.
     fn site(&self, job: &Job) -> (PathBuf, Write) {
         let named = job.action.params.get("write").and_then(Value::as_text).map(Path::new);
         let real = named.filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
-        let ours = self.worktrees.canonicalize().ok();
+        let ours = self.means.place.worktrees().canonicalize().ok();
         match real.zip(ours).filter(|(path, ours)| path.starts_with(ours) && path != ours && path.is_dir()) {
             Some((path, _)) => (path, Write::Anything),
-            None => (self.root.clone(), Write::Nothing),
+            None => (self.means.place.root().to_owned(), Write::Nothing),
         }
     }
 }
@@ -191,6 +270,15 @@ struct JobDesk {
     job: Job,
     allowance: Allowance,
     used: Mutex<u64>,
+    record: Mutex<Record>,
+    paper: Option<Arc<Paper>>,
+    listener: Option<Arc<dyn Listener>>,
+}
+
+impl JobDesk {
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Desk for JobDesk {
@@ -211,11 +299,26 @@ impl Desk for JobDesk {
         }
     }
 
+    fn tried(&self, tool: &str, args: &serde_json::Value) {
+        self.record().tried(tool, args);
+    }
+
     fn charge(&self, usage: &Usage) -> Result<(), String> {
+        self.record().used(usage);
         self.job.spent(usage.clone())
     }
 
-    fn say(&self, _: Said<'_>) {}
+    fn say(&self, said: Said<'_>) {
+        self.record().heard(said);
+        if let Some(listener) = &self.listener {
+            listener.heard(&self.job, said);
+        }
+    }
+
+    fn recall(&self, about: &str) -> Result<String, String> {
+        let Some(paper) = &self.paper else { return Err(String::from("nothing is remembered here")) };
+        paper.tell(about).map_err(|error| error.to_string())
+    }
 
     fn is_cancelled(&self) -> bool {
         self.job.cancel.is_cancelled()

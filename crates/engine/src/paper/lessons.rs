@@ -282,12 +282,18 @@ impl Paper {
 
     /// What is known about something, as an agent reads it: the nearest lessons, a line each.
     pub fn tell(&self, about: &str) -> Result<String, PaperError> {
-        let now = now();
-        let rows = self.look_up(|lessons| lessons.query(about, MAX_TOLD, &now))?;
-        if rows.is_empty() {
+        let lessons = self.lessons_about(about)?;
+        if lessons.is_empty() {
             return Ok(String::from("nothing is remembered about that"));
         }
-        Ok(rows.iter().map(|row| told(&row.lesson)).collect::<Vec<_>>().join("\n"))
+        Ok(lessons.join("\n"))
+    }
+
+    /// The lessons nearest to something, a line each.
+    pub fn lessons_about(&self, about: &str) -> Result<Vec<String>, PaperError> {
+        let now = now();
+        let rows = self.look_up(|lessons| lessons.query(about, MAX_TOLD, &now))?;
+        Ok(rows.iter().map(|row| told(&row.lesson)).collect())
     }
 
     /// What is known that fits each of some objectives, for briefs.
@@ -312,7 +318,7 @@ pub fn asks_with(plan: &Plan, task: &Task) -> String {
 const MAX_TOLD: usize = 5;
 
 /// One lesson in a line: what happens, and what helps.
-pub fn told(lesson: &ftl_memory::Lesson) -> String {
+fn told(lesson: &ftl_memory::Lesson) -> String {
     let remedy = if lesson.has_remedy() { lesson.remedy() } else { "no remedy is known" };
     format!("{} `{}`: {} → {}", lesson.kind().word(), lesson.name(), lesson.trigger(), remedy)
 }

@@ -1,5 +1,6 @@
 //! The commands, one file each. A command asks, shapes the answer and says how it ended.
 
+pub(crate) mod agents;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod config;

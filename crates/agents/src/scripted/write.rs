@@ -1,0 +1,194 @@
+//! Scripts out of what was recorded: a session of any backend as a scene that can be played again.
+//!
+//! A scene is chosen by what an agent is told. Sessions of one role in one form are told apart by a line
+//! that only one of them was told; sessions that were told the same are one scene, the last of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::script::Script;
+
+/// A session as it was recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// The role.
+    pub role: String,
+    /// The form.
+    pub form: Option<String>,
+    /// What it was told.
+    pub prompt: String,
+    /// What it did, turn by turn.
+    pub steps: Vec<RecordedStep>,
+}
+
+/// One answer of an agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordedStep {
+    /// What it said.
+    pub say: String,
+    /// What it called, with what.
+    pub calls: Vec<(String, Json)>,
+    /// What it reported; nothing where it reported nothing.
+    pub usage: BTreeMap<String, u64>,
+    /// The answer that it submitted.
+    pub submit: Option<Json>,
+    /// What it asked a person.
+    pub ask: Option<String>,
+    /// What it said instead of submitting.
+    pub reply: Option<String>,
+    /// How it died.
+    pub die: Option<String>,
+}
+
+/// The meters that a step reports or is silent about.
+const METERS: [&str; 2] = [crate::contract::TOKENS, crate::contract::MONEY];
+
+/// A script of sessions, ready to be played.
+pub fn script_of(sessions: &[Recorded]) -> Result<String, String> {
+    let mut scenes: Vec<(Option<&str>, &Recorded)> = Vec::new();
+    for (at, one) in sessions.iter().enumerate() {
+        let alike = |other: &&Recorded| other.role == one.role && other.form == one.form;
+        let others: Vec<&Recorded> = sessions
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at)
+            .map(|(_, other)| other)
+            .filter(alike)
+            .collect();
+        let later = &sessions[at + 1..];
+        if later.iter().filter(alike).any(|other| other.prompt == one.prompt) {
+            continue;
+        }
+        scenes.push((told(one, &others), one));
+    }
+    // The first scene that fits is played: one that fits everybody comes last.
+    scenes.sort_by_key(|(told, _)| told.is_none());
+    let scenes: Vec<Json> = scenes.into_iter().map(|(told, one)| scene(one, told)).collect();
+    let text = toml::to_string(&json!({ "scene": scenes })).map_err(|error| error.to_string())?;
+    Script::parse(&text)?;
+    Ok(text)
+}
+
+/// A line that only this session was told; the longest, for it says most.
+fn told<'a>(one: &'a Recorded, others: &[&Recorded]) -> Option<&'a str> {
+    if others.iter().all(|other| other.prompt == one.prompt) {
+        return None;
+    }
+    let lines = one.prompt.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.filter(|line| !others.iter().any(|other| other.prompt.contains(line))).max_by_key(|line| line.len())
+}
+
+fn scene(one: &Recorded, told: Option<&str>) -> Json {
+    let mut scene = Map::new();
+    scene.insert("role".into(), json!(one.role));
+    if let Some(form) = &one.form {
+        scene.insert("form".into(), json!(form));
+    }
+    if let Some(told) = told {
+        scene.insert("told".into(), json!(told));
+    }
+    scene.insert("step".into(), one.steps.iter().map(step).collect());
+    Json::Object(scene)
+}
+
+fn step(one: &RecordedStep) -> Json {
+    let mut step = Map::new();
+    if !one.say.is_empty() {
+        step.insert("say".into(), json!(one.say));
+    }
+    if !one.calls.is_empty() {
+        let call = |(tool, args): &(String, Json)| {
+            let mut call = args.as_object().cloned().unwrap_or_default();
+            // TOML has no word for nothing.
+            call.retain(|_, value| !value.is_null());
+            call.insert("tool".into(), json!(tool));
+            Json::Object(call)
+        };
+        step.insert("calls".into(), one.calls.iter().map(call).collect());
+    }
+    let usage: Map<String, Json> = one
+        .usage
+        .iter()
+        .filter(|(name, _)| METERS.contains(&name.as_str()))
+        .map(|(name, used)| (name.clone(), json!(used)))
+        .collect();
+    let silent: Vec<&str> = METERS.into_iter().filter(|name| !one.usage.contains_key(*name)).collect();
+    if !usage.is_empty() {
+        step.insert("usage".into(), Json::Object(usage));
+    }
+    if !silent.is_empty() {
+        step.insert("silent".into(), json!(silent));
+    }
+    let ends = [
+        ("submit", one.submit.as_ref().map(without_nothing)),
+        ("ask", one.ask.as_ref().map(|text| json!(text))),
+        ("reply", one.reply.as_ref().map(|text| json!(text))),
+        ("die", one.die.as_ref().map(|text| json!(text))),
+    ];
+    if let Some((name, value)) = ends.into_iter().find_map(|(name, value)| Some((name, value?))) {
+        step.insert(name.into(), value);
+    }
+    Json::Object(step)
+}
+
+/// A value without its nulls: TOML has none, and in an answer a field that is null is a field left out.
+fn without_nothing(value: &Json) -> Json {
+    match value {
+        Json::Object(fields) => fields
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (name.clone(), without_nothing(value)))
+            .collect(),
+        Json::Array(items) => items.iter().filter(|item| !item.is_null()).map(without_nothing).collect(),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(prompt: &str, summary: &str) -> Recorded {
+        let work = RecordedStep {
+            say: "I write.".into(),
+            calls: vec![("write".into(), json!({ "path": "a", "content": "x\ny", "mode": null }))],
+            usage: [("tokens".to_owned(), 7), ("turns".to_owned(), 1)].into(),
+            ..RecordedStep::default()
+        };
+        let end = RecordedStep {
+            submit: Some(json!({ "summary": summary, "notes": null, "list": [1, null] })),
+            ..RecordedStep::default()
+        };
+        Recorded {
+            role: "coder".into(),
+            form: Some("code".into()),
+            prompt: prompt.into(),
+            steps: vec![work, end],
+        }
+    }
+
+    #[test]
+    fn sessions_are_told_apart_by_what_they_were_told() {
+        let text = script_of(&[session("same\nstory one", "1"), session("same\nstory two", "2")]).unwrap();
+        assert!(text.contains("told = \"story one\"") && text.contains("told = \"story two\""), "{text}");
+        assert!(text.contains("silent = [\"money\"]") && text.contains("tokens = 7"), "{text}");
+        assert_eq!(text.matches("[[scene]]").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn who_was_told_the_same_is_one_scene() {
+        let text = script_of(&[session("same", "1"), session("same", "2")]).unwrap();
+        assert_eq!((text.matches("[[scene]]").count(), text.contains("told")), (1, false), "{text}");
+        assert!(text.contains("summary = \"2\""));
+    }
+
+    #[test]
+    fn one_that_was_told_less_comes_to_its_own_scene_too() {
+        // Everything that the first was told, the second was told as well.
+        let text = script_of(&[session("same", "1"), session("same\nmore", "2")]).unwrap();
+        let script = Script::parse(&text).unwrap();
+        let told: Vec<Option<&str>> = script.scenes.iter().map(|scene| scene.told.as_deref()).collect();
+        assert_eq!(told, [Some("more"), None], "{text}");
+    }
+}

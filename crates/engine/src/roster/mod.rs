@@ -1,0 +1,270 @@
+//! The roster: which agents there are and who answers which role, out of the settings.
+//!
+//! Everything is checked when settings are read: an unknown key, a role that nobody has, an agent that
+//! is bound and not described. A key goes to a host that its owner chose, never to one that came with a
+//! repository. Nothing here speaks to an agent.
+
+mod build;
+mod fields;
+mod keys;
+pub mod needs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use ftl_agents::model::price::Prices;
+use ftl_agents::model::{Calls, Dialect};
+use ftl_core::catalogue::Catalogue;
+use ftl_core::language::problem::nearest;
+
+use crate::config::{ConfigError, Origin};
+pub use build::Hall;
+use fields::Reader;
+pub use keys::KeySource;
+use needs::Need;
+
+/// Where agents stand in a file of settings.
+pub const AGENTS: &str = "agents";
+
+/// Where roles are bound.
+pub const ROLES: &str = "roles";
+
+/// The role that stands for all that are not bound.
+pub const ANY_ROLE: &str = "default";
+
+/// The settings of one agent as they were read: each with where it came from.
+pub type Said = BTreeMap<String, (toml::Value, Origin)>;
+
+/// Who answers which role.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Roster {
+    agents: BTreeMap<String, Agent>,
+    roles: BTreeMap<String, Bound>,
+}
+
+/// An agent as the settings describe it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// What it is called.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// What a state may need and this agent need not enforce: somebody has accepted that.
+    pub accept: BTreeSet<Need>,
+    /// Where it is described.
+    pub origin: Origin,
+}
+
+/// The kinds of agents.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// A script.
+    Scripted {
+        /// Its file.
+        script: PathBuf,
+    },
+    /// A model service, with our own loop of tools.
+    Model(Service),
+}
+
+impl Kind {
+    /// The word in settings.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Kind::Scripted { .. } => "scripted",
+            Kind::Model(_) => "model",
+        }
+    }
+}
+
+/// A model service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Service {
+    /// How it speaks.
+    pub dialect: Dialect,
+    /// Its address, up to `/v1`.
+    pub url: String,
+    /// The model.
+    pub model: String,
+    /// Where its key is.
+    pub key: Option<KeySource>,
+    /// How many tokens fit into the model.
+    pub context: u64,
+    /// How many tokens an answer may have.
+    pub max_output: Option<u64>,
+    /// Whether it holds an answer to a schema.
+    pub structured: bool,
+    /// How its models call tools.
+    pub calls: Calls,
+    /// How many requests it gets at the same time.
+    pub concurrency: usize,
+    /// What its models cost.
+    pub prices: Prices,
+}
+
+/// Who answers a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The agent.
+    pub agent: String,
+    /// The model, where it is not the agent's own.
+    pub model: Option<String>,
+}
+
+impl Roster {
+    /// The roster of some settings.
+    pub fn of(
+        agents: &BTreeMap<String, Said>,
+        roles: &BTreeMap<String, (toml::Value, Origin)>,
+    ) -> Result<Roster, ConfigError> {
+        let mut roster = Roster::default();
+        for (name, said) in agents {
+            roster.agents.insert(name.clone(), agent(name, said)?);
+        }
+        for (role, (value, origin)) in roles {
+            let bound = roster.bound(role, value).map_err(|(message, hint)| wrong(origin, message, hint))?;
+            roster.roles.insert(role.clone(), bound);
+        }
+        Ok(roster)
+    }
+
+    fn bound(&self, role: &str, value: &toml::Value) -> Result<Bound, (String, String)> {
+        let known: Vec<&str> =
+            Catalogue::standard().roles().map(|one| &*one.name).chain([ANY_ROLE]).collect();
+        if !known.contains(&role) {
+            let hint = nearest(role, &known).map_or_else(
+                || format!("the roles are {}", known.join(", ")),
+                |near| format!("did you mean `{near}`? the roles are {}", known.join(", ")),
+            );
+            return Err((format!("there is no role `{role}`"), hint));
+        }
+        let shape = || {
+            let message = format!("{ROLES}.{role} names no agent");
+            (message, String::from("write `\"NAME\"`, or `{ agent = \"NAME\", model = \"…\" }`"))
+        };
+        let bound = match value {
+            toml::Value::String(agent) => Bound { agent: agent.clone(), model: None },
+            toml::Value::Table(table) if table.keys().all(|key| key == "agent" || key == "model") => {
+                let text =
+                    |key: &str| table.get(key).map(|one| one.as_str().map(str::to_owned).ok_or_else(shape));
+                Bound {
+                    agent: text("agent").transpose()?.ok_or_else(shape)?,
+                    model: text("model").transpose()?,
+                }
+            }
+            toml::Value::Table(_) | toml::Value::Integer(_) | toml::Value::Float(_) => return Err(shape()),
+            toml::Value::Boolean(_) | toml::Value::Datetime(_) | toml::Value::Array(_) => return Err(shape()),
+        };
+        if !self.agents.contains_key(&bound.agent) {
+            let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
+            let hint = match nearest(&bound.agent, &names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("describe it under [{AGENTS}.{}]; `ftl init` shows how", bound.agent),
+            };
+            return Err((format!("{ROLES}.{role}: there is no agent `{}`", bound.agent), hint));
+        }
+        Ok(bound)
+    }
+
+    /// Who answers a role.
+    pub fn role(&self, role: &str) -> Option<&Bound> {
+        self.roles.get(role).or_else(|| self.roles.get(ANY_ROLE))
+    }
+
+    /// Every agent, by name.
+    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.values()
+    }
+
+    /// An agent.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        self.agents.get(name)
+    }
+
+    /// The roles that are bound, with whom they are bound to.
+    pub fn roles(&self) -> impl Iterator<Item = (&str, &Bound)> {
+        self.roles.iter().map(|(role, bound)| (role.as_str(), bound))
+    }
+
+    /// Whether nobody is bound to anything.
+    pub fn is_empty(&self) -> bool {
+        self.roles.is_empty()
+    }
+}
+
+fn wrong(origin: &Origin, message: String, hint: String) -> ConfigError {
+    let path = match origin {
+        Origin::Default => PathBuf::new(),
+        Origin::File(path) => path.clone(),
+    };
+    ConfigError { path, message, hint }
+}
+
+fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
+    let mut reader = Reader::new(name, said);
+    let kind = reader.word("kind", &fields::KINDS)?;
+    let accept = reader.words("accept", &Need::WORDS)?;
+    let origin = reader.origin();
+    let kind = match kind.as_deref() {
+        Some("scripted") => Kind::Scripted { script: reader.needed_path("script")? },
+        Some("model") => Kind::Model(service(&mut reader)?),
+        Some(_) | None => return Err(reader.missing("kind")),
+    };
+    reader.done(kind.word())?;
+    let accept = accept.iter().filter_map(|word| Need::parse(word)).collect();
+    Ok(Agent { name: name.to_owned(), kind, accept, origin })
+}
+
+/// How many tokens fit into a model of which nothing is said.
+const CONTEXT: u64 = 128_000;
+
+/// How many requests a service gets at once if nothing is said.
+const CONCURRENCY: u64 = 4;
+
+fn service(reader: &mut Reader<'_>) -> Result<Service, ConfigError> {
+    let words: Vec<&str> = Dialect::ALL.iter().map(|one| one.word()).collect();
+    let dialect = reader.word("dialect", &words)?.and_then(|word| Dialect::parse(&word));
+    let dialect = dialect.ok_or_else(|| reader.missing("dialect"))?;
+    let url = reader.needed_text("url")?;
+    if !(url.starts_with("http://") || url.starts_with("https://")) || keys::host(&url).is_empty() {
+        return Err(reader.wrong(
+            "url",
+            format!("`{url}` is no address"),
+            "such as http://127.0.0.1:11434/v1",
+        ));
+    }
+    let model = reader.needed_text("model")?;
+    let key = reader.key()?;
+    if let Some(key) = &key {
+        keys::may_go(
+            key,
+            &url,
+            reader.is_shared("url") || reader.is_shared("key") || reader.is_shared("key_file"),
+        )
+        .map_err(|message| {
+            let hint =
+                "say it in .ftl/config.toml or in your own settings, where no repository can change it";
+            reader.wrong("key", message, hint)
+        })?;
+    }
+    let calls = reader.word("calls", &Calls::WORDS)?.and_then(|word| Calls::parse(&word)).unwrap_or_default();
+    if calls == Calls::Schema && dialect != Dialect::Chat {
+        let message = "only the dialect chat can hold calls to a schema";
+        return Err(reader.wrong("calls", message, "set dialect = \"chat\", or leave it out"));
+    }
+    Ok(Service {
+        dialect,
+        key,
+        calls,
+        context: reader.count("context")?.unwrap_or(CONTEXT),
+        max_output: reader.count("max_output")?,
+        structured: reader.flag("structured")?.unwrap_or(false),
+        concurrency: usize::try_from(reader.count("concurrency")?.unwrap_or(CONCURRENCY)).unwrap_or(1).max(1),
+        prices: reader.prices(&model)?,
+        url,
+        model,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! What states need of an agent, and what an agent does not enforce.
+//!
+//! A cap on calls is a cap only where calls are counted before they are made; a state that keeps an agent
+//! to some files needs one that is kept to them. What is missing is refused before a run is opened, unless
+//! somebody has accepted it; then the run's record says so.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use ftl_agents::contract::{Counted, Enforced};
+use ftl_core::language::syntax::Step;
+use ftl_core::library::Library;
+use ftl_core::program::Whom;
+use ftl_core::value::Name;
+
+use super::{AGENTS, Hall, Roster};
+use crate::hands::agents::UNBOUND;
+
+/// Something that a state needs of whoever answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Calls of tools are counted before they are made.
+    Calls,
+    /// It cannot write outside of what the state allows.
+    Paths,
+}
+
+impl Need {
+    /// The words in settings.
+    pub const WORDS: [&str; 2] = ["calls", "paths"];
+
+    /// The word in settings.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Need::Calls => "calls",
+            Need::Paths => "paths",
+        }
+    }
+
+    /// The need of a word.
+    pub fn parse(word: &str) -> Option<Need> {
+        [Need::Calls, Need::Paths].into_iter().find(|one| one.word() == word)
+    }
+
+    fn is_met(self, enforced: &Enforced) -> bool {
+        match self {
+            Need::Calls => enforced.calls == Counted::Before,
+            Need::Paths => enforced.paths,
+        }
+    }
+
+    const fn sentence(self) -> &'static str {
+        match self {
+            Need::Calls => "counts calls before they are made",
+            Need::Paths => "is kept to the files that it may write",
+        }
+    }
+}
+
+/// A state that needs something, and the role that it asks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Needed {
+    /// The role.
+    pub role: Name,
+    /// What is needed.
+    pub need: Need,
+    /// The protocol.
+    pub protocol: Name,
+    /// The state.
+    pub state: Name,
+}
+
+impl Needed {
+    /// Whether an agent gives it.
+    pub fn is_met(&self, enforced: &Enforced) -> bool {
+        self.need.is_met(enforced)
+    }
+}
+
+impl fmt::Display for Needed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Needed { role, need, protocol, state } = self;
+        write!(out, "{protocol}.{state} needs a {role} that {}", need.sentence())
+    }
+}
+
+/// What a protocol and its children need of whoever answers their tasks, and the roles that they ask.
+pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<Name>) {
+    let (mut all, mut roles) = (BTreeSet::new(), BTreeSet::new());
+    let mut seen = BTreeSet::new();
+    let mut open = vec![Name::from(protocol)];
+    while let Some(name) = open.pop() {
+        let Some(program) = library.program(&name).filter(|_| seen.insert(name.clone())) else { continue };
+        for state in &program.states {
+            for node in &state.nodes {
+                let pays = matches!(node.step(), Some(Step::Do { paying: Some(_), .. }));
+                for call in &node.calls {
+                    match &call.whom {
+                        Whom::Task(role) => {
+                            roles.insert(role.clone());
+                            let needs = [(pays, Need::Calls), (true, Need::Paths)];
+                            let needs = needs.into_iter().filter(|(is, _)| *is).map(|(_, need)| Needed {
+                                role: role.clone(),
+                                need,
+                                protocol: name.clone(),
+                                state: state.name.clone(),
+                            });
+                            all.extend(needs);
+                        }
+                        Whom::Run(child) => open.push(child.clone()),
+                        Whom::Action(_) | Whom::Shell => {}
+                    }
+                }
+            }
+        }
+    }
+    (all, roles)
+}
+
+/// Roles whose work code does as well as it can where no agent is bound to them.
+const HELPED_BY_CODE: [&str; 2] = ["explorer", "observer"];
+
+/// Why a protocol cannot be run with these agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// Looks whether everybody whom a protocol asks is there and gives what its states need; `answered` tells
+/// which roles somebody else answers. What is not given and was accepted, in sentences, for the record.
+pub fn staffed(
+    library: &Library,
+    protocol: &str,
+    roster: &Roster,
+    hall: &Hall,
+    answered: &dyn Fn(&str) -> bool,
+) -> Result<Vec<String>, Unfit> {
+    let (needed, mut roles) = needed(library, protocol);
+    roles.retain(|role| !answered(role));
+    let alone: Vec<&str> =
+        roles.iter().map(|role| &**role).filter(|role| roster.role(role).is_none()).collect();
+    let alone: Vec<&str> = alone.into_iter().filter(|role| !HELPED_BY_CODE.contains(role)).collect();
+    if !alone.is_empty() {
+        let message = format!("no agent is bound to {}", alone.join(", "));
+        return Err(Unfit { message, hint: UNBOUND.to_owned() });
+    }
+    let mut accepted = Vec::new();
+    for one in needed.iter().filter(|one| roles.contains(&one.role)) {
+        let Some(agent) = roster.role(&one.role).and_then(|bound| roster.agent(&bound.agent)) else {
+            continue;
+        };
+        let enforced = hall.enforces(agent).map_err(|why| Unfit {
+            message: format!("the agent `{}` cannot be used: {why}", agent.name),
+            hint: String::from("`ftl agents` shows all of them"),
+        })?;
+        if one.is_met(&enforced) {
+            continue;
+        }
+        let sentence = format!("{one}; `{}` does not", agent.name);
+        if !agent.accept.contains(&one.need) {
+            let word = one.need.word();
+            let hint = format!(
+                "bind another agent, or accept it: accept = [\"{word}\"] under [{AGENTS}.{}]",
+                agent.name
+            );
+            return Err(Unfit { message: sentence, hint });
+        }
+        accepted.push(sentence);
+    }
+    Ok(accepted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_task_flow_needs_counted_calls_of_builders_alone() {
+        let (needed, roles) = needed(&Library::built_in(), "task");
+        let calls: BTreeSet<String> = needed
+            .iter()
+            .filter(|one| one.need == Need::Calls)
+            .map(|one| format!("{} {}.{}", one.role, one.protocol, one.state))
+            .collect();
+        let expected = ["builder builder.IMPLEMENT", "builder builder.RETRY"];
+        assert_eq!(calls.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+        let roles: Vec<&str> = roles.iter().map(|role| &**role).collect();
+        assert_eq!(roles, ["builder", "explorer", "observer", "planner"]);
+        assert!(needed.iter().any(|one| one.need == Need::Paths && &*one.role == "explorer"));
+    }
+
+    #[test]
+    fn a_need_is_a_sentence() {
+        let needed = Needed {
+            role: Name::from("builder"),
+            need: Need::Calls,
+            protocol: Name::from("builder"),
+            state: Name::from("RETRY"),
+        };
+        assert_eq!(
+            needed.to_string(),
+            "builder.RETRY needs a builder that counts calls before they are made"
+        );
+        for word in Need::WORDS {
+            assert_eq!(Need::parse(word).map(Need::word), Some(word));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Settings of agents, as text: what they come to, and what is refused.
+
+use std::path::Path;
+
+use super::*;
+use crate::config::Config;
+
+fn read(files: &[(&str, &str)]) -> Result<Roster, ConfigError> {
+    let mut config = Config::default();
+    for (path, text) in files {
+        config.add(Path::new(path), text)?;
+    }
+    config.roster()
+}
+
+const LOCAL: &str = r#"
+[agents.local]
+kind = "model"
+dialect = "chat"
+url = "http://127.0.0.1:11434/v1"
+model = "qwen"
+context = "32k"
+price = { input = 0.5, output = 2 }
+
+[roles]
+default = "local"
+planner = { agent = "local", model = "qwen-big" }
+"#;
+
+#[test]
+fn roles_are_bound_to_agents_and_models() {
+    let roster = read(&[("ftl.toml", LOCAL)]).unwrap();
+    assert_eq!(roster.role("planner").unwrap().model.as_deref(), Some("qwen-big"));
+    assert_eq!(roster.role("builder").unwrap(), &Bound { agent: "local".into(), model: None });
+    let Kind::Model(service) = &roster.agent("local").unwrap().kind else { panic!() };
+    assert_eq!((service.context, service.concurrency, service.structured), (32_000, 4, false));
+    let price = service.prices.of("qwen").unwrap();
+    assert_eq!((price.input, price.cached, price.stored, price.output), (500, 500, 500, 2000));
+    assert!(read(&[]).unwrap().is_empty());
+}
+
+#[test]
+fn a_later_file_changes_one_key_and_keeps_the_rest() {
+    let mine = "[agents.local]\nmodel = \"other\"\n[roles]\nbuilder = \"local\"\n";
+    let roster = read(&[("ftl.toml", LOCAL), (".ftl/config.toml", mine)]).unwrap();
+    assert_eq!(roster.agent("local").unwrap().model(), Some("other"));
+    assert!(roster.role("builder").is_some());
+}
+
+#[test]
+fn a_script_lies_beside_the_file_that_names_it() {
+    let text = "[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\n";
+    let roster = read(&[("some/where/ftl.toml", text)]).unwrap();
+    let Kind::Scripted { script } = &roster.agent("play").unwrap().kind else { panic!() };
+    assert_eq!(script, Path::new("some/where/play.toml"));
+}
+
+/// What is wrong, and what to do about it.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("[agents]\nx = 3\n", "agents.x is no agent", "[agents.x]"),
+    ("[agents.x]\n", "agents.x has no `kind`", "the kinds are scripted, model"),
+    ("[agents.x]\nkind = \"modle\"\n", "agents.x.kind: `modle` is unknown", "did you mean `model`?"),
+    ("[agents.x]\nkind = \"scripted\"\n", "agents.x has no `script`", "ftl init"),
+    ("[agents.x]\nkind = \"model\"\n", "agents.x has no `dialect`", "chat, responses and anthropic"),
+    (
+        "[agents.x]\nkind = \"model\"\ndialect = \"chat\"\nurl = \"ftp://x\"\nmodel = \"m\"\n",
+        "agents.x.url: `ftp://x` is no address",
+        "http://",
+    ),
+    ("@contxt = 3\n", "agents.x.contxt: nobody knows this key", "did you mean `context`?"),
+    ("@context = 0\n", "agents.x.context: it is nothing", "at least 1"),
+    ("@context = 1.5\n", "agents.x.context: `` is not a number", "128k"),
+    ("@structured = \"yes\"\n", "agents.x.structured: it is neither true nor false", "write true or false"),
+    ("@accept = [\"everything\"]\n", "agents.x.accept: `everything` is unknown", "there is calls, paths"),
+    ("@accept = \"calls\"\n", "agents.x.accept: it is no list of texts", "write ["),
+    ("@price = { input = 3 }\n", "agents.x.price: it is no price", "for a million tokens"),
+    ("@price = { input = -3, output = 1 }\n", "agents.x.price: it is no price", "for a million tokens"),
+    ("@price = { inptu = 3, output = 1 }\n", "agents.x.price: it is no price", "for a million tokens"),
+    ("@key = \"sk-live-0123456789\"\n", "agents.x.key: it is no name of a variable", "OPENAI_API_KEY"),
+    ("@key = \"A_KEY\"\nkey_file = \"k\"\n", "agents.x.key: there is a `key_file` too", "say one of them"),
+    ("@calls = \"text\"\n", "agents.x.calls: `text` is unknown", "there is native, schema"),
+    ("@model = 3\n", "agents.x.model: it is no text", "quotes"),
+    ("[roles]\nbuilder = \"nobody\"\n", "roles.builder: there is no agent `nobody`", "[agents.nobody]"),
+    ("@[roles]\nbuilder = \"xx\"\n", "roles.builder: there is no agent `xx`", "did you mean `x`?"),
+    ("[roles]\nbilder = \"x\"\n", "there is no role `bilder`", "did you mean `builder`?"),
+    ("[roles]\nbuilder = 3\n", "roles.builder names no agent", "{ agent = \"NAME\""),
+    ("[roles]\nbuilder = { agnt = \"x\" }\n", "roles.builder names no agent", "{ agent = \"NAME\""),
+];
+
+/// A sound agent, where a row begins with `@`.
+const SOUND: &str = "[agents.x]\nkind = \"model\"\ndialect = \"chat\"\nurl = \"http://127.0.0.1:1/v1\"\n";
+
+#[test]
+fn what_is_wrong_is_named_with_a_hint() {
+    for (text, message, hint) in REFUSED {
+        let text = match text.strip_prefix('@') {
+            Some(rest) if rest.starts_with("model") => format!("{SOUND}{rest}"),
+            Some(rest) => format!("{SOUND}model = \"m\"\n{rest}"),
+            None => (*text).to_owned(),
+        };
+        let error = read(&[("ftl.toml", &text)]).expect_err(&text);
+        assert!(error.message.contains(message), "{text}\n{error}");
+        assert!(error.hint.contains(hint), "{text}\n{}", error.hint);
+        assert!(!format!("{error}").contains("sk-live"), "a key is not repeated");
+    }
+}
+
+#[test]
+fn a_key_does_not_go_where_a_repository_wants_it() {
+    let service =
+        "[agents.x]\nkind = \"model\"\ndialect = \"chat\"\nmodel = \"m\"\nkey = \"OPENAI_API_KEY\"\n";
+    let there = "[agents.x]\nurl = \"https://gateway.example/v1\"\n";
+    let both = format!("{service}url = \"https://gateway.example/v1\"\n");
+    read(&[(".ftl/config.toml", &both)]).unwrap();
+    for files in
+        [[("config.toml", service), ("ftl.toml", there)], [("ftl.toml", both.as_str()), ("config.toml", "")]]
+    {
+        let error = read(&files).unwrap_err();
+        assert!(error.message.contains("would send the key in OPENAI_API_KEY to gateway.example"), "{error}");
+    }
+}
+
+#[test]
+fn keys_are_looked_up_once_and_hidden() {
+    let text = format!("{SOUND}model = \"m\"\nkey = \"SOME_KEY\"\n");
+    let roster = read(&[("config.toml", &text)]).unwrap();
+    let agent = roster.agent("x").unwrap();
+    let hall = Hall::new(&roster, &|name| (name == "SOME_KEY").then(|| "test-key-0123".to_owned()));
+    assert_eq!(hall.secrets().redact("it is test-key-0123."), "it is [hidden].");
+    assert!(hall.backend(agent).is_ok());
+    let poor = Hall::new(&roster, &|_| None);
+    assert!(poor.backend(agent).err().unwrap().contains("the variable SOME_KEY"));
+    assert!(poor.enforces(agent).is_ok(), "what it enforces does not depend on a key");
+}

@@ -1,0 +1,360 @@
+//! `ftl agents`: who is configured, whether they can be reached, and what each of them enforces.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use ftl_agents::bench::SUBMIT;
+use ftl_agents::contract::{
+    Answer, Backend, Counted, Desk, Enforced, Limits, Order, Part, PartKind, Said, TURNS, Verdict, converse,
+};
+use ftl_agents::schema::Schema;
+use ftl_agents::scripted::write::script_of;
+use ftl_core::desk::{Allowance, Call, Ruling, rule};
+use ftl_core::run::Usage;
+use ftl_core::value::Name;
+use ftl_engine::amount::Unit;
+use ftl_engine::hands::agents::UNBOUND;
+use ftl_engine::hands::record;
+use ftl_engine::process::{Guard, Supervisor};
+use ftl_engine::roster::{Agent, Hall, Roster};
+use ftl_engine::session::find;
+use ftl_engine::store::Store;
+use serde_json::{Value as Json, json};
+
+use super::ftl;
+use crate::cli::{self, Cli};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::paint::{self, paint, safe};
+use crate::session::{self, session_failure};
+use crate::write;
+
+/// What is said to an agent that is probed: as little as possible.
+const PROBE: &str =
+    "This is a test of the connection. Call `submit` with {\"ok\": true} at once, and do nothing else.";
+
+/// Shows every agent, probes one, or makes a script of a run.
+pub(crate) fn run(cli: &Cli, asked: &cli::Agents, out: &Out) -> Result<Exit, Failure> {
+    match &asked.what {
+        None => show(cli, out),
+        Some(cli::AgentsVerb::Probe { name }) => probe(cli, name, out),
+        Some(cli::AgentsVerb::Record { id, out: file }) => record(cli, id, file.as_deref(), out),
+    }
+}
+
+fn roster(cli: &Cli) -> Result<(Roster, Hall), Failure> {
+    let place = session::place(cli)?;
+    let config = session::config(&place)?;
+    let roster = config.roster().map_err(|error| Failure::new(error.to_string(), error.hint))?;
+    let hall = Hall::new(&roster, &|name| std::env::var(name).ok());
+    Ok((roster, hall))
+}
+
+/// What is known of an agent.
+struct Row {
+    name: String,
+    kind: &'static str,
+    model: Option<String>,
+    roles: Vec<String>,
+    usable: Result<(), String>,
+    what: String,
+    enforced: Result<Enforced, String>,
+    accept: Vec<&'static str>,
+    origin: String,
+}
+
+impl Row {
+    fn of(agent: &Agent, roster: &Roster, hall: &Hall) -> Row {
+        let roles = roster.roles().filter(|(_, bound)| bound.agent == agent.name);
+        let (usable, what) = match hall.backend(agent) {
+            Ok(backend) => {
+                let probe = backend.probe();
+                (probe.usable, probe.what)
+            }
+            Err(why) => (Err(why), String::new()),
+        };
+        Row {
+            name: agent.name.clone(),
+            kind: agent.kind.word(),
+            model: agent.model().map(str::to_owned),
+            roles: roles.map(|(role, _)| role.to_owned()).collect(),
+            usable,
+            what,
+            enforced: hall.enforces(agent),
+            accept: agent.accept.iter().map(|need| need.word()).collect(),
+            origin: agent.origin.to_string(),
+        }
+    }
+
+    fn json(&self) -> Json {
+        let enforced = self.enforced.as_ref().ok().map(|one| {
+            json!({ "calls": one.calls.word(), "paths": one.paths, "commands": one.commands, "tokens": one.tokens,
+                "money": one.money, "cancel": one.cancel, "resume": one.resume, "structured": one.structured })
+        });
+        json!({ "name": self.name, "kind": self.kind, "model": self.model, "roles": self.roles,
+            "usable": self.usable.is_ok(), "why": self.usable.as_ref().err(), "what": self.what,
+            "enforced": enforced, "accept": self.accept, "origin": self.origin })
+    }
+
+    fn text(&self) -> String {
+        let roles = if self.roles.is_empty() { "no role".to_owned() } else { self.roles.join(", ") };
+        let model = self.model.as_ref().map(|model| format!(" {model}")).unwrap_or_default();
+        let state = match &self.usable {
+            Ok(()) => paint(paint::GOOD, "ready"),
+            Err(_) => paint(paint::ERROR, "not usable"),
+        };
+        let mut text = format!(
+            "{} {}{}  {state}  {}\n",
+            paint(paint::STRONG, safe(&self.name)),
+            self.kind,
+            safe(&model),
+            paint(paint::QUIET, format!("for {}", safe(&roles)))
+        );
+        let about = match &self.usable {
+            Ok(()) => self.what.clone(),
+            Err(why) => why.clone(),
+        };
+        if !about.is_empty() {
+            text.push_str(&format!("  {}\n", safe(&about)));
+        }
+        match &self.enforced {
+            Ok(enforced) => text.push_str(&table(enforced, &self.accept)),
+            Err(why) if self.usable.is_ok() => text.push_str(&format!("  {}\n", safe(why))),
+            Err(_) => {}
+        }
+        text
+    }
+}
+
+/// What is enforced, in two lines.
+fn table(enforced: &Enforced, accept: &[&str]) -> String {
+    let calls = match enforced.calls {
+        Counted::Before => "counted before they are made",
+        Counted::After => "counted when they were made",
+        Counted::Never => "not counted",
+    };
+    let flags = [
+        ("paths", enforced.paths),
+        ("commands kept to paths", enforced.commands),
+        ("tokens", enforced.tokens),
+        ("money", enforced.money),
+        ("cancel", enforced.cancel),
+        ("resume", enforced.resume),
+        ("shape of the answer", enforced.structured),
+    ];
+    let list = |wanted: bool| -> String {
+        let names: Vec<&str> = flags.iter().filter(|(_, is)| *is == wanted).map(|(name, _)| *name).collect();
+        if names.is_empty() { String::from("nothing") } else { names.join(", ") }
+    };
+    let mut text = format!("  calls     {calls}\n  enforced  {}\n  not       {}\n", list(true), list(false));
+    if !accept.is_empty() {
+        text.push_str(&format!("  accepted  {}\n", accept.join(", ")));
+    }
+    text
+}
+
+fn show(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+    let (roster, hall) = roster(cli)?;
+    let rows: Vec<Row> = roster.agents().map(|agent| Row::of(agent, &roster, &hall)).collect();
+    if out.is_json() {
+        let roles: serde_json::Map<String, Json> = roster
+            .roles()
+            .map(|(role, bound)| (role.to_owned(), json!({ "agent": bound.agent, "model": bound.model })))
+            .collect();
+        out.json(&json!({ "agents": rows.iter().map(Row::json).collect::<Vec<_>>(), "roles": roles }))?;
+        return Ok(Exit::Done);
+    }
+    if rows.is_empty() {
+        out.text(&format!("no agent is configured: {UNBOUND}\n"))?;
+        return Ok(Exit::Done);
+    }
+    let texts: Vec<String> = rows.iter().map(Row::text).collect();
+    out.text(&texts.join("\n"))?;
+    Ok(Exit::Done)
+}
+
+fn agent<'a>(roster: &'a Roster, name: &str) -> Result<&'a Agent, Failure> {
+    roster.agent(name).ok_or_else(|| {
+        let names: Vec<&str> = roster.agents().map(|one| one.name.as_str()).collect();
+        let hint = match names.is_empty() {
+            true => UNBOUND.to_owned(),
+            false => format!("there is {}", names.join(", ")),
+        };
+        Failure::new(format!("there is no agent `{name}`"), hint)
+    })
+}
+
+/// A desk that lets an agent submit and nothing else, and adds up what it used.
+struct Bell {
+    allowance: Allowance,
+    used: Mutex<Usage>,
+    cancelled: AtomicBool,
+}
+
+impl Desk for Bell {
+    fn rule(&self, call: &Call) -> Verdict {
+        match rule(&self.allowance, 0, call) {
+            Ruling::Allow => Verdict::Allow,
+            Ruling::Deny(why) | Ruling::Ask(why) => Verdict::Deny(why),
+        }
+    }
+
+    fn charge(&self, usage: &Usage) -> Result<(), String> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        for (meter, amount) in usage {
+            *used.entry(meter.clone()).or_default() += amount;
+        }
+        Ok(())
+    }
+
+    fn say(&self, _: Said<'_>) {}
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
+    let place = session::place(cli)?;
+    session::not_an_agent(&place)?;
+    let (roster, hall) = roster(cli)?;
+    let agent = agent(&roster, name)?;
+    let cannot = |why: &str| {
+        Failure::new(format!("`{name}` cannot be asked: {why}"), "`ftl agents` shows all of them")
+    };
+    let backend = hall.backend(agent).map_err(|why| cannot(&why))?;
+    let room = Room::make(cli).map_err(|error| cannot(&error))?;
+    let began = Instant::now();
+    let (ended, used) = room.ask(&*backend).map_err(|why| cannot(&why))?;
+    let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (fine, why) = match &ended.outcome {
+        Ok(Answer::Done(_)) => (true, None),
+        Ok(Answer::Asked(question)) => (false, Some(format!("it asks: {question}"))),
+        Err(trouble) => (false, Some(trouble.to_string())),
+    };
+    let unknown: Vec<&str> = ended.unknown.iter().map(|meter| &**meter).collect();
+    if out.is_json() {
+        let used: serde_json::Map<String, Json> =
+            used.iter().map(|(meter, amount)| (meter.to_string(), json!(amount))).collect();
+        out.json(&json!({ "agent": name, "ok": fine, "why": why, "millis": millis, "used": used, "unknown": unknown }))?;
+    } else {
+        let amounts: Vec<String> = used
+            .iter()
+            .filter(|(meter, _)| &***meter != TURNS)
+            .map(|(meter, amount)| format!("{} {meter}", Unit::of_meter(meter).show(*amount)))
+            .collect();
+        let missing =
+            if unknown.is_empty() { String::new() } else { format!("; {} unknown", unknown.join(", ")) };
+        match &why {
+            None => {
+                out.text(&format!("`{name}` submitted in {millis} ms, {}{missing}\n", amounts.join(", ")))?
+            }
+            Some(why) => out.text(&format!("`{name}` did not submit: {}\n", safe(why)))?,
+        }
+    }
+    Ok(if fine { Exit::Done } else { Exit::Error })
+}
+
+/// A folder in which an agent is probed, and what its program needs.
+struct Room {
+    folder: std::path::PathBuf,
+    supervisor: Arc<Supervisor>,
+    limits: ftl_engine::process::Limits,
+}
+
+impl Room {
+    fn make(cli: &Cli) -> Result<Room, String> {
+        let place = session::place(cli).map_err(|failure| failure.message)?;
+        let config = session::config(&place).map_err(|failure| failure.message)?;
+        let name =
+            format!("ftl-probe-{}", ftl_engine::id::RunId::random().map_err(|error| error.to_string())?);
+        let folder = std::env::temp_dir().join(name);
+        let work = folder.join("work");
+        std::fs::create_dir_all(&work).map_err(|error| error.to_string())?;
+        let supervisor = Supervisor::new(Guard::own(), &folder.join("attempts"), &folder.join("spool"));
+        let supervisor = Arc::new(supervisor.map_err(|error| error.to_string())?);
+        Ok(Room { folder, supervisor, limits: config.agent_limits() })
+    }
+
+    fn ask(&self, backend: &dyn Backend) -> Result<(ftl_agents::contract::Ended, Usage), String> {
+        ftl_engine::process::own_orphans().map_err(|error| error.to_string())?;
+        let tools: BTreeSet<Name> = [Name::from(SUBMIT)].into();
+        let allowance = Allowance { tools, ..Allowance::default() };
+        let shape =
+            json!({ "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } } });
+        let launcher = ftl_engine::hands::programs::Programs::new(
+            self.supervisor.clone(),
+            self.limits,
+            String::from("probe"),
+            None,
+        );
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let lobby = ftl_agents::window::Lobby {
+            folder: self.folder.clone(),
+            program,
+            args: vec![String::from("mcp")],
+        };
+        let order = Order {
+            folder: self.folder.join("work"),
+            role: String::from("probe"),
+            form: None,
+            model: None,
+            system: String::from("You are asked whether you can be reached."),
+            allowance: allowance.clone(),
+            answer: Schema::new(shape)?,
+            limits: Limits { requests: 3, ..Limits::default() },
+            shell: None,
+            launcher: Some(Arc::new(launcher)),
+            lobby: Some(lobby),
+        };
+        let bell = Arc::new(Bell { allowance, used: Mutex::default(), cancelled: AtomicBool::new(false) });
+        let desk: Arc<dyn Desk> = bell.clone();
+        let ended = converse(backend, order, &[Part::new(PartKind::Task, PROBE)], &desk);
+        let used = bell.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok((ended, used))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Makes a script of the conversations of a run.
+fn record(cli: &Cli, id: &str, file: Option<&std::path::Path>, out: &Out) -> Result<Exit, Failure> {
+    let paper = ftl::existing(cli)?;
+    let none = || Failure::new(format!("there is no run `{id}`"), "`ftl status` lists the runs");
+    let paper = paper.ok_or_else(none)?;
+    let store: Arc<dyn Store> = paper.store().clone();
+    let run = find(&*store, id).map_err(|error| session_failure(&error))?.row.run;
+    let damaged =
+        |why: String| Failure::new(format!("run {run} cannot be recorded: {why}"), "run `ftl doctor --deep`");
+    let talks = record::talks(&paper, &run).map_err(damaged)?;
+    if talks.is_empty() {
+        let message = format!("no agent was asked in run {run}");
+        return Err(Failure::new(message, "a run with agents, of any kind, can be recorded"));
+    }
+    let sessions = talks.iter().map(|(_, talk)| record::recorded(&paper, talk));
+    let sessions: Vec<_> = sessions.collect::<Result<_, _>>().map_err(damaged)?;
+    let text = script_of(&sessions).map_err(damaged)?;
+    match file {
+        Some(file) => {
+            write::replace(file, &text).map_err(|error| {
+                Failure::new(format!("{} cannot be written: {error}", file.display()), "name another file")
+            })?;
+            if out.is_json() {
+                out.json(&json!({ "run": run.to_string(), "script": file, "sessions": sessions.len() }))?;
+            } else {
+                let hint = "play it: kind = \"scripted\", script = \"…\" under [agents.NAME]";
+                out.text(&format!("{} sessions in {}; {hint}\n", sessions.len(), file.display()))?;
+            }
+        }
+        None if out.is_json() => out.json(&json!({ "run": run.to_string(), "script": text }))?,
+        None => out.bytes(&text)?,
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,132 @@
+//! Agents as settings bind them: shown, probed, asked in runs, recorded and played again.
+
+use ftl_testkit::model_server::ModelServer;
+use serde_json::json;
+
+use crate::support::Dir;
+
+/// A protocol that asks a coder once.
+const CODE: &str = "INPUT: story\nSTATE: START\n  \
+    DO: work = Task(coder) feedback=\"MIND THE GAP of {story}\" write=\"code\"\n  \
+    RETURN: complete summary={work.summary}\n";
+
+const SCRIPT: &str = r#"
+[[scene]]
+role = "coder"
+told = "MIND THE GAP"
+[[scene.step]]
+say = "I look. "
+calls = [{ tool = "read", path = "notes.txt" }, { tool = "write", path = "notes.txt", content = "no" }]
+usage = { tokens = 50, money = 70 }
+[[scene.step]]
+submit = { summary = "looked" }
+"#;
+
+const BOUND: &str = "[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\n[roles]\ncoder = \"play\"\n";
+
+fn with_script() -> Dir {
+    let dir = Dir::new();
+    dir.protocol("code", CODE)
+        .write("play.toml", SCRIPT)
+        .write("ftl.toml", BOUND)
+        .write("notes.txt", "secret plan");
+    dir
+}
+
+#[test]
+fn with_nothing_configured_everything_says_what_to_do() {
+    let dir = Dir::new();
+    dir.protocol("code", CODE);
+    dir.ftl(&["agents"]).code(0).says(&["no agent is configured", "ftl init", "[roles] in ftl.toml"]);
+    dir.ftl(&["run", "code", "story=x"]).code(1).says(&["no agent is bound to coder", "hint: ", "ftl init"]);
+    dir.ftl(&["run", "task", "objective=x"]).code(1).says(&["no agent is bound to builder, planner"]);
+    dir.ftl(&["agents", "probe", "x"]).code(1).says(&["there is no agent `x`", "ftl init"]);
+    let json = dir.ftl(&["agents", "--json"]).code(0).json();
+    assert_eq!(json, json!({ "agents": [], "roles": {} }));
+}
+
+#[test]
+fn an_agent_that_is_bound_is_asked_and_what_it_was_told_is_kept() {
+    let dir = with_script();
+    let (run, json) = dir.run(&["code", "story=sharpen the saw"]);
+    assert_eq!(json["standing"], "complete", "{json:#}");
+    assert_eq!(dir.entries(&run).pop().unwrap()["values"]["summary"], "looked");
+    assert_eq!(dir.read("notes.txt"), "secret plan", "a task without a worktree writes nothing");
+    let script = dir.ftl(&["agents", "record", &run]).code(0).out;
+    assert!(script.contains("tokens = 50") && script.contains("tool = \"read\""), "{script}");
+    // What was recorded plays: nobody asks the first script any more.
+    dir.ftl(&["agents", "record", &run, "--out", "again.toml"]).code(0).says(&["1 sessions in again.toml"]);
+    dir.write("ftl.toml", BOUND.replace("play.toml", "again.toml"));
+    let (again, json) = dir.run(&["code", "story=sharpen the saw"]);
+    assert_eq!(json["standing"], "complete", "{json:#}");
+    assert_eq!(dir.entries(&again).pop().unwrap()["values"]["summary"], "looked");
+    let replayed = dir.ftl(&["agents", "record", &again]).code(0).out;
+    assert_eq!(replayed, script, "a script of a script is the script");
+    dir.ftl(&["agents", "record", "zzzz"]).code(1).says(&["there is no run `zzzz`"]);
+}
+
+#[test]
+fn agents_are_shown_with_what_they_enforce() {
+    let dir = with_script();
+    dir.write(
+        ".ftl/config.toml",
+        "[agents.far]\nkind = \"model\"\ndialect = \"chat\"\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nkey = \"NO_SUCH_KEY\"\n",
+    );
+    dir.ftl(&["agents"]).code(0).says(&[
+        "play scripted",
+        "ready",
+        "for coder",
+        "a script of 1 scenes",
+        "counted before they are made",
+        "far model m",
+        "not usable",
+        "the variable NO_SUCH_KEY, which holds the key, is not set",
+    ]);
+    let json = dir.ftl(&["agents", "--json"]).code(0).json();
+    let far = &json["agents"][0];
+    assert_eq!(
+        (&far["name"], &far["usable"], &far["enforced"]["calls"]),
+        (&"far".into(), &false.into(), &"before".into())
+    );
+    assert_eq!(json["roles"]["coder"]["agent"], "play");
+    let shown = dir.ftl(&["config"]).code(0).out;
+    assert!(shown.contains("agents.far.key") && shown.contains("roles.coder"), "{shown}");
+}
+
+#[test]
+fn a_probe_is_one_turn_to_the_end() {
+    let dir = Dir::new();
+    let server = ModelServer::start(json!({
+        "yes": { "steps": [{ "calls": [{ "name": "submit", "args": { "ok": true } }], "usage": { "in": 9, "out": 1 } }] },
+        "no": { "steps": [{ "fail": { "status": 401, "times": 99, "message": "invalid key test-key-0123" } }] },
+    }))
+    .unwrap();
+    let agent = |name: &str| {
+        format!(
+            "[agents.{name}]\nkind = \"model\"\ndialect = \"chat\"\nurl = \"{}\"\nmodel = \"scripted\"\nkey_file = \"key\"\n",
+            server.url(name)
+        )
+    };
+    dir.write("ftl.toml", format!("{}{}", agent("yes"), agent("no"))).write("key", "test-key-0123\n");
+    let json = dir.ftl(&["agents", "probe", "yes", "--json"]).code(0).json();
+    assert_eq!(
+        (&json["ok"], &json["used"]["tokens"], &json["used"]["turns"]),
+        (&true.into(), &10.into(), &1.into())
+    );
+    assert_eq!(json["unknown"], json!(["money"]), "nobody has said what it costs");
+    dir.ftl(&["agents", "probe", "yes"]).code(0).says(&["`yes` submitted in", "10 tokens; money unknown"]);
+    let failed = dir.ftl(&["agents", "probe", "no"]).code(1);
+    let all = format!("{}{}", failed.out, failed.err);
+    assert!(all.contains("did not submit") && !all.contains("test-key-0123"), "{all}");
+}
+
+#[test]
+fn settings_of_agents_that_make_no_sense_are_refused() {
+    let dir = Dir::new();
+    dir.write("ftl.toml", "[agents.x]\nkind = \"modle\"\n");
+    for args in [&["agents"][..], &["config"], &["run", "task", "objective=x"]] {
+        dir.ftl(args).code(1).says(&["ftl.toml", "`modle` is unknown", "did you mean `model`?"]);
+    }
+    dir.write("ftl.toml", BOUND);
+    dir.ftl(&["agents"]).code(0).says(&["not usable", "No such file"]);
+}
