@@ -1,9 +1,9 @@
 //! Patterns of code: a piece of code with holes, found by its structure and not by its letters.
 //!
-//! `$NAME` stands for one expression, statement or name, the same one wherever the name comes again; `$_` for any one;
-//! `$$$` for any number of them. White space, line breaks and comments do not count. A pattern is parsed as code of the
-//! language it is to be found in; what does not parse is no pattern there. Work is bounded: where a search takes too
-//! many steps it says that it does not know.
+//! `$NAME` stands for one expression, statement or name, the same one wherever the name comes again; `$_` for
+//! any one; `$$$` for any number of them. White space, line breaks and comments do not count. A pattern is
+//! parsed as code of the language it is to be found in; what does not parse is no pattern there. Work is
+//! bounded: where a search takes too many steps it says that it does not know.
 
 use std::collections::BTreeMap;
 
@@ -294,7 +294,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One line a case: the language, the pattern, the text (`\n` for a new line), the lines where it is found.
+    /// One line a case: the language, the pattern, the text (`\n` for a new line), the lines where it is
+    /// found.
     const FOUND: &str = r#"
         py | print($$$)               | print()                          | 1
         py | print($$$)               | x = 1\nprint(1, 2)               | 2

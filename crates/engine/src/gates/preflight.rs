@@ -1,10 +1,12 @@
 //! The preflight gate: whether files are well formed, found out before a verify is paid for.
 //!
-//! Every file of a known kind is parsed here. Where the language's own checker is installed it has the last word,
-//! since grammars lag behind languages; it gets the text on its standard input, runs none of it, and is believed only
-//! where it names a line. What nothing here can check is skipped and said to be; it is never called sound.
+//! Every file of a known kind is parsed here. Where the language's own checker is installed it has the last
+//! word, since grammars lag behind languages; it gets the text on its standard input, runs none of it, and is
+//! believed only where it names a line. What nothing here can check is skipped and said to be; it is never
+//! called sound.
 //!
-//! A file of the delta that is not there is skipped: the delta says what may change, and taking a file away is a change.
+//! A file of the delta that is not there is skipped: the delta says what may change, and taking a file away
+//! is a change.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -41,7 +43,8 @@ pub enum Form {
     Skipped(String),
 }
 
-/// Checks files of a worktree. The brief's own preflight commands, where it has any, take the place of the checkers.
+/// Checks files of a worktree. The brief's own preflight commands, where it has any, take the place of the
+/// checkers.
 pub fn check(
     yard: &Yard<'_>,
     files: &[String],
@@ -93,7 +96,8 @@ fn one(
         };
     };
     let parsed = parsed(path, before, text);
-    let checker = checker(path, text).filter(|checker| *checkers > 0 && yard.has(checker.program));
+    let checker =
+        checker(&yard.folder, path, text).filter(|checker| *checkers > 0 && yard.has(checker.program));
     let Some(checker) = checker else { return parsed };
     *checkers -= 1;
     ask(yard, &checker, text, cancel).unwrap_or(parsed)
@@ -149,7 +153,7 @@ except BaseException:
     sys.exit(4)
 ";
 
-fn checker(path: &str, text: &str) -> Option<Checker> {
+fn checker(folder: &Path, path: &str, text: &str) -> Option<Checker> {
     let ending = Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
     let (program, args, read): (_, _, fn(&str) -> Option<SyntaxError>) = match ending {
@@ -158,8 +162,8 @@ fn checker(path: &str, text: &str) -> Option<Checker> {
         "cjs" => ("node", words(&["--input-type=commonjs", "--check", "-"]), read_node),
         "js" => ("node", node_words(text)?, read_node),
         "go" => ("gofmt", words(&["-e"]), read_gofmt),
-        "rs" => ("rustfmt", words(&["--edition", "2024", "--emit", "stdout"]), read_rustfmt),
-        "sh" | "bash" => ("bash", words(&["-n"]), read_bash),
+        "rs" => ("rustfmt", words(&["--edition", &edition(folder, path), "--emit", "stdout"]), read_rustfmt),
+        "sh" | "bash" => ("bash", words(&["-n", "/dev/stdin"]), read_bash),
         "rb" => ("ruby", words(&["-c"]), read_ruby),
         "php" => ("php", words(&["-n", "-l"]), read_php),
         _ => return None,
@@ -167,7 +171,24 @@ fn checker(path: &str, text: &str) -> Option<Checker> {
     Some(Checker { program, args, read })
 }
 
-/// How node is to read a script: as a module where it imports or exports. Elements are none of node's business.
+/// The edition of the package that a file belongs to. What is written nowhere is taken as one that reads most
+/// code.
+fn edition(folder: &Path, path: &str) -> String {
+    let above = path.match_indices('/').rev().map(|(end, _)| &path[..=end]).chain([""]);
+    let manifests = above.filter_map(|at| read_source(folder, &format!("{at}Cargo.toml")));
+    let said =
+        manifests.filter_map(|bytes| toml::from_str::<toml::Table>(std::str::from_utf8(&bytes).ok()?).ok());
+    let mut editions = said.filter_map(|table| {
+        let inherited = table.get("workspace").and_then(|workspace| workspace.get("package"));
+        let package = [table.get("package"), inherited].into_iter().flatten();
+        package.filter_map(|one| one.get("edition")?.as_str().map(str::to_owned)).next()
+    });
+    let known = |edition: &String| ["2015", "2018", "2021", "2024"].contains(&edition.as_str());
+    editions.next().filter(known).unwrap_or_else(|| "2021".to_owned())
+}
+
+/// How node is to read a script: as a module where it imports or exports. Elements are none of node's
+/// business.
 fn node_words(text: &str) -> Option<Vec<OsString>> {
     let tree = Language::JavaScript.parse(text)?;
     let (mut is_module, mut has_elements) = (false, false);
@@ -248,7 +269,8 @@ fn read_php(said: &str) -> Option<SyntaxError> {
     error(number, "1", message)
 }
 
-/// One of the brief's own commands. A file that its output names is broken; where it names none, all that exist are.
+/// One of the brief's own commands. A file that its output names is broken; where it names none, all that
+/// exist are.
 fn own_command(yard: &Yard<'_>, command: &str, found: &mut [(String, Form)], cancel: &Cancel) {
     let Ok(ended) = yard.shell(command, cancel) else { return };
     let answered = ended.cut.is_none() && !matches!(ended.how, How::Exited(0 | 126 | 127));
@@ -326,7 +348,8 @@ fn told(found: &[(String, Form)], tree: &str) -> Syntax {
 mod tests {
     use super::*;
 
-    /// One line a case: the checker, what it said (`\n` for a new line), the error that is read, `-` for none.
+    /// One line a case: the checker, what it said (`\n` for a new line), the error that is read, `-` for
+    /// none.
     const SAID: &str = r"
         python  | ftl:3:7:invalid syntax                                                   | 3:7: invalid syntax
         node    | [stdin]:2\nlet x = ;\n        ^\n\nSyntaxError: Unexpected token ';'      | 2:1: SyntaxError: Unexpected token ';'
@@ -359,6 +382,24 @@ mod tests {
             let found = found.map(|one| format!("{}:{}: {}", one.line, one.column, one.message));
             assert_eq!(found.as_deref().unwrap_or("-"), wanted.trim(), "{line}");
         }
+    }
+
+    #[test]
+    fn a_file_of_rust_is_read_in_its_package_s_edition() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let file = folder.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        };
+        assert_eq!(edition(folder.path(), "a/src/lib.rs"), "2021");
+        write("Cargo.toml", "[workspace.package]\nedition = \"2024\"\n");
+        write("a/Cargo.toml", "[package]\nedition.workspace = true\n");
+        write("b/Cargo.toml", "[package]\nedition = \"2018\"\n");
+        write("c/Cargo.toml", "[package]\nedition = \"; rm -rf\"\n");
+        assert_eq!(edition(folder.path(), "a/src/lib.rs"), "2024");
+        assert_eq!(edition(folder.path(), "b/src/lib.rs"), "2018");
+        assert_eq!(edition(folder.path(), "c/src/lib.rs"), "2021");
     }
 
     /// One line a case: the path, the text, what our own parsers say.
@@ -420,14 +461,20 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_breaks_a_parser(path in "a\\.(py|rs|go|ts|tsx|js|json|toml|sh)", bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+        fn no_text_breaks_a_parser(
+            path in "a\\.(py|rs|go|ts|tsx|js|json|toml|sh)",
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300),
+        ) {
             let text = String::from_utf8_lossy(&bytes);
             let _ = parsed(&path, None, &text);
-            let _ = checker(&path, &text);
+            let _ = checker(Path::new("/nowhere"), &path, &text);
         }
 
         #[test]
-        fn no_words_break_a_reader(said in "(ftl:|\\[stdin\\]:|SyntaxError: |<standard input>:|error|--> <stdin>:|: line |-:|Parse error:| on line |[0-9:é \n]){0,12}") {
+        fn no_words_break_a_reader(
+            said in "(ftl:|\\[stdin\\]:|SyntaxError: |<standard input>:|error|--> <stdin>:|: line |-:\
+                |Parse error:| on line |[0-9:é \n]){0,12}",
+        ) {
             for read in [read_python, read_node, read_gofmt, read_rustfmt, read_bash, read_ruby, read_php] {
                 let _ = read(&said);
             }

@@ -1,8 +1,9 @@
 //! The quality gate: the idioms of the brief, and what the code offered before.
 //!
-//! An idiom is looked for as structure where it is code of the file's language, as text where it is not, and where it is
-//! a sentence for people, by the code that the sentence quotes. What no program can look for is said to be unchecked; it
-//! is never counted as kept or violated. A forbidden idiom that stood there before the work is not the work's.
+//! An idiom is looked for as structure where it is code of the file's language, as text where it is not, and
+//! where it is a sentence for people, by the code that the sentence quotes. What no program can look for is
+//! said to be unchecked; it is never counted as kept or violated. A forbidden idiom that stood there before
+//! the work is not the work's.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +33,8 @@ pub struct Looked {
     pub is_gone: bool,
 }
 
-/// The files of a brief: the changed ones, and those of its delta that did not change, as the worktree has them.
+/// The files of a brief: the changed ones, and those of its delta that did not change, as the worktree has
+/// them.
 pub fn files(spec: &Spec, change: &Change, folder: &Path) -> Vec<Looked> {
     let text = |side: &Option<Content>| side.as_ref().and_then(Content::text).map(str::to_owned);
     let mut found: Vec<Looked> = Vec::new();
@@ -180,7 +182,8 @@ fn required(rule: &str, files: &[Looked]) -> Answer {
                     .iter()
                     .map(|pattern| pattern.find(text).map(|places| !places.is_empty()))
                     .collect();
-                // A call is written with brackets where it is used: `@app.get` also stands for `@app.get("/")`.
+                // A call is written with brackets where it is used: `@app.get` also stands for
+                // `@app.get("/")`.
                 let begins =
                     quoted(rule).iter().any(|code| code.starts_with('@') && text.contains(code.as_str()));
                 if begins || found.iter().any(|one| *one != Some(false)) {

@@ -26,8 +26,8 @@ fn file(path: &str, before: Option<&str>, after: Option<&str>) -> Looked {
     Looked { path: path.to_owned(), before: text(before), after: text(after), is_gone: after.is_none() }
 }
 
-/// One line a case: `required` or `forbidden`, the idiom, the file, before, after, what is said: a line, `yes` where it
-/// is violated without one, `-` where not, `?` where no program can look.
+/// One line a case: `required` or `forbidden`, the idiom, the file, before, after, what is said: a line,
+/// `yes` where it is violated without one, `-` where not, `?` where no program can look.
 const IDIOMS: &str = r#"
     forbidden | print($$$)                        | a.py | -               | x = 1\nprint(1)            | 2
     forbidden | print($$$)                        | a.py | print(1)        | x = 2\nprint(1)            | -
@@ -76,7 +76,8 @@ fn idioms_are_looked_for_as_what_they_are() {
     }
 }
 
-/// One line a case: the file, the exports that the brief named, the file now (`GONE` where it is), what is said.
+/// One line a case: the file, the exports that the brief named, the file now (`GONE` where it is), what is
+/// said.
 const EXPORTS: &str = r#"
     a.py | add(a, b)                   | def add(a, b):\n  return 1             | -
     a.py | add(a, b)                   | def add(a, b, c=1):\n  return 1        | -

@@ -1,7 +1,8 @@
 //! Which files of the base the final verify needs: its own tests and the settings of its runners.
 //!
-//! This is data for whoever makes the clean checkout. What the delta names is the work itself and is left alone, and so
-//! is what somebody allowed; a test inside a product file cannot be put back without the product.
+//! This is data for whoever makes the clean checkout. What the delta names is the work itself and is left
+//! alone, and so is what somebody allowed; a test inside a product file cannot be put back without the
+//! product.
 
 use super::finding::{Allowance, Brief, is_at_or_below};
 use super::yardstick::{Part, part};

@@ -1,8 +1,8 @@
 //! The scope gate: what differs is what the delta names.
 //!
-//! A file is inside when the delta names it or a folder above it; that goes for new files, changed ones, deleted
-//! ones, modes and links alike. The gate knows no exceptions of its own but one: the lock file of a manifest that the
-//! delta names changes with it, and is only noted.
+//! A file is inside when the delta names it or a folder above it; that goes for new files, changed ones,
+//! deleted ones, modes and links alike. The gate knows no exceptions of its own but one: the lock file of a
+//! manifest that the delta names changes with it, and is only noted.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
@@ -38,8 +38,8 @@ pub fn look(change: &Change, brief: &Brief) -> Vec<Finding> {
     settled(findings)
 }
 
-/// Whether a path or a folder above it is named. A name that was no UTF-8 is inside nothing, and so is what belongs
-/// to git.
+/// Whether a path or a folder above it is named. A name that was no UTF-8 is inside nothing, and so is what
+/// belongs to git.
 fn is_inside(path: &str, delta: &BTreeSet<&str>) -> bool {
     let is_git = path.split('/').any(|part| part.eq_ignore_ascii_case(".git"));
     let above = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]);
@@ -102,7 +102,8 @@ fn named(kind: Kind) -> &'static str {
     }
 }
 
-/// Where the same bytes stand now. Looked for only while there are few new files: it is a kindness, not a finding.
+/// Where the same bytes stand now. Looked for only while there are few new files: it is a kindness, not a
+/// finding.
 fn renamed_to<'a>(change: &'a Change, before: &Content) -> Option<&'a str> {
     const MAX_LOOKED_AT: usize = 200;
     let bytes = before.bytes.as_deref().filter(|bytes| !bytes.is_empty())?;

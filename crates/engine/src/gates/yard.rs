@@ -1,7 +1,7 @@
 //! Where gates may run commands: a folder, an environment built from nothing, limits.
 //!
-//! Nothing is run here but through the supervisor, under a guard, and nothing of our environment gets in that is not
-//! on the list that `sh` uses too.
+//! Nothing is run here but through the supervisor, under a guard, and nothing of our environment gets in that
+//! is not on the list that `sh` uses too.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
-//! What work is measured with: test files, recorded expectations, the settings of runners, continuous integration.
+//! What work is measured with: test files, recorded expectations, the settings of runners, continuous
+//! integration.
 //!
-//! A file's part is told by its path alone, by the conventions of its language, and by the brief; nothing here reads a
-//! file. A path that no convention knows is product.
+//! A file's part is told by its path alone, by the conventions of its language, and by the brief; nothing
+//! here reads a file. A path that no convention knows is product.
 
 use std::path::Path;
 

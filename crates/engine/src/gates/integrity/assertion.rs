@@ -1,7 +1,7 @@
 //! One assertion: what it is about, how much it demands, how far off it lets a number be.
 //!
-//! It is told by the text of the assertion alone. Strength is an order of four steps and no measure; where a text
-//! cannot be placed it is taken as demanding something, so that only a clear loss is called one.
+//! It is told by the text of the assertion alone. Strength is an order of four steps and no measure; where a
+//! text cannot be placed it is taken as demanding something, so that only a clear loss is called one.
 
 /// How much an assertion demands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -291,7 +291,7 @@ fn scan(text: &str, mut look: impl FnMut(usize, usize)) {
             '"' | '`' => quote = Some(letter),
             // After these an apostrophe begins a lifetime of Rust, and one that nothing closes is no string.
             '\'' if !text[..at].ends_with(['&', '<']) && text[at + 1..].contains('\'') => {
-                quote = Some(letter)
+                quote = Some(letter);
             }
             _ => {}
         }

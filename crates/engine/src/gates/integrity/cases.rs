@@ -1,7 +1,8 @@
-//! The tests in one file: their names, what they assert, whether they are skipped, whether they check anything.
+//! The tests in one file: their names, what they assert, whether they are skipped, whether they check
+//! anything.
 //!
-//! Files of languages with a parser are read by it, in one walk without recursion; other files are read by their lines
-//! as one case. Nothing is run, and a name that is made at run time is not seen.
+//! Files of languages with a parser are read by it, in one walk without recursion; other files are read by
+//! their lines as one case. Nothing is run, and a name that is made at run time is not seen.
 
 use tree_sitter::{Node, TreeCursor};
 
@@ -434,7 +435,7 @@ impl Reader<'_> {
         let fails = matches!(name, "Error" | "Errorf" | "Fatal" | "Fatalf" | "Fail" | "FailNow");
         match name {
             "Skip" | "Skipf" | "SkipNow" if handle => {
-                self.mark(What::Skip, self.start(node, MAX_CALLEE_BYTES), line)
+                self.mark(What::Skip, self.start(node, MAX_CALLEE_BYTES), line);
             }
             "Run" if handle => {
                 let first = node.child_by_field_name("arguments").and_then(|list| list.named_child(0));

@@ -1,7 +1,7 @@
 //! Lines that run tests: which of them run fewer, or let a failure pass.
 //!
-//! A line is judged by its words. A harmless line with such a word in it is told too; that is why a finding can be
-//! allowed.
+//! A line is judged by its words. A harmless line with such a word in it is told too; that is why a finding
+//! can be allowed.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,8 @@ pub(super) fn added<'a>(before: &str, after: &'a str) -> Vec<(usize, &'a str)> {
     after.lines().enumerate().map(|(at, line)| (at + 1, line)).filter(is_new).collect()
 }
 
-/// The names that a command asks one of these programs for: `make -j test lint` asks make for `test` and `lint`.
+/// The names that a command asks one of these programs for: `make -j test lint` asks make for `test` and
+/// `lint`.
 pub(super) fn asked(command: &str, programs: &[&str]) -> Vec<String> {
     let mut names = Vec::new();
     for part in command.split(['\n', ';', '&', '|', '(', ')']) {

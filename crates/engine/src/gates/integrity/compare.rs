@@ -1,7 +1,7 @@
 //! The tests of a file before and after: what is gone, what is skipped, what demands less.
 //!
-//! A test that moved or got another name is the same test. Only what got weaker is told; what a test newly demands is
-//! nobody's business here.
+//! A test that moved or got another name is the same test. Only what got weaker is told; what a test newly
+//! demands is nobody's business here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,8 @@ use crate::gates::finding::{Finding, FindingKind};
 /// How many assertions of one test are compared one by one.
 const MAX_COMPARED: usize = 500;
 
-/// Tests that appeared somewhere in the change, by their own name: where a test that is gone may have moved to.
+/// Tests that appeared somewhere in the change, by their own name: where a test that is gone may have moved
+/// to.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     new: BTreeMap<String, usize>,
@@ -99,7 +100,7 @@ fn take_renamed<'a>(case: &Case, fresh: &mut Vec<&'a Case>) -> Option<&'a Case> 
         let same = one.assertions.iter().filter(|assertion| old.contains(assertion.text.as_str())).count();
         case.is_test && same * 2 >= case.assertions.len() && same > 0
     };
-    let at = fresh.iter().position(|one| fits(one))?;
+    let at = fresh.iter().position(fits)?;
     Some(fresh.remove(at))
 }
 

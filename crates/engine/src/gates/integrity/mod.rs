@@ -1,8 +1,9 @@
 //! The integrity gate: whether work made its own yardstick shorter.
 //!
-//! It compares both sides of every changed file: tests that are gone, skipped or demand less, runners that run fewer,
-//! changed continuous integration and verify files, rewritten expectations, an empty change. Each is a fact with a
-//! place; whether it was meant well is for the plan or a person to say. It never runs anything.
+//! It compares both sides of every changed file: tests that are gone, skipped or demand less, runners that
+//! run fewer, changed continuous integration and verify files, rewritten expectations, an empty change. Each
+//! is a fact with a place; whether it was meant well is for the plan or a person to say. It never runs
+//! anything.
 
 mod assertion;
 mod cases;
@@ -187,7 +188,8 @@ fn only_tests(mut found: Cases) -> Cases {
     found
 }
 
-/// A change without a change: nothing differs, or only white space. Work that may change nothing is not held to it.
+/// A change without a change: nothing differs, or only white space. Work that may change nothing is not held
+/// to it.
 fn empty(change: &Change, brief: &Brief) -> Option<Finding> {
     let is_idle = |file: &FileChange| match (&file.before, &file.after) {
         (Some(before), Some(after)) => {
@@ -213,7 +215,8 @@ fn empty(change: &Change, brief: &Brief) -> Option<Finding> {
     })
 }
 
-/// A text without the white space that means nothing: where indentation has a meaning, only that at the end of lines.
+/// A text without the white space that means nothing: where indentation has a meaning, only that at the end
+/// of lines.
 fn squeezed(path: &str, content: &Content) -> Option<String> {
     let indents = [".py", ".yml", ".yaml", "Makefile", ".haml", ".pug"].iter().any(|end| path.ends_with(end));
     let text = content.text()?;

@@ -1,6 +1,7 @@
 //! Code that knows it is being tested, and tests that end well by themselves.
 //!
-//! These are lines with telling words that were not there before. Most have honest uses, so most are only noted.
+//! These are lines with telling words that were not there before. Most have honest uses, so most are only
+//! noted.
 
 use super::commands::added;
 use super::settings::Sides;

@@ -1,7 +1,8 @@
-//! The settings of test runners before and after, and the targets and scripts that a verify command goes through.
+//! The settings of test runners before and after, and the targets and scripts that a verify command goes
+//! through.
 //!
-//! What only the delta's exact name makes acceptable is noted, what runs fewer tests always blocks. A file that cannot
-//! be read any more is told as changed, never as fine.
+//! What only the delta's exact name makes acceptable is noted, what runs fewer tests always blocks. A file
+//! that cannot be read any more is told as changed, never as fine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,13 +24,13 @@ impl Sides<'_> {
         self.before.unwrap_or_default()
     }
 
-    fn new(&self) -> &str {
+    fn now(&self) -> &str {
         self.after.unwrap_or_default()
     }
 
     /// The line on which a word first stands.
     fn line_of(&self, word: &str) -> Option<usize> {
-        self.new().lines().position(|line| line.contains(word)).map(|at| at + 1)
+        self.now().lines().position(|line| line.contains(word)).map(|at| at + 1)
     }
 
     fn narrowed(&self, word: &str, message: String) -> Finding {
@@ -91,7 +92,7 @@ fn loose(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
         "--tag ~",
         "allowOnly",
     ];
-    for (line, text) in added(sides.old(), sides.new()) {
+    for (line, text) in added(sides.old(), sides.now()) {
         let word = WORDS
             .iter()
             .find(|word| text.contains(**word))
@@ -181,7 +182,7 @@ fn pyproject(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
 
 /// Compares both sides as flat lists; a side that cannot be read is told.
 fn both(sides: &Sides<'_>, brief: &Brief, read: impl Fn(&str) -> Option<Flat>) -> Vec<Finding> {
-    match (read(sides.old()), read(sides.new())) {
+    match (read(sides.old()), read(sides.now())) {
         (Some(before), Some(after)) => differing(sides, brief, &before, &after),
         (None, _) | (_, None) => {
             let message = "the settings of a test runner cannot be read and compared".to_owned();
@@ -236,7 +237,7 @@ fn ini(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
 
 fn manifest(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
     let read = |text: &str| toml::from_str::<toml::Table>(text).ok();
-    let (Some(before), Some(after)) = (read(sides.old()), read(sides.new())) else {
+    let (Some(before), Some(after)) = (read(sides.old()), read(sides.now())) else {
         let message = "the manifest cannot be read and compared".to_owned();
         return vec![sides.changed(FindingKind::VerifyChanged, brief, None, message)];
     };
@@ -299,7 +300,7 @@ fn package(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
     let read = |text: &str| {
         serde_json::from_str::<serde_json::Value>(if text.is_empty() { "{}" } else { text }).ok()
     };
-    let (Some(before), Some(after)) = (read(sides.old()), read(sides.new())) else {
+    let (Some(before), Some(after)) = (read(sides.old()), read(sides.now())) else {
         let message = "the scripts cannot be read and compared".to_owned();
         return vec![sides.changed(FindingKind::VerifyChanged, brief, None, message)];
     };
@@ -401,7 +402,7 @@ fn used_scripts(
 
 /// A `Makefile` or `justfile`: the targets that the verify command asks for, and what they need.
 pub(super) fn targets(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
-    let (old, new) = (blocks(sides.old()), blocks(sides.new()));
+    let (old, new) = (blocks(sides.old()), blocks(sides.now()));
     let wanted = asked(&brief.verify, &["make", "gmake", "just", "task"]);
     let is_asked = ["make", "gmake", "just", "task"]
         .iter()
@@ -437,7 +438,7 @@ pub(super) fn targets(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
 
 /// Added lines of a script that run fewer tests or let a failure pass.
 pub(super) fn lines(sides: &Sides<'_>) -> Vec<Finding> {
-    let found = added(sides.old(), sides.new()).into_iter().filter_map(|(line, text)| {
+    let found = added(sides.old(), sides.now()).into_iter().filter_map(|(line, text)| {
         let text = text.trim().trim_start_matches("run: ").trim_start_matches("- run: ");
         let message = narrows(text).or_else(|| ends_well(text))?;
         Some(Finding::block(FindingKind::RunnerNarrowed, sides.path, Some(line), message))

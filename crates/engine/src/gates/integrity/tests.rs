@@ -35,7 +35,8 @@ struct Row {
     wanted: String,
 }
 
-/// Reads the table: `## title`, `delta:`, `verify:`, `<<< path` before, `>>> path` after, `===` and the findings.
+/// Reads the table: `## title`, `delta:`, `verify:`, `<<< path` before, `>>> path` after, `===` and the
+/// findings.
 fn rows(table: &str) -> Vec<Row> {
     table.split("\n## ").skip(1).map(row).collect()
 }

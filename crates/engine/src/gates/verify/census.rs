@@ -1,7 +1,7 @@
 //! What a test runner says at its end: how many tests ran, failed and were skipped, and which failed.
 //!
-//! Outputs are read, not commands, so a runner is known also behind `make` or a script. An output that no runner
-//! wrote gives nothing, never a guess. Time is linear in the output; every list has a limit.
+//! Outputs are read, not commands, so a runner is known also behind `make` or a script. An output that no
+//! runner wrote gives nothing, never a guess. Time is linear in the output; every list has a limit.
 
 use serde::{Deserialize, Serialize};
 

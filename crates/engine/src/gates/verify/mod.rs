@@ -1,12 +1,13 @@
 //! The verify gate: runs a command on a tree and says how it went, by what the processes did and printed.
 //!
-//! It never asks an agent, never takes a command that could not run for a red one, and never takes a success without
-//! a test for a green one where a runner says so. A command whose output no runner wrote is taken at its exit code,
-//! and the report says that.
+//! It never asks an agent, never takes a command that could not run for a red one, and never takes a success
+//! without a test for a green one where a runner says so. A command whose output no runner wrote is taken at
+//! its exit code, and the report says that.
 //!
-//! A failure is run again only where it looks like one that comes and goes (time, network, races): a deterministic
-//! failure does not change by being run again, and red is the usual answer while work goes on, so running every
-//! failure twice would double the cost of honest work. Whoever needs more certainty asks for [`When::Always`].
+//! A failure is run again only where it looks like one that comes and goes (time, network, races): a
+//! deterministic failure does not change by being run again, and red is the usual answer while work goes on,
+//! so running every failure twice would double the cost of honest work. Whoever needs more certainty asks for
+//! [`When::Always`].
 
 mod census;
 mod runners;
@@ -448,13 +449,13 @@ fn closing_line_of(command: &str) -> Option<&'static str> {
         command.split([' ', '\t', '\n', ';', '&', '(', ')']).filter(|word| !word.is_empty()).collect();
     let hides = HIDES.iter().any(|word| command.contains(word));
     let is_quiet = |word: &&str| word.starts_with("-q") || *word == "-h" || *word == "--list";
-    if hides || words.iter().any(|word| is_quiet(&word)) {
+    if hides || words.iter().any(is_quiet) {
         return None;
     }
     let pair = |first: &str, second: &str| words.windows(2).any(|pair| pair == [first, second]);
     let is_pytest = |word: &&str| matches!(word.rsplit('/').next(), Some("pytest" | "py.test"));
     match () {
-        () if words.iter().any(|word| is_pytest(&word)) => Some("pytest"),
+        () if words.iter().any(is_pytest) => Some("pytest"),
         () if pair("-m", "unittest") => Some("unittest"),
         () if pair("cargo", "test") => Some("cargo test"),
         () if pair("nextest", "run") => Some("cargo nextest"),

@@ -55,8 +55,8 @@ fn pytest_message(failure: Failure, lines: &[&str]) -> Failure {
         return failure;
     }
     let test = failure.name.rsplit("::").next().unwrap_or_default();
-    let is_header = |line: &&str| line.starts_with("____") && line.trim_matches(['_', ' ']).ends_with(test);
-    let Some(at) = lines.iter().position(|line| is_header(&line)) else { return failure };
+    let is_header = |line: &str| line.starts_with("____") && line.trim_matches(['_', ' ']).ends_with(test);
+    let Some(at) = lines.iter().position(|line| is_header(line)) else { return failure };
     let rest = after(lines, at, |line| line.starts_with("____"));
     let told: Vec<&str> = rest.into_iter().filter_map(|line| line.strip_prefix("E ")).collect();
     Failure::new(&failure.name, told)
@@ -229,7 +229,7 @@ fn jest(lines: &[&str]) -> Option<Count> {
     let none = |line: &&str| line.starts_with("No tests found, exiting with code");
     let end = lines.iter().rev().find_map(|line| counts(line.strip_prefix("Tests:")?, ","));
     let Some(counts) = end else {
-        return lines.iter().any(|line| none(&line)).then(|| Count::of("jest", 0, 0, 0));
+        return lines.iter().any(none).then(|| Count::of("jest", 0, 0, 0));
     };
     // PHPUnit's closing line begins alike, and has its words before its numbers.
     if !counts.iter().any(|(_, word)| *word == "total") {
@@ -254,7 +254,7 @@ fn vitest(lines: &[&str]) -> Option<Count> {
     });
     let Some(counts) = end else {
         let none = |line: &&str| line.trim().starts_with("No test files found, exiting with code");
-        return lines.iter().any(|line| none(&line)).then(|| Count::of("vitest", 0, 0, 0));
+        return lines.iter().any(none).then(|| Count::of("vitest", 0, 0, 0));
     };
     let failed = sum(&counts, &["failed"]);
     let run = failed + sum(&counts, &["passed"]);
@@ -333,7 +333,7 @@ fn ctest(lines: &[&str]) -> Option<Count> {
         let name = rest.strip_suffix("(Failed)").or_else(|| rest.split_once(" (").map(|(name, _)| name));
         line.starts_with('\t').then(|| Failure::new(name?, []).into())?
     };
-    let failures = lines.iter().filter_map(|line| named(&line));
+    let failures = lines.iter().filter_map(named);
     Some(Count::of("ctest", total, failed, 0).with(failures))
 }
 

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::gates::{Allowance, allow};
 
-/// Recorded outputs: `## runner | exit | outcome | run failed skipped | first failing test | part of its message`.
+/// Recorded outputs: `## runner | exit | outcome | run failed skipped | first failing test | part of its
+/// message`.
 const RECORDED: &str = include_str!("recorded.txt");
 
 #[test]
