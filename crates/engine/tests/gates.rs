@@ -290,7 +290,8 @@ fn the_brief_s_own_commands_take_the_place_of_checkers() {
     let answer = ground.preflight_with(&["a.py", "b.py", "gone.py"], &["exit 1"], &none);
     assert_eq!(answer.broken, ["a.py", "b.py"], "a command that names no file is about all of them");
     let answer = ground.preflight_with(&["a.py"], &["no-such-program-here"], &none);
-    assert_eq!(answer.status, PreflightStatus::Pass, "what cannot be run says nothing");
+    assert_eq!(answer.status, PreflightStatus::Pass, "what cannot be run says nothing about a file");
+    assert!(answer.summary.contains("`no-such-program-here` could not be run"), "{}", answer.summary);
 }
 
 #[test]

@@ -403,7 +403,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(150))]
 
         #[test]
-        fn no_text_breaks_a_pattern(pattern in "[a-z$A-Z(){}@.,;=!<>\\[\\]\" \n]{1,40}", text in "\\PC{0,200}") {
+        fn no_text_breaks_a_pattern(
+            pattern in "[a-z$A-Z(){}@.,;=!<>\\[\\]\" \n]{1,40}",
+            text in "\\PC{0,200}",
+        ) {
             for language in [Language::Python, Language::Rust, Language::Go, Language::Tsx] {
                 if let Some(pattern) = Pattern::read(language, &pattern) {
                     let _ = pattern.find(&text);

@@ -62,10 +62,9 @@ pub fn check(
         };
         found.push((path.clone(), form));
     }
-    for command in commands {
-        own_command(yard, command, &mut found, cancel);
-    }
-    told(&found, tree)
+    let heard = commands.iter().filter_map(|command| own_command(yard, command, &mut found, cancel));
+    let unheard: Vec<String> = heard.collect();
+    told(&found, &unheard, tree)
 }
 
 fn before<'a>(change: &'a Change, path: &str) -> Option<&'a str> {
@@ -269,12 +268,25 @@ fn read_php(said: &str) -> Option<SyntaxError> {
     error(number, "1", message)
 }
 
-/// One of the brief's own commands. A file that its output names is broken; where it names none, all that
-/// exist are.
-fn own_command(yard: &Yard<'_>, command: &str, found: &mut [(String, Form)], cancel: &Cancel) {
-    let Ok(ended) = yard.shell(command, cancel) else { return };
-    let answered = ended.cut.is_none() && !matches!(ended.how, How::Exited(0 | 126 | 127));
-    let (How::Exited(_), true) = (ended.how, answered) else { return };
+/// One of the brief's own commands. A file that its output names is broken; where it names none, all that exist
+/// are. Why it could not be run, if it could not.
+fn own_command(
+    yard: &Yard<'_>,
+    command: &str,
+    found: &mut [(String, Form)],
+    cancel: &Cancel,
+) -> Option<String> {
+    let ended = match yard.shell(command, cancel) {
+        Ok(ended) => ended,
+        Err(error) => return Some(format!("`{command}` could not be run: {error}")),
+    };
+    match (ended.cut, ended.how) {
+        (None, How::Exited(0)) => return None,
+        (Some(_), _) | (None, How::Exited(126 | 127) | How::Signalled(_) | How::Unknown) => {
+            return Some(format!("`{command}` could not be run: {}", ended.sentence()));
+        }
+        (None, How::Exited(_)) => {}
+    }
     let said = format!("{}\n{}", ended.out.text(), ended.err.text());
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");
@@ -288,6 +300,7 @@ fn own_command(yard: &Yard<'_>, command: &str, found: &mut [(String, Form)], can
             *form = Form::Broken(vec![SyntaxError { line, column: 1, message: message.clone() }]);
         }
     }
+    None
 }
 
 /// The line that an output names behind a path, as in `a.py:3` or `"a.py", line 3`.
@@ -301,10 +314,10 @@ fn line_in(said: &str, path: &str) -> Option<usize> {
 }
 
 /// The answer of `preflight.check`.
-fn told(found: &[(String, Form)], tree: &str) -> Syntax {
+fn told(found: &[(String, Form)], unheard: &[String], tree: &str) -> Syntax {
     let mut lines = Vec::new();
     let (mut broken, mut skipped, mut sound) = (Vec::new(), Vec::new(), 0usize);
-    let mut quiet = Vec::new();
+    let mut quiet = unheard.to_vec();
     for (path, form) in found {
         match form {
             Form::Sound => sound += 1,
@@ -443,20 +456,21 @@ mod tests {
         let broken = Form::Broken(vec![SyntaxError { line: 2, column: 3, message: "bad".to_owned() }]);
         let skipped = || Form::Skipped("it is not there".to_owned());
         let file = |name: &str, form: Form| (name.to_owned(), form);
-        let answer = told(&[file("a.py", Form::Sound), file("b.py", broken), file("c.md", skipped())], "t");
+        let answer =
+            told(&[file("a.py", Form::Sound), file("b.py", broken), file("c.md", skipped())], &[], "t");
         assert_eq!((answer.status, answer.passed, answer.failed), (PreflightStatus::Fail, false, true));
         assert_eq!(answer.summary, "b.py:2:3: bad\nc.md was skipped: it is not there");
         assert_eq!((answer.broken, answer.skipped), (vec!["b.py".to_owned()], Some(vec!["c.md".to_owned()])));
-        let answer = told(&[file("c.md", skipped())], "t");
+        let answer = told(&[file("c.md", skipped())], &[], "t");
         assert_eq!((answer.status, answer.passed, answer.failed), (PreflightStatus::Skip, true, false));
-        let answer = told(&[file("a.py", Form::Sound)], "t");
+        let answer = told(&[file("a.py", Form::Sound)], &[], "t");
         assert_eq!(
             (answer.status, answer.summary.as_str()),
             (PreflightStatus::Pass, "1 files are well formed")
         );
         let many: Vec<(String, Form)> =
             (0..MAX_TOLD + 5).map(|number| file(&format!("{number}"), skipped())).collect();
-        assert!(told(&many, "t").summary.ends_with("\nand 5 more"));
+        assert!(told(&many, &[], "t").summary.ends_with("\nand 5 more"));
     }
 
     proptest::proptest! {

@@ -13,8 +13,8 @@ fn spec(required: &[&str], forbidden: &[&str], contexts: &[(&str, &str)]) -> Spe
         exports: Some((*exports).to_owned()),
         imports: None,
     };
-    let json = r#"{"id": "001-a", "status": "active", "delta": [], "verify": "true", "budget": 5, "preflight": [],
-        "framework_confidence": 1.0, "delivered": ""}"#;
+    let json = r#"{"id": "001-a", "status": "active", "delta": [], "verify": "true", "budget": 5,
+        "preflight": [], "framework_confidence": 1.0, "delivered": ""}"#;
     let mut spec: Spec = serde_json::from_str(json).unwrap();
     spec.idioms = Some(Idioms { required: list(required), forbidden: list(forbidden) });
     spec.code_contexts = Some(contexts.iter().map(context).collect());
@@ -148,7 +148,10 @@ fn a_list_of_violations_has_an_end() {
 
 proptest::proptest! {
     #[test]
-    fn no_words_break_a_comparison(before in "[a-z(),:=<>\\[\\] *.…]{0,30}", after in "[a-z(),:=<>\\[\\] *.…]{0,30}") {
+    fn no_words_break_a_comparison(
+        before in "[a-z(),:=<>\\[\\] *.…]{0,30}",
+        after in "[a-z(),:=<>\\[\\] *.…]{0,30}",
+    ) {
         let offered = [after];
         for path in ["a.py", "a.rs", "a.go", "a.ts", "a.rb"] {
             let _ = lost(&before, &offered, Language::of(path));

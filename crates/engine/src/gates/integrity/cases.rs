@@ -92,6 +92,8 @@ pub(in crate::gates) fn walk<'t>(cursor: &mut TreeCursor<'t>, mut visit: impl Fn
 struct Open {
     end: usize,
     inside: Inside,
+    /// Whether a runner looks for tests in it.
+    is_searched: bool,
 }
 
 enum Inside {
@@ -141,7 +143,8 @@ impl<'a> Reader<'a> {
     }
 
     fn group(&mut self, node: Node<'_>, name: &str) {
-        self.open.push(Open { end: node.end_byte(), inside: Inside::Group(name.to_owned()) });
+        let inside = Inside::Group(name.to_owned());
+        self.open.push(Open { end: node.end_byte(), inside, is_searched: true });
     }
 
     /// The names of the groups around, and then this one.
@@ -178,7 +181,11 @@ impl<'a> Reader<'a> {
             case.is_empty = self.is_empty(body);
             case.returns = self.first_return(body);
         }
-        self.open.push(Open { end: node.end_byte(), inside: Inside::Case(self.found.cases.len()) });
+        self.open.push(Open {
+            end: node.end_byte(),
+            inside: Inside::Case(self.found.cases.len()),
+            is_searched: true,
+        });
         self.found.cases.push(case);
     }
 
@@ -267,11 +274,18 @@ impl Reader<'_> {
             "class_definition" => {
                 let name = self.field(node, "name");
                 self.group(node, name);
+                // pytest looks into classes called so, unittest into those that extend its own.
+                let is_searched =
+                    name.starts_with("Test") || node.child_by_field_name("superclasses").is_some();
+                if let Some(open) = self.open.last_mut() {
+                    open.is_searched = is_searched;
+                }
                 self.take_pending(python_skip);
             }
             "function_definition" if self.inside_case().is_none() => {
                 let name = self.field(node, "name");
-                self.case(node, name, name.starts_with("test"), node.child_by_field_name("body"));
+                let is_test = name.starts_with("test") && self.open.iter().all(|open| open.is_searched);
+                self.case(node, name, is_test, node.child_by_field_name("body"));
                 self.take_pending(python_skip);
             }
             "assert_statement" => {
@@ -354,8 +368,15 @@ impl Reader<'_> {
             }
             "mod_item" => {
                 let name = self.field(node, "name");
+                let is_marked = self.pending.iter().any(|(text, _)| text.contains("cfg(test)"));
+                let is_named = ["test", "tests"].contains(&name) || name.ends_with("_tests");
                 let tests =
-                    self.pending.iter().any(|(text, _)| text.contains("test")) || name.contains("test");
+                    is_marked || is_named || self.pending.iter().any(|(text, _)| text.contains("test"));
+                // Without its `mod` line a file of tests is not compiled, so the line counts as a test itself.
+                if (is_marked || is_named) && self.found.cases.len() < MAX_CASES {
+                    let name = self.full_name(&format!("mod {name}"));
+                    self.found.cases.push(Case { name, line, is_test: true, ..Case::default() });
+                }
                 self.group(node, name);
                 if tests {
                     self.take_pending(rust_mark);
@@ -413,7 +434,11 @@ impl Reader<'_> {
                 let head = node.child_by_field_name("condition").map(|one| self.start(one, MAX_CALLEE_BYTES));
                 let body = node.child_by_field_name("consequence");
                 if let (Some(head), Some(body)) = (head, body) {
-                    self.open.push(Open { end: body.end_byte(), inside: Inside::Condition(head.to_owned()) });
+                    self.open.push(Open {
+                        end: body.end_byte(),
+                        inside: Inside::Condition(head.to_owned()),
+                        is_searched: true,
+                    });
                 }
             }
             "call_expression" => return self.go_call(node, line),

@@ -70,8 +70,12 @@ pub(super) fn compare(path: &str, before: &Cases, after: &Cases, moved: &Moved) 
     let mut findings = Vec::new();
     let mut fresh: Vec<&Case> = added(Some(before), after).into_iter().filter(|case| case.is_test).collect();
     for (name, case) in &old {
-        let partner = new.get(name).copied().or_else(|| take_renamed(case, &mut fresh));
-        match partner {
+        let same = new.get(name).copied();
+        if let Some(now) = same.filter(|now| case.is_test && !now.is_test) {
+            let message = format!("{name} is no test any more");
+            findings.push(Finding::block(FindingKind::TestRemoved, path, Some(now.line), message));
+        }
+        match same.or_else(|| take_renamed(case, &mut fresh)) {
             Some(now) => findings.extend(weaker(path, name, case, now)),
             None if case.is_test && !moved.has(case) => {
                 let message = format!("the test {name} is gone");
@@ -81,7 +85,28 @@ pub(super) fn compare(path: &str, before: &Cases, after: &Cases, moved: &Moved) 
         }
     }
     findings.extend(fresh.iter().flat_map(|case| fresh_case(path, case)));
+    findings.extend(hidden(path, before, after));
     findings.extend(marks(path, "the file", &before.marks, &after.marks, false));
+    findings
+}
+
+/// In Python a second definition takes the place of the first, which then never runs.
+fn hidden(path: &str, before: &Cases, after: &Cases) -> Vec<Finding> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in &before.cases {
+        *counts.entry(&case.name).or_default() += 1;
+    }
+    let mut findings = Vec::new();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in after.cases.iter().filter(|_| path.ends_with(".py")) {
+        let count = seen.entry(&case.name).or_default();
+        *count += 1;
+        let is_new = *count > 1 && *count > counts.get(case.name.as_str()).copied().unwrap_or(0);
+        if is_new && case.is_test {
+            let message = format!("{} is defined again, so the one before it never runs", case.name);
+            findings.push(Finding::block(FindingKind::HollowTest, path, Some(case.line), message));
+        }
+    }
     findings
 }
 

@@ -35,7 +35,8 @@ pub fn look(change: &Change, brief: &Brief) -> Vec<Finding> {
     let mut moved = Moved::default();
     for file in &read {
         if let Some(after) = &file.after {
-            compare::added(file.before.as_ref(), after).into_iter().for_each(|case| moved.add(case));
+            let added = compare::added(file.before.as_ref(), after);
+            added.into_iter().filter(|case| case.is_test).for_each(|case| moved.add(case));
         }
     }
     let mut findings: Vec<Finding> = read.iter().flat_map(|file| file.look(&moved, brief)).collect();

@@ -319,7 +319,11 @@ pub(super) struct Judged {
 
 /// Judges a run by its exit code and its output.
 pub(super) fn judge(command: &str, exit: i32, text: &str, census: Option<Census>) -> Judged {
-    let none = census.as_ref().is_some_and(|census| census.none);
+    // Some runners fail when they find no test; from the others a failure is something else.
+    const FAIL_EMPTY: [&str; 6] = ["pytest", "unittest", "cargo nextest", "jest", "vitest", "phpunit"];
+    let may_fail =
+        |census: &Census| census.runners.iter().all(|runner| FAIL_EMPTY.contains(&runner.as_str()));
+    let none = census.as_ref().is_some_and(|census| census.none && (exit == 0 || may_fail(census)));
     let counted = census.as_ref().is_some_and(|census| census.failed > 0);
     let silent = exit == 0 && census.is_none() && closing_line_of(command).is_some();
     let outcome = match exit {
@@ -431,14 +435,13 @@ fn looks_flaky(text: &str) -> bool {
 
 /// The runner whose closing line a command surely prints, where nothing in the command could hide it.
 fn closing_line_of(command: &str) -> Option<&'static str> {
-    const HIDES: [&str; 12] = [
+    const HIDES: [&str; 11] = [
         "|",
         ">",
         "quiet",
         "silent",
         "report",
         "--collect",
-        "--co",
         "--help",
         "--version",
         "--no-run",
@@ -447,8 +450,10 @@ fn closing_line_of(command: &str) -> Option<&'static str> {
     ];
     let words: Vec<&str> =
         command.split([' ', '\t', '\n', ';', '&', '(', ')']).filter(|word| !word.is_empty()).collect();
-    let hides = HIDES.iter().any(|word| command.contains(word));
-    let is_quiet = |word: &&str| word.starts_with("-q") || *word == "-h" || *word == "--list";
+    // Neither both streams in one nor an alternative hides anything.
+    let plain = command.replace("2>&1", "").replace("||", ";");
+    let hides = HIDES.iter().any(|word| plain.contains(word));
+    let is_quiet = |word: &&str| word.starts_with("-q") || ["-h", "--list", "--co"].contains(word);
     if hides || words.iter().any(is_quiet) {
         return None;
     }

@@ -77,6 +77,10 @@ const SILENT: &str = "
     python3 -m unittest                 | no_tests
     node --test                         | no_tests
     cargo nextest run -p a              | no_tests
+    pytest tests 2>&1                   | no_tests
+    pytest tests || exit 1              | no_tests
+    pytest --cov=src                    | no_tests
+    pytest --co                         | passed
     pytest -q                           | passed
     pytest > log                        | passed
     pytest | tail -1                    | passed
@@ -237,7 +241,9 @@ proptest! {
     }
 
     #[test]
-    fn no_lines_break_a_reader(words in proptest::collection::vec(proptest::sample::select(WORDS.to_vec()), 0..80)) {
+    fn no_lines_break_a_reader(
+        words in proptest::collection::vec(proptest::sample::select(WORDS.to_vec()), 0..80),
+    ) {
         let text = words.concat();
         judge("cargo test", 0, &text, read(&text));
     }
