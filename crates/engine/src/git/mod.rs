@@ -77,12 +77,31 @@ pub struct Settings {
     pub copied: Vec<String>,
     /// How long one git command may take.
     pub limit: Duration,
+    /// Where the person's own settings of git are looked up: their home, and the folder `git` among
+    /// their settings.
+    pub home: Option<PathBuf>,
+    /// See `home`.
+    pub config: Option<PathBuf>,
 }
 
 impl Settings {
-    /// The defaults, with that person.
+    /// The defaults, with that person; their settings of git are where the environment says.
     pub fn of(person: Person) -> Settings {
-        Settings { person, copied: Vec::new(), limit: MAX_GIT_TIME }
+        let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = folder("HOME");
+        let config = folder("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
+        let config = config.map(|folder| folder.join("git"));
+        Settings { person, copied: Vec::new(), limit: MAX_GIT_TIME, home, config }
+    }
+
+    /// The file of git's settings that holds everywhere for the person.
+    fn global(&self) -> PathBuf {
+        let at_home = self.home.as_ref().map(|home| home.join(".gitconfig")).filter(|file| file.is_file());
+        at_home.or_else(|| self.config_file("config")).unwrap_or_else(|| "/dev/null".into())
+    }
+
+    fn config_file(&self, name: &str) -> Option<PathBuf> {
+        self.config.as_ref().map(|folder| folder.join(name)).filter(|file| file.is_file())
     }
 }
 
@@ -127,7 +146,7 @@ impl Repo {
         place.prepare().at(&place.state())?;
         let format = object_format(&runner, &common)?;
         let prefix = root.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
-        let ignored = person_ignores(&runner, &own)?;
+        let ignored = person_ignores(&runner, &settings, &own)?;
         let chamber =
             Chamber::prepare(&place.store().join("git"), &common, &format, &Rules { prefix, ignored })?;
         for folder in ["index", "worktrees", "runs", "locks", "trash"] {
@@ -165,7 +184,7 @@ impl Repo {
 
     /// Asks with the person's own settings; only for commands that look settings or attributes up.
     fn as_person<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Result<Output, GitError> {
-        ask_as_person(&self.runner, &self.own, words)
+        ask_as_person(&self.runner, &self.settings, &self.own, words)
     }
 
     /// A call on the repository itself: refs, worktrees, settings, and nothing else.
@@ -201,37 +220,24 @@ impl Repo {
 /// Asks with the person's own settings, which are read: nothing that they name is run.
 fn ask_as_person<'a>(
     runner: &Runner,
+    settings: &Settings,
     own: &Path,
     words: impl IntoIterator<Item = &'a str>,
 ) -> Result<Output, GitError> {
     let mut call = Call::new(own).var("GIT_DIR", own).words(words);
-    for name in ["HOME", "XDG_CONFIG_HOME"] {
-        if let Some(value) = std::env::var_os(name) {
-            call = call.var(name, value);
-        }
+    if let Some(home) = &settings.home {
+        call = call.var("HOME", home);
     }
-    let global = home_file(".gitconfig").filter(|file| file.is_file()).or_else(|| config_file("config"));
-    runner.run(call.var("GIT_CONFIG_GLOBAL", global.unwrap_or_else(|| "/dev/null".into())))
-}
-
-fn home_file(name: &str) -> Option<PathBuf> {
-    Some(Path::new(&std::env::var_os("HOME")?).join(name))
-}
-
-/// A file of git's in the person's folder of settings.
-fn config_file(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty());
-    let folder = folder.map(PathBuf::from).or_else(|| home_file(".config"))?;
-    Some(folder.join("git").join(name)).filter(|file| file.is_file())
+    runner.run(call.var("GIT_CONFIG_GLOBAL", settings.global()))
 }
 
 /// What the person has git ignore everywhere.
-fn person_ignores(runner: &Runner, own: &Path) -> Result<Option<PathBuf>, GitError> {
-    let out = ask_as_person(runner, own, ["config", "--type=path", "--get", "core.excludesFile"])?;
+fn person_ignores(runner: &Runner, settings: &Settings, own: &Path) -> Result<Option<PathBuf>, GitError> {
+    let out = ask_as_person(runner, settings, own, ["config", "--type=path", "--get", "core.excludesFile"])?;
     let set = out.out.strip_suffix(b"\n").filter(|path| !path.is_empty());
     Ok(match set {
         Some(path) => Some(look::path(path).to_owned()).filter(|file| file.is_absolute()),
-        None => config_file("ignore"),
+        None => settings.config_file("ignore"),
     })
 }
 
