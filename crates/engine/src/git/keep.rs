@@ -7,17 +7,17 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::branch::RunRecord;
 use super::commit::{Making, message};
 use super::error::At as _;
 use super::lock::Held;
-use super::look::{below, zeroed};
+use super::look::{self, below, zeroed};
 use super::odd::{Odds, let_read};
 use super::runner::Input;
 use super::tree::{Survey, is_doubtful};
-use super::worktree::{WorktreeRecord, points_to, says};
+use super::worktree::{WorktreeRecord, points_to, remove_whole, says};
 use super::{GitError, Oid, Repo, Trouble, WorktreeId, ledger};
 
 /// The most kept refs of one worktree.
@@ -25,6 +25,9 @@ pub const MAX_KEPT_REFS: usize = 10_000;
 
 /// The longest list of what happened to a worktree's HEAD that is read.
 const MAX_REFLOG_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The most folders that git is asked about by name.
+const MAX_FOLDERS_ASKED: usize = 1000;
 
 /// Work that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,11 +114,11 @@ impl Repo {
     ) -> Result<Option<String>, GitError> {
         let id = &record.id;
         let tips = tips(&self.own_commits(id, &record.base)?);
-        let staged = self.staged(id, state)?;
-        let known = self.tree_of(&record.base)? == state.tree || record.landed.contains(&state.tree);
-        let staged = staged.filter(|tree| *tree != state.tree && !record.landed.contains(tree));
-        let staged = match staged {
-            Some(tree) if self.tree_of(&record.base)? != tree => {
+        let base = self.tree_of(&record.base)?;
+        let is_known = |tree: &Oid| *tree == base || record.landed.contains(tree);
+        let known = is_known(&state.tree);
+        let staged = match self.staged(id)? {
+            Some(tree) if tree != state.tree && !is_known(&tree) => {
                 let message = message(&format!("Staged in {id}"), &[("Ftl-Kept", id.as_str())]);
                 Some(self.commit(&Making {
                     tree: &tree,
@@ -182,8 +185,10 @@ impl Repo {
         let index = self.chamber.home().join("index").join(format!("{id}.keep"));
         self.start_index(&self.index_file(id), &index, &record.base)?;
         let mut survey = self.survey(&index, folder)?;
-        let mut odds = Odds::default();
-        for path in self.hidden(record, folder)?.into_iter().chain(self.changed_copies(&index, folder)?) {
+        let mut odds = Odds::of(folder);
+        for path in
+            self.hidden(record, &index, folder)?.into_iter().chain(self.changed_copies(&index, folder)?)
+        {
             if path.ends_with(b"/") || is_doubtful(&path) {
                 odds.add(folder, &path, &path)?;
             } else {
@@ -195,7 +200,8 @@ impl Repo {
         for path in &survey.left_out {
             odds.add(folder, path, path)?;
         }
-        if !survey.there.is_empty() {
+        // What git refuses it passes over in silence: it is still new then.
+        if survey.there.iter().any(|path| is_doubtful(path)) {
             let refused: Survey = self.survey(&index, folder)?;
             refused.there.iter().try_for_each(|path| odds.add(folder, path, path))?;
         }
@@ -219,7 +225,7 @@ impl Repo {
         if says(&folder.join(".git")) != points_to(&self.admin(id)) {
             odds.add(folder, b".git", b".git")?;
         }
-        odds.add(&self.admin(id), b"modules", b".git.kept/modules")
+        odds.add(&self.admin(id), b"modules", b".git/worktree-modules")
     }
 
     /// Listed ignored files that are not as they are in the person's checkout.
@@ -241,40 +247,64 @@ impl Repo {
 
     /// What the worktree's own rules ignore and those of its base do not: a rule that was written there
     /// must not hide work.
-    fn hidden(&self, record: &WorktreeRecord, folder: &Path) -> Result<Vec<Vec<u8>>, GitError> {
-        let index = self.chamber.home().join("index").join(format!("{}.base", record.id));
-        self.read_tree(&index, &record.base)?;
-        let words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
-        let ignored = self.runner.run(self.inside(&index, folder).words(words))?.ok()?;
+    fn hidden(&self, record: &WorktreeRecord, index: &Path, folder: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+        let words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
+        let call = self.inside(index, folder).words(words).words(["--directory"]);
+        let ignored = self.runner.run(call)?.ok()?;
         if zeroed(&ignored).next().is_none() {
-            fs::remove_file(&index).at(&index)?;
             return Ok(Vec::new());
         }
+        let rules = self.base_rules(record)?;
+        let hidden = self.not_ignored(&rules, &ignored)?;
+        let (folders, mut files): (Vec<_>, Vec<_>) =
+            hidden.into_iter().partition(|path| path.ends_with(b"/"));
+        if !folders.is_empty() {
+            // A folder is shown as ignored also where only each file in it is.
+            let asked = if folders.len() > MAX_FOLDERS_ASKED { &[] } else { &folders[..] };
+            let call = self.inside(index, folder).words(["--literal-pathspecs"]).words(words).words(["--"]);
+            let inside = self.runner.run(call.words(asked.iter().map(|path| look::path(path))))?.ok()?;
+            files.extend(self.not_ignored(&rules, &inside)?);
+        }
+        remove_whole(&rules)?;
+        Ok(files)
+    }
+
+    /// A folder that holds the rules of a worktree's base, and nothing else.
+    fn base_rules(&self, record: &WorktreeRecord) -> Result<PathBuf, GitError> {
+        let index = self.chamber.home().join("index").join(format!("{}.base", record.id));
+        self.read_tree(&index, &record.base)?;
         let rules = self.chamber.home().join("trash").join(format!("{}.rules", record.id));
-        super::worktree::remove_whole(&rules)?;
+        remove_whole(&rules)?;
         fs::create_dir_all(&rules).at(&rules)?;
         let call = self.inside(&index, &rules).words(["ls-files", "-z", "--", ":(glob)**/.gitignore"]);
         let files = self.runner.run(call)?.ok()?;
         let call = self.inside(&index, &rules).words(["checkout-index", "-f", "-q", "-z", "--stdin"]);
         self.runner.run(call.input(Input::Bytes(files)))?.ok()?;
+        fs::remove_file(&index).at(&index)?;
+        Ok(rules)
+    }
+
+    /// Those of a list of paths that the rules in a folder do not ignore.
+    fn not_ignored(&self, rules: &Path, paths: &[u8]) -> Result<Vec<Vec<u8>>, GitError> {
         // A folder is asked about through something in it: here it does not exist.
-        let asked: Vec<Vec<u8>> = zeroed(&ignored)
+        let asked: Vec<Vec<u8>> = zeroed(paths)
             .map(|path| if path.ends_with(b"/") { [path, b"x"].concat() } else { path.to_vec() })
             .collect();
-        let call = self.inside(&index, &rules).words(["check-ignore", "-z", "--stdin", "--no-index"]);
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let index = self.chamber.home().join("index").join("none");
+        let call = self.inside(&index, rules).words(["check-ignore", "-z", "--stdin", "--no-index"]);
         let said = self.runner.run(call.input(Input::Bytes(asked.join(&0))))?;
         // One says that none of them is ignored.
         let out = if said.code == 1 { Vec::new() } else { said.ok()? };
-        let by_base: BTreeSet<&[u8]> = zeroed(&out).collect();
-        let hidden = zeroed(&ignored).zip(&asked).filter(|(_, asked)| !by_base.contains(asked.as_slice()));
-        let hidden = hidden.map(|(path, _)| path.to_vec()).collect();
-        super::worktree::remove_whole(&rules)?;
-        fs::remove_file(&index).at(&index)?;
-        Ok(hidden)
+        let ignored: BTreeSet<&[u8]> = zeroed(&out).collect();
+        let left = zeroed(paths).zip(&asked).filter(|(_, asked)| !ignored.contains(asked.as_slice()));
+        Ok(left.map(|(path, _)| path.to_vec()).collect())
     }
 
     /// What stands in the agent's own index, where that can be told.
-    fn staged(&self, id: &WorktreeId, state: &State<'_>) -> Result<Option<Oid>, GitError> {
+    fn staged(&self, id: &WorktreeId) -> Result<Option<Oid>, GitError> {
         let theirs = self.admin(id).join("index");
         if !fs::symlink_metadata(&theirs).is_ok_and(|found| found.is_file()) {
             return Ok(None);
@@ -285,8 +315,7 @@ impl Repo {
         let said = self.runner.run(call)?;
         fs::remove_file(&index).at(&index)?;
         // In the middle of a merge an index is no tree; its objects are in the repository all the same.
-        let tree = if said.code == 0 { Some(Oid::read(&said.out)?) } else { None };
-        Ok(tree.filter(|tree| *tree != state.tree))
+        if said.code == 0 { Oid::read(&said.out).map(Some) } else { Ok(None) }
     }
 
     /// The commits that a worktree's HEAD was at, or is, and that are neither its base nor on the run's

@@ -5,6 +5,7 @@
 //! is synced and written down. The same landing asked for again is answered again. A conflict brings the
 //! worktree onto the tip, with both sides marked in its files, after what stood there was kept.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use ftl_core::catalogue::build::Side;
@@ -20,6 +21,7 @@ use super::odd::Odds;
 use super::tree::{Differing, Standing};
 use super::worktree::WorktreeRecord;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
+use crate::change::MAX_CONTENT_BYTES;
 use crate::process::Cancel;
 
 /// The longest message of a commit.
@@ -184,7 +186,7 @@ impl Repo {
         let there: Vec<&Differing> =
             there.into_iter().filter(|change| change.after.mode & 0o170_000 == 0o100_000).collect();
         let blobs: Vec<&Oid> = there.iter().map(|change| &change.after.oid).collect();
-        let contents = self.contents(&blobs, crate::change::MAX_CONTENT_BYTES, 1 << 30)?;
+        let contents = self.contents(&blobs, MAX_CONTENT_BYTES, 1 << 30)?;
         let mark = format!("<<<<<<< {tip}").into_bytes();
         let is_marked =
             |bytes: &Vec<u8>| bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(&mark));
@@ -326,22 +328,32 @@ impl Repo {
         Ok(rebase.answer)
     }
 
-    /// Moves what is ignored in a worktree, and so was not kept, out of the way of files that come.
+    /// Keeps what is ignored in a worktree, and so was not kept with the rest, where files come that would
+    /// be written over it.
     fn clear_way(&self, id: &WorktreeId, folder: &Path, changes: &[Differing]) -> Result<(), GitError> {
-        let mut odds = Odds::default();
+        let mut odds = Odds::of(folder);
         for change in changes.iter().filter(|change| !change.before.is_there()) {
             let path = &change.path;
             match look(folder, path).at(&below(folder, path))? {
                 Seen::Nothing { blocked: false } => {}
-                Seen::Nothing { blocked: true } | Seen::Special => return Err(in_the_way(id, path)),
-                Seen::Folder => return Err(in_the_way(id, path)),
-                Seen::File(_) | Seen::Link => odds.add(folder, path, path)?,
+                // What goes makes room; a link that is left was kept, and so were files on the way.
+                Seen::Nothing { blocked: true } | Seen::Special => {}
+                Seen::Folder | Seen::File(_) | Seen::Link if self.is_laid(folder, change)? => {}
+                Seen::Folder | Seen::File(_) | Seen::Link => odds.add(folder, path, path)?,
             }
         }
-        if odds.is_empty() {
-            return Ok(());
+        if odds.is_empty() { Ok(()) } else { self.keep_odds(id, &odds, folder) }
+    }
+
+    /// Whether a file is there already as it comes: it was laid before a crash.
+    fn is_laid(&self, folder: &Path, change: &Differing) -> Result<bool, GitError> {
+        let file = below(folder, &change.path);
+        let found = fs::symlink_metadata(&file).at(&file)?;
+        if !found.is_file() || found.len() > MAX_CONTENT_BYTES {
+            return Ok(false);
         }
-        self.keep_odds(id, &odds, folder)
+        let wanted = self.contents(&[&change.after.oid], MAX_CONTENT_BYTES, MAX_CONTENT_BYTES)?;
+        Ok(wanted.into_iter().flatten().next() == Some(fs::read(&file).at(&file)?))
     }
 
     /// Shows the agent's own git that the worktree is on the tip now.
@@ -375,9 +387,4 @@ pub(super) struct Looking<'a> {
 
 fn lost() -> GitError {
     GitError::new(Trouble::Unknown, "there is no such worktree")
-}
-
-fn in_the_way(id: &WorktreeId, path: &[u8]) -> GitError {
-    let path = String::from_utf8_lossy(path);
-    GitError::new(Trouble::Unsuitable, format!("in worktree {id} something is in the way of `{path}`"))
 }

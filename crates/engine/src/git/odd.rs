@@ -34,9 +34,9 @@ pub(super) struct Odd {
     size: u64,
 }
 
-/// Odd files, as they are found.
-#[derive(Default)]
+/// Odd files of a worktree, as they are found.
 pub(super) struct Odds {
+    root: PathBuf,
     files: Vec<Odd>,
     bytes: u64,
     names: BTreeSet<Vec<u8>>,
@@ -45,6 +45,12 @@ pub(super) struct Odds {
 }
 
 impl Odds {
+    /// None yet, of the worktree in that folder.
+    pub(super) fn of(root: &Path) -> Odds {
+        let (root, names) = (root.to_owned(), BTreeSet::new());
+        Odds { root, files: Vec::new(), bytes: 0, names, special: Vec::new() }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -70,7 +76,7 @@ impl Odds {
             let hint = "look into it, take what you need, and remove the folder yourself";
             return Err(GitError::new(Trouble::TooMuch, message).hint(hint));
         }
-        let name = self.free(storable(name, mode == MODE_LINK));
+        let name = self.free(storable(&self.root, name, mode == MODE_LINK));
         self.files.push(Odd { disk, name, mode, size });
         Ok(())
     }
@@ -99,16 +105,23 @@ fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
-/// A path that a tree may hold: each part that could be taken for `.git` says that it is kept.
-fn storable(path: &[u8], is_link: bool) -> Vec<u8> {
-    let parts = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty());
-    let parts: Vec<Vec<u8>> = parts
-        .map(|part| {
-            let lower = part.to_ascii_lowercase();
-            let refused = lower == b".git" || (is_link && lower.starts_with(b".git"));
-            if refused { [part, b".kept"].concat() } else { part.to_vec() }
-        })
-        .collect();
+/// A path that a tree may hold: each part that could be taken for `.git` says that it is kept. What it is
+/// called then must not be there already, or one of the two would be lost.
+fn storable(root: &Path, path: &[u8], is_link: bool) -> Vec<u8> {
+    let mut at = root.to_owned();
+    let mut parts = Vec::new();
+    for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+        let lower = part.to_ascii_lowercase();
+        let mut name = part.to_vec();
+        if lower == b".git" || (is_link && lower.starts_with(b".git")) {
+            name.extend_from_slice(b".kept");
+            while fs::symlink_metadata(below(&at, &name)).is_ok() {
+                name.extend_from_slice(b".kept");
+            }
+        }
+        parts.push(name);
+        at = below(&at, part);
+    }
     parts.join(&b'/')
 }
 
@@ -184,17 +197,20 @@ mod tests {
 
     #[test]
     fn names_that_a_tree_refuses_say_that_they_are_kept() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("taken/.git.kept")).unwrap();
         let cases = [
             ("lib/.git/HEAD", false, "lib/.git.kept/HEAD"),
+            ("taken/.git/HEAD", false, "taken/.git.kept.kept/HEAD"),
             (".GIT/x", false, ".GIT.kept/x"),
             (".gitmodules", false, ".gitmodules"),
             (".gitmodules", true, ".gitmodules.kept"),
             ("a//b/", false, "a/b"),
         ];
         for (path, is_link, wanted) in cases {
-            assert_eq!(storable(path.as_bytes(), is_link), wanted.as_bytes(), "{path}");
+            assert_eq!(storable(root.path(), path.as_bytes(), is_link), wanted.as_bytes(), "{path}");
         }
-        let mut odds = Odds::default();
+        let mut odds = Odds::of(root.path());
         assert_eq!(odds.free(b"x".to_vec()), b"x");
         assert_eq!(odds.free(b"x".to_vec()), b"x.kept");
         assert_eq!(join(b"a/", b"b"), b"a/b");

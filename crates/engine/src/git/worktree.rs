@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -306,14 +306,18 @@ impl Repo {
         let trash = self.trash(id);
         let moved_to = self.moved_to(id);
         let mut kept = None;
+        let mut since = None;
         if self.stands(id) {
+            since = Some(self.moment()?);
             kept = self.keep(id, why, when)?;
             self.runner.step("move worktree to trash")?;
             fs::rename(self.path_of(id), &trash).at(&self.path_of(id))?;
         }
         if fs::symlink_metadata(&trash).is_ok_and(|found| found.is_dir()) {
-            // Whoever still had a path open could write until a moment ago.
-            kept = self.keep_from(id, &trash, why, when)?.or(kept);
+            // Whoever still had a file open could write until a moment ago.
+            if since.is_none_or(|since| changed_since(&trash, since).unwrap_or(true)) {
+                kept = self.keep_from(id, &trash, why, when)?.or(kept);
+            }
         } else if moved_to.is_none() {
             kept = self.keep_commits(id, why, when)?.or(kept);
         }
@@ -343,6 +347,14 @@ impl Repo {
         }
         self.forget(id)?;
         self.strike(&self.index_file(id))
+    }
+
+    /// The time by the clock that the disk stamps files with.
+    fn moment(&self) -> Result<(i64, i64), GitError> {
+        let file = self.chamber.home().join("moment");
+        fs::write(&file, b"").at(&file)?;
+        let found = fs::metadata(&file).at(&file)?;
+        Ok((found.ctime(), found.ctime_nsec()))
     }
 
     pub(super) fn trash(&self, id: &WorktreeId) -> PathBuf {
@@ -390,6 +402,19 @@ fn is_pointer(entry: Option<&fs::DirEntry>) -> bool {
     entry.is_some_and(|entry| {
         entry.file_name() == ".git" && entry.file_type().is_ok_and(|kind| kind.is_file())
     })
+}
+
+/// Whether anything below a folder has changed since a moment, or in it.
+fn changed_since(folder: &Path, since: (i64, i64)) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let found = fs::symlink_metadata(&path)?;
+        let changed = (found.ctime(), found.ctime_nsec()) >= since;
+        if changed || (found.is_dir() && changed_since(&path, since)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Copies one file, following no link at either end.

@@ -104,7 +104,7 @@ fn nothing_that_a_repository_names_is_run() {
     }
     let by_git = runs(&ran);
     for wanted in
-        ["core.fsmonitor", "filter.evil.clean", "filter.evil.smudge", "post-checkout", "diff.external"]
+        ["core.fsmonitor", "filter.evil.clean", "filter.evil.smudge", "post-checkout", "diff.evil.command"]
     {
         assert!(by_git.iter().any(|name| name == wanted), "git itself ran only {by_git:?}");
     }
