@@ -17,6 +17,7 @@ pub mod exploration;
 pub mod extract;
 pub mod framework;
 pub mod gates;
+pub mod git;
 pub mod hands;
 pub mod id;
 pub mod journal;
