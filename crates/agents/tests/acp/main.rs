@@ -1,6 +1,13 @@
 //! The `acp` backend against an agent of our own that plays a part in a process of its own, and against
 //! what real agents have said.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails by panicking"
+)]
+
 mod cast;
 mod contract;
 mod faults;
