@@ -139,7 +139,7 @@ impl Player {
     fn says(&self, text: &Json) {
         if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
             update(
-                json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
+                &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
             );
         }
     }

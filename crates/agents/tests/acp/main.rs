@@ -5,7 +5,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that cannot go on fails by panicking"
+    clippy::needless_pass_by_value,
+    reason = "a test that cannot go on fails by panicking, and its scripts are written where they are played"
 )]
 
 mod cast;
