@@ -345,3 +345,17 @@ fn fitting(answer: &Schema, rest: Rest) -> Result<Answer, String> {
     let faults = answer.faults(&json);
     if faults.is_empty() { Ok(Answer::Done(json)) } else { Err(faults.join("\n")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_a_size() {
+        // Two quotes are part of it.
+        let of =
+            |length: usize| fitting(&Schema::anything(), Rest::Submitted(Json::from("x".repeat(length))));
+        assert!(of(MAX_ANSWER_BYTES - 2).is_ok());
+        assert!(of(MAX_ANSWER_BYTES - 1).unwrap_err().contains("is the most"));
+    }
+}

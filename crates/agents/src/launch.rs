@@ -72,6 +72,9 @@ pub enum Heard {
     Ended(Exit),
 }
 
+/// How it is told that a program was ended because it said more than anybody can read.
+const TOO_MUCH: &str = "it wrote";
+
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Exit {
@@ -83,6 +86,13 @@ pub struct Exit {
     pub complaint: String,
     /// Whether it was ended because it said nothing, or not enough, for too long.
     pub timed_out: bool,
+}
+
+impl Exit {
+    /// Whether it was ended because it said more than anybody can read.
+    pub fn is_flood(&self) -> bool {
+        self.how.starts_with(TOO_MUCH)
+    }
 }
 
 /// The two ends of what a program says: one for who reads its output, one for who listens.
@@ -114,7 +124,7 @@ impl Telling {
 
     fn grow(&mut self, bytes: &[u8]) -> Result<(), String> {
         if self.line.len() + bytes.len() > MAX_LINE_BYTES {
-            return Err(format!("it wrote a line of more than {MAX_LINE_BYTES} bytes"));
+            return Err(format!("{TOO_MUCH} a line of more than {MAX_LINE_BYTES} bytes"));
         }
         self.line.extend_from_slice(bytes);
         Ok(())
@@ -123,7 +133,7 @@ impl Telling {
     fn send(&self, line: Vec<u8>) -> Result<(), String> {
         let unread = self.unread.fetch_add(line.len(), Ordering::Relaxed) + line.len();
         if unread > MAX_UNREAD_BYTES {
-            return Err(format!("it wrote more than {MAX_UNREAD_BYTES} bytes that nobody has read"));
+            return Err(format!("{TOO_MUCH} more than {MAX_UNREAD_BYTES} bytes that nobody has read"));
         }
         self.send.send(Heard::Line(line)).map_err(|_| String::from("nobody listens any more"))
     }

@@ -342,6 +342,16 @@ mod tests {
     }
 
     #[test]
+    fn so_many_lessons_go_into_a_prompt() {
+        let (allowance, answer) = (Allowance::default(), Schema::anything());
+        let lessons: Vec<String> = (0..=MAX_LESSONS).map(|number| format!("lesson-{number}-")).collect();
+        let prompt = filled(&Filling { lessons: &lessons, ..filling(&allowance, &answer) });
+        let told: String = prompt.parts.iter().map(|part| part.text.as_str()).collect();
+        assert!(told.contains(&format!("lesson-{}-", MAX_LESSONS - 1)), "{told}");
+        assert!(!told.contains(&format!("lesson-{MAX_LESSONS}-")), "{told}");
+    }
+
+    #[test]
     fn every_role_has_a_prompt_and_feedback_always_reaches_it() {
         let (allowance, answer) = (Allowance::default(), Schema::anything());
         for role in Catalogue::standard().roles() {

@@ -415,3 +415,16 @@ fn a_model_that_never_submits_is_ended() {
     let ended = room.quick(Dialect::Responses);
     assert!(matches!(&ended.outcome, Err(Trouble::Bad(why)) if why.contains("asked 20 times")), "{ended:?}");
 }
+
+#[test]
+fn an_error_is_read_so_far_and_no_further() {
+    // Two messages of the same beginning: the second is longer than anybody reads, and is no JSON any more.
+    for (length, told) in [(1000, true), (80 * 1024, false)] {
+        let message = format!("because {}", "x".repeat(length));
+        let fail = json!({ "status": 400, "times": 99, "message": message });
+        let ended = Room::new(json!([failing(fail)])).quick(Dialect::Chat);
+        let Err(Trouble::CouldNotRun(why)) = &ended.outcome else { panic!("{ended:?}") };
+        assert_eq!(why.contains("refuses: 400: because xxx"), told, "{}", &why[..why.len().min(200)]);
+        assert!(why.len() < 2000, "{} bytes", why.len());
+    }
+}

@@ -76,3 +76,82 @@ fn lines(pattern: &regex_lite::Regex, path: &str, text: &str, found: &mut Vec<St
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Said, Verdict};
+
+    struct Nobody;
+
+    impl Desk for Nobody {
+        fn rule(&self, _: &ftl_core::desk::Call) -> Verdict {
+            Verdict::Allow
+        }
+
+        fn charge(&self, _: &ftl_core::run::Usage) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn say(&self, _: Said<'_>) {}
+
+        fn is_cancelled(&self) -> bool {
+            false
+        }
+    }
+
+    fn found(folder: &std::path::Path, pattern: &str) -> Result<String, String> {
+        let folder = Folder::open(folder).unwrap();
+        search(&folder, &folder.resolve(".").unwrap(), pattern, &Nobody)
+    }
+
+    #[test]
+    fn a_large_file_is_passed_over_and_a_long_line_is_cut() {
+        let room = tempfile::tempdir().unwrap();
+        let most = usize::try_from(MAX_SEARCHED_BYTES).unwrap();
+        std::fs::write(room.path().join("fits"), format!("needle{}", "x".repeat(most - 6))).unwrap();
+        std::fs::write(room.path().join("large"), format!("needle{}", "x".repeat(most - 5))).unwrap();
+        let told = found(room.path(), "needle").unwrap();
+        assert_eq!(told, format!("fits:1: needle{}", "x".repeat(MAX_LINE_CHARS - 6)));
+    }
+
+    #[test]
+    fn folders_are_looked_into_so_deep_and_no_deeper() {
+        let room = tempfile::tempdir().unwrap();
+        let mut path = room.path().to_owned();
+        for depth in 0..=MAX_DEPTH {
+            std::fs::write(path.join("file"), format!("needle at {depth}")).unwrap();
+            path.push("d");
+            std::fs::create_dir(&path).unwrap();
+        }
+        let told = found(room.path(), "needle").unwrap();
+        let deepest = MAX_DEPTH - 1;
+        assert!(
+            told.contains(&format!("needle at {deepest}"))
+                && !told.contains(&format!("needle at {MAX_DEPTH}"))
+        );
+    }
+
+    #[test]
+    fn an_expression_has_a_size() {
+        let room = tempfile::tempdir().unwrap();
+        let error = found(room.path(), "(((a{100}){100}){100}){100}").unwrap_err();
+        assert!(error.contains("this is no regular expression"), "{error}");
+    }
+
+    #[test]
+    fn so_many_files_are_looked_at() {
+        let room = tempfile::tempdir().unwrap();
+        let first = room.path().join("0");
+        std::fs::write(&first, "hay").unwrap();
+        // Links to one file: each is a file of its own to whoever looks.
+        for number in 1..=MAX_FILES {
+            let name = room.path().join(number.to_string());
+            if std::fs::hard_link(&first, &name).is_err() {
+                std::fs::write(&name, "hay").unwrap();
+            }
+        }
+        let told = found(room.path(), "needle").unwrap();
+        assert_eq!(told, format!("[stopped after 0 lines in {MAX_FILES} files: search for less]"));
+    }
+}

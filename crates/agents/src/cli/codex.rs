@@ -144,31 +144,38 @@ impl Codex {
     fn asked(&self, method: &str, id: &Json, params: &Json) -> Step {
         let text = |key: &str| params.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
         let item = text("itemId");
-        let (form, tool, args) = match method {
-            "item/commandExecution/requestApproval" => (Form::Approval, "commandExecution", params.clone()),
-            "item/fileChange/requestApproval" => {
-                (Form::Approval, "fileChange", self.items.get(&item).cloned().unwrap_or_default())
+        let (form, called) = match method {
+            "item/commandExecution/requestApproval" => {
+                let tool = String::from("commandExecution");
+                (Form::Approval, Called { id: item, tool, args: params.clone() })
             }
-            "mcpServer/elicitation/request" => (Form::Elicitation, "mcpToolCall", params.clone()),
+            "item/fileChange/requestApproval" => {
+                let args = self.items.get(&item).cloned().unwrap_or_default();
+                (Form::Approval, Called { id: item, tool: String::from("fileChange"), args })
+            }
+            "mcpServer/elicitation/request" => {
+                (Form::Elicitation, self.elicited(&text("serverName"), params))
+            }
             _ => {
                 let error = json!({ "code": -32601, "message": "ftl does not do this" });
                 return Step::Send(json!({ "id": id, "error": error }));
             }
         };
-        let id_of = if item.is_empty() { format!("request {id}") } else { item };
-        // The name of a tool of a server is how the adapter names it, which our window is known by.
-        let tool = match form {
-            Form::Approval => tool.to_owned(),
-            Form::Elicitation => format!("{}.{}", text("serverName"), elicited(params)),
-        };
-        Step::Asks(Asked { id: id.clone(), form, called: Called { id: id_of, tool, args } })
+        Step::Asks(Asked { id: id.clone(), form, called })
     }
-}
 
-/// The tool that an elicitation is about, as far as it tells.
-fn elicited(params: &Json) -> &str {
-    let at = ["/_meta/tool_name", "/_meta/toolName", "/_meta/tool/name"];
-    at.iter().find_map(|at| params.pointer(at)?.as_str()).unwrap_or_default()
+    /// The call of a server's tool that is asked about: the question tells its arguments and not its name.
+    fn elicited(&self, server: &str, params: &Json) -> Called {
+        let args = params.pointer("/_meta/tool_params").cloned().unwrap_or_default();
+        let fits = |item: &&Json| {
+            item.get("type").is_some_and(|kind| kind == "mcpToolCall")
+                && item.get("server").is_some_and(|one| one == server)
+                && item.get("arguments") == Some(&args)
+        };
+        let found = self.items.values().find(fits);
+        let text = |key: &str| found.and_then(|item| item.get(key)?.as_str()).unwrap_or_default();
+        Called { id: text("id").to_owned(), tool: format!("{server}.{}", text("tool")), args }
+    }
 }
 
 fn turn(thread: &str, prompt: &str) -> Json {

@@ -16,20 +16,41 @@ use crate::contract::{MONEY, TOKENS, TURNS};
 struct Meter {
     turn: u64,
     session: u64,
+    /// Whether anything was told in this turn, and how many requests of it told nothing.
+    told: bool,
+    missing: u64,
 }
 
 impl Meter {
-    /// What is to be charged of a number that counts from there.
-    fn more(&mut self, since: Since, told: u64) -> u64 {
-        let before = match since {
+    fn begin(&mut self) {
+        (self.turn, self.told, self.missing) = (0, false, 0);
+    }
+
+    /// What is to be charged of what was told, which counts from there.
+    fn more(&mut self, used: &Used, told: Option<Option<u64>>) -> u64 {
+        let Some(told) = told else { return 0 };
+        let Some(told) = told else {
+            self.missing += u64::from(used.request && used.since == Since::Last);
+            return 0;
+        };
+        let before = match used.since {
             Since::Last => 0,
             Since::Turn => self.turn,
             Since::Session => self.session,
         };
+        // A count from the beginning holds what was not told on the way.
+        if used.since != Since::Last {
+            self.missing = 0;
+        }
         let more = told.saturating_sub(before);
+        self.told = true;
         self.turn = self.turn.saturating_add(more);
         self.session = self.session.saturating_add(more);
         more
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.missing > 0 || !self.told
     }
 }
 
@@ -38,9 +59,6 @@ impl Meter {
 pub(super) struct Ledger {
     tokens: Meter,
     money: Meter,
-    /// Requests of this turn whose tokens nobody has told.
-    missing: u64,
-    money_told: bool,
     requests: u32,
     unknown: BTreeSet<Name>,
 }
@@ -48,25 +66,15 @@ pub(super) struct Ledger {
 impl Ledger {
     /// A turn begins.
     pub(super) fn begin(&mut self) {
-        (self.tokens.turn, self.money.turn, self.missing, self.money_told) = (0, 0, 0, false);
+        self.tokens.begin();
+        self.money.begin();
     }
 
     /// What is to be charged now.
     pub(super) fn used(&mut self, used: &Used) -> Usage {
         let mut usage = Usage::new();
-        if let Some(told) = used.tokens.flatten() {
-            usage.insert(Name::from(TOKENS), self.tokens.more(used.since, told));
-        }
-        match (used.tokens, used.since) {
-            // A count from the beginning holds what was not told on the way.
-            (Some(Some(_)), Since::Turn | Since::Session) => self.missing = 0,
-            (Some(None), Since::Last) if used.request => self.missing += 1,
-            (Some(_) | None, _) => {}
-        }
-        if let Some(told) = used.money {
-            self.money_told = true;
-            usage.insert(Name::from(MONEY), self.money.more(used.since, told));
-        }
+        usage.insert(Name::from(TOKENS), self.tokens.more(used, used.tokens));
+        usage.insert(Name::from(MONEY), self.money.more(used, used.money));
         if used.request {
             self.requests = self.requests.saturating_add(1);
             usage.insert(Name::from(TURNS), 1);
@@ -82,11 +90,10 @@ impl Ledger {
 
     /// A turn ends: what nobody has told by now stays unknown.
     pub(super) fn end(&mut self) {
-        if self.missing > 0 || self.tokens.turn == 0 {
-            self.unknown.insert(Name::from(TOKENS));
-        }
-        if !self.money_told {
-            self.unknown.insert(Name::from(MONEY));
+        for (name, meter) in [(TOKENS, &self.tokens), (MONEY, &self.money)] {
+            if meter.is_unknown() {
+                self.unknown.insert(Name::from(name));
+            }
         }
     }
 
@@ -101,7 +108,7 @@ mod tests {
     use super::*;
 
     fn used(since: Since, tokens: Option<Option<u64>>, money: Option<u64>, request: bool) -> Used {
-        Used { since, tokens, money, request }
+        Used { since, tokens, money: money.map(Some), request }
     }
 
     fn charged(usage: &Usage) -> (u64, u64, u64) {
@@ -139,6 +146,7 @@ mod tests {
         assert_eq!(unknown(&[]), "money tokens");
         assert_eq!(unknown(&[known]), "");
         assert_eq!(unknown(&[known, silent]), "tokens");
+        assert_eq!(unknown(&[known, Used { money: Some(None), ..known }]), "money");
         assert_eq!(unknown(&[silent, used(Since::Turn, Some(Some(3)), None, false)]), "money");
     }
 }

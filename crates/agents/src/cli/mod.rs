@@ -176,3 +176,6 @@ impl Cli {
         window.map(Some).map_err(|error| Trouble::CouldNotRun(format!("no window can be opened: {error}")))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,8 +68,8 @@ pub struct Used {
     pub since: Since,
     /// Tokens; nothing where this rule is not about them, `Some(None)` where they should be there.
     pub tokens: Option<Option<u64>>,
-    /// Money, in millionths.
-    pub money: Option<u64>,
+    /// Money, in millionths, in the same way.
+    pub money: Option<Option<u64>>,
     /// Whether a request to a model ends here.
     pub request: bool,
 }
@@ -204,8 +204,7 @@ impl UsageAt {
             self.tokens.iter().filter_map(|at| at.of(json).and_then(Json::as_u64)).collect();
         let sum = found.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
         let tokens = (!self.tokens.is_empty()).then_some((!found.is_empty()).then_some(sum));
-        let money =
-            self.money.as_ref().and_then(|at| at.of(json)).and_then(Json::as_f64).and_then(millionths);
+        let money = self.money.as_ref().map(|at| at.of(json).and_then(Json::as_f64).and_then(millionths));
         Used { since: self.since, tokens, money, request: self.request }
     }
 }

@@ -338,7 +338,7 @@ impl Talk {
         if self.turn.heard == 0 && matches!(exit.code, Some(126 | 127)) {
             return Err(Trouble::CouldNotRun(format!("{name} cannot be started: {}{complaint}", exit.how)));
         }
-        if exit.how.contains("bytes") && exit.code.is_none() {
+        if exit.is_flood() {
             return Err(Trouble::Bad(format!("{name}: {}", exit.how)));
         }
         Err(Trouble::Died(format!("{name} ended in the middle of a turn: {}{complaint}", exit.how)))

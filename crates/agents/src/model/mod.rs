@@ -6,6 +6,7 @@
 
 mod anthropic;
 mod chat;
+mod constrained;
 mod dialect;
 pub mod price;
 mod responses;
@@ -66,12 +67,38 @@ pub struct Endpoint {
     pub max_output: Option<u64>,
     /// Whether it holds an answer to a schema.
     pub structured: bool,
+    /// How its models call tools.
+    pub calls: Calls,
     /// What its models cost.
     pub prices: Prices,
     /// How often it is asked again.
     pub retry: Retry,
     /// How many requests it gets at the same time.
     pub seats: Seats,
+}
+
+/// How a model calls tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Calls {
+    /// As its service has it.
+    #[default]
+    Native,
+    /// By an answer that the service holds to a schema: for models that write calls as text. Chat only.
+    Schema,
+}
+
+impl Calls {
+    /// The words in settings.
+    pub const WORDS: [&str; 2] = ["native", "schema"];
+
+    /// The calls of a word.
+    pub fn parse(word: &str) -> Option<Calls> {
+        match word {
+            "native" => Some(Calls::Native),
+            "schema" => Some(Calls::Schema),
+            _ => None,
+        }
+    }
 }
 
 /// The backend of an endpoint.
@@ -311,7 +338,10 @@ impl Chatter {
     fn once(&mut self) -> Result<Result<Reply, Miss>, Trouble> {
         let endpoint = self.endpoint.clone();
         let _seat = endpoint.seats.take(&*self.desk)?;
-        let body = endpoint.dialect.body(&self.ask()).to_string();
+        let body = match endpoint.calls {
+            Calls::Native => endpoint.dialect.body(&self.ask()).to_string(),
+            Calls::Schema => constrained::body(&self.ask()).to_string(),
+        };
         let url = format!("{}{}", endpoint.url.trim_end_matches('/'), endpoint.dialect.path());
         let head = match self.wire.post(&url, &endpoint.dialect.headers(endpoint.key.as_ref()), &body) {
             Ok(head) => head,
@@ -373,7 +403,11 @@ impl Chatter {
             }
             if is_over {
                 self.say(&seen.finish(&self.secrets));
-                return Ok(reader.reply());
+                let reply = reader.reply();
+                return Ok(match self.endpoint.calls {
+                    Calls::Native => reply,
+                    Calls::Schema => reply.and_then(constrained::reply),
+                });
             }
             if let Some(abort) = self.wire.watch.abort() {
                 return Err(self.aborted(abort));
@@ -383,6 +417,8 @@ impl Chatter {
 
     fn show(&self, seen: &mut Pieces, bit: &Bit<'_>) {
         match bit {
+            // Half of a call is nothing to read.
+            Bit::Text(_) if self.endpoint.calls == Calls::Schema => {}
             Bit::Text(text) => self.say(&seen.push(&self.secrets, text)),
             Bit::Thought(text) => self.desk.say(Said::Thought(&self.secrets.redact(text))),
         }

@@ -11,7 +11,7 @@ use std::path::Path;
 use md5::{Digest as _, Md5};
 
 use super::campaign::Campaign;
-use super::projection::{Projected, json_text, keep};
+use super::projection::{Form, Projected, json_text, keep};
 use super::{Paper, PaperError};
 use crate::place::replace;
 use crate::store::{Notebook as _, Notes};
@@ -37,6 +37,7 @@ fn projected(name: &str) -> Projected {
         key: Cow::Owned(name.to_owned()),
         file: Cow::Owned(format!("archive/{name}.json")),
         check: |text| json_text(text, |json| Campaign::read(json).map(drop)),
+        form: Form::Json,
     }
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::campaign::settle_in;
-use super::projection::{Projected, drop_text, keep_text};
+use super::projection::{Form, Projected, drop_text, keep_text};
 use super::{Paper, PaperError};
 use crate::context;
 use crate::exploration;
@@ -60,6 +60,7 @@ fn projected(name: &FileName) -> Projected {
             workspace::parse(text).map_err(|refusal| refusal.message)?;
             Ok(text.to_owned())
         },
+        form: Form::Text,
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status};
 
 use super::archive;
-use super::projection::{Projected, json_text, keep};
+use super::projection::{Form, Projected, json_text, keep};
 use super::{Paper, PaperError};
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, Plan, Reading, Task};
@@ -45,6 +45,7 @@ fn projected() -> Projected {
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("campaign.json"),
         check: |text| json_text(text, check),
+        form: Form::Json,
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use super::projection::{Projected, json_text};
+use super::projection::{Form, Projected, json_text};
 use super::{Paper, PaperError};
 use crate::exploration::{self, Mode};
 use ftl_core::json::Json;
@@ -20,6 +20,7 @@ fn projected() -> Projected {
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("exploration.json"),
         check: |text| json_text(text, check),
+        form: Form::Json,
     }
 }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use ftl_core::plan::Status;
 
-use super::projection::{Projected, json_text};
+use super::projection::{Form, Projected, json_text};
 use super::{Paper, PaperError};
 use crate::store::Notebook as _;
 use ftl_core::json::Json;
@@ -63,6 +63,7 @@ fn projected() -> Projected {
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("phase_state.json"),
         check: |text| json_text(text, check),
+        form: Form::Json,
     }
 }
 

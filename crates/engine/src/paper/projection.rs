@@ -72,6 +72,17 @@ pub struct Projected {
     pub file: Cow<'static, str>,
     /// Whether a text can be taken over, and as which; what is wrong with it if not.
     pub check: fn(&str) -> Result<String, String>,
+    /// How the note is kept.
+    pub form: Form,
+}
+
+/// How a note is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As the copy is, to the byte.
+    Text,
+    /// As JSON without white space; the copy is laid out for people.
+    Json,
 }
 
 /// A check of a text that must be JSON and pass a check of its own.
@@ -119,11 +130,7 @@ impl Paper {
             match edit(before, notes) {
                 Ok((after, done)) => {
                     kept = match after {
-                        Some(value) => {
-                            let body = written(&value);
-                            let digest = keep_text(notes, what, &body)?;
-                            Some((body, digest))
-                        }
+                        Some(value) => Some(keep_json(notes, what, &value)?),
                         None => {
                             drop_text(notes, what)?;
                             None
@@ -186,8 +193,12 @@ impl Paper {
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
         let digest = match self.store.note(what.kind, &what.key)? {
             Some(body) => {
-                write(&path, &body).map_err(on_disk)?;
-                digest(body.as_bytes())
+                let text = match what.form {
+                    Form::Text => body,
+                    Form::Json => written(&parsed(&body)?),
+                };
+                write(&path, &text).map_err(on_disk)?;
+                digest(text.as_bytes())
             }
             None => {
                 remove(&path).map_err(on_disk)?;
@@ -299,9 +310,18 @@ impl Paper {
 /// Keeps a value as a note, and the digest that its copy will have.
 pub(super) fn keep(notes: &mut dyn Notes, what: &Projected, value: Option<&Json>) -> Result<(), StoreError> {
     match value {
-        Some(value) => keep_text(notes, what, &written(value)).map(drop),
+        Some(value) => keep_json(notes, what, value).map(drop),
         None => drop_text(notes, what),
     }
+}
+
+/// Keeps a value as a note; the text of its copy, and the digest of that.
+fn keep_json(notes: &mut dyn Notes, what: &Projected, value: &Json) -> Result<(String, String), StoreError> {
+    notes.put(what.kind, &what.key, &value.compact())?;
+    let text = written(value);
+    let digest = digest(text.as_bytes());
+    stamp(notes, what, &digest)?;
+    Ok((text, digest))
 }
 
 /// Removes a note; its copy will be gone.
@@ -314,11 +334,14 @@ pub(super) fn drop_text(notes: &mut dyn Notes, what: &Projected) -> Result<(), S
 }
 
 /// Keeps a text as a note, and the digest that its copy will have.
-pub(super) fn keep_text(notes: &mut dyn Notes, what: &Projected, body: &str) -> Result<String, StoreError> {
-    notes.put(what.kind, &what.key, body)?;
-    let digest = digest(body.as_bytes());
-    stamp(notes, what, &digest)?;
-    Ok(digest)
+pub(super) fn keep_text(notes: &mut dyn Notes, what: &Projected, text: &str) -> Result<(), StoreError> {
+    match what.form {
+        Form::Text => {
+            notes.put(what.kind, &what.key, text)?;
+            stamp(notes, what, &digest(text.as_bytes()))
+        }
+        Form::Json => keep_json(notes, what, &parsed(text)?).map(drop),
+    }
 }
 
 fn stamp(notes: &mut dyn Notes, what: &Projected, digest: &str) -> Result<(), StoreError> {

@@ -97,6 +97,7 @@ fn endpoint(name: &str, service: &Service, key: Option<Key>) -> Endpoint {
         context: service.context,
         max_output: service.max_output,
         structured: service.structured,
+        calls: service.calls,
         prices: service.prices.clone(),
         retry: Retry::default(),
         seats: Seats::new(service.concurrency),

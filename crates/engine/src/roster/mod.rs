@@ -12,8 +12,8 @@ pub mod needs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use ftl_agents::model::Dialect;
 use ftl_agents::model::price::Prices;
+use ftl_agents::model::{Calls, Dialect};
 use ftl_core::catalogue::Catalogue;
 use ftl_core::language::problem::nearest;
 
@@ -94,6 +94,8 @@ pub struct Service {
     pub max_output: Option<u64>,
     /// Whether it holds an answer to a schema.
     pub structured: bool,
+    /// How its models call tools.
+    pub calls: Calls,
     /// How many requests it gets at the same time.
     pub concurrency: usize,
     /// What its models cost.
@@ -245,9 +247,15 @@ fn service(reader: &mut Reader<'_>) -> Result<Service, ConfigError> {
             reader.wrong("key", message, hint)
         })?;
     }
+    let calls = reader.word("calls", &Calls::WORDS)?.and_then(|word| Calls::parse(&word)).unwrap_or_default();
+    if calls == Calls::Schema && dialect != Dialect::Chat {
+        let message = "only the dialect chat can hold calls to a schema";
+        return Err(reader.wrong("calls", message, "set dialect = \"chat\", or leave it out"));
+    }
     Ok(Service {
         dialect,
         key,
+        calls,
         context: reader.count("context")?.unwrap_or(CONTEXT),
         max_output: reader.count("max_output")?,
         structured: reader.flag("structured")?.unwrap_or(false),

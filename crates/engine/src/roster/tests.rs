@@ -78,6 +78,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("@price = { inptu = 3, output = 1 }\n", "agents.x.price: it is no price", "for a million tokens"),
     ("@key = \"sk-live-0123456789\"\n", "agents.x.key: it is no name of a variable", "OPENAI_API_KEY"),
     ("@key = \"A_KEY\"\nkey_file = \"k\"\n", "agents.x.key: there is a `key_file` too", "say one of them"),
+    ("@calls = \"text\"\n", "agents.x.calls: `text` is unknown", "there is native, schema"),
     ("@model = 3\n", "agents.x.model: it is no text", "quotes"),
     ("[roles]\nbuilder = \"nobody\"\n", "roles.builder: there is no agent `nobody`", "[agents.nobody]"),
     ("@[roles]\nbuilder = \"xx\"\n", "roles.builder: there is no agent `xx`", "did you mean `x`?"),

@@ -14,18 +14,18 @@ use ftl_core::desk::Allowance;
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
-use super::{Act, Cast, Clerk, End, Grain, KEY, allowance, desk, order};
+use super::{Act, Cast, Clerk, End, Grain, KEY, after, allowance, desk, order};
 
 /// One conversation in a folder of its own.
-struct Scene {
+pub(super) struct Scene {
     folder: tempfile::TempDir,
     lobby: tempfile::TempDir,
-    clerk: Arc<Clerk>,
+    pub(super) clerk: Arc<Clerk>,
     allowance: Allowance,
 }
 
 impl Scene {
-    fn new(allowance: Allowance) -> Scene {
+    pub(super) fn new(allowance: Allowance) -> Scene {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("src")).unwrap();
         std::fs::write(folder.path().join("src/old.rs"), "fn old() {}\n").unwrap();
@@ -40,13 +40,13 @@ impl Scene {
         Order { lobby: Some(lobby), ..order(self.folder.path(), &self.allowance) }
     }
 
-    fn play(&self, cast: &dyn Cast, acts: &[Act]) -> Ended {
+    pub(super) fn play(&self, cast: &dyn Cast, acts: &[Act]) -> Ended {
         let stage = cast.play(acts);
         let words = [Part::new(PartKind::Task, "Do it.")];
         converse(&*stage.backend, self.order(), &words, &desk(&self.clerk))
     }
 
-    fn text(&self, path: &str) -> Option<String> {
+    pub(super) fn text(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.folder.path().join(path)).ok()
     }
 }
@@ -55,11 +55,11 @@ fn done() -> Json {
     json!({ "summary": "done" })
 }
 
-fn write(path: &str) -> Act {
+pub(super) fn write(path: &str) -> Act {
     Act::call("write", json!({ "path": path, "content": "text" }))
 }
 
-fn submit() -> Act {
+pub(super) fn submit() -> Act {
     Act::of(End::Submits(done()))
 }
 
@@ -89,6 +89,9 @@ pub fn edits_a_file(cast: &dyn Cast) {
 
 /// It tries to write elsewhere, also through links, and nothing is written; it goes on.
 pub fn is_denied_outside_its_allowance(cast: &dyn Cast) {
+    if after::tells_after(cast) {
+        return after::is_denied_outside_its_allowance(cast);
+    }
     let scene = Scene::new(allowance(9));
     let elsewhere = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), scene.folder.path().join("src/link")).unwrap();
@@ -106,6 +109,9 @@ pub fn is_denied_outside_its_allowance(cast: &dyn Cast) {
 
 /// Its calls are used up: it is denied more, and may still submit.
 pub fn is_denied_when_its_calls_are_used_up(cast: &dyn Cast) {
+    if after::tells_after(cast) {
+        return after::is_denied_when_its_calls_are_used_up(cast);
+    }
     let scene = Scene::new(allowance(1));
     is_done(&scene.play(cast, &[write("src/one"), write("src/two"), submit()]));
     assert_eq!((scene.text("src/one").is_some(), scene.text("src/two").is_some()), (true, false));
@@ -114,6 +120,9 @@ pub fn is_denied_when_its_calls_are_used_up(cast: &dyn Cast) {
 
 /// It has spent its tokens: nothing that it wanted in the act that overspent is done, where acts are seen.
 pub fn is_cut_off_at_the_budget(cast: &dyn Cast) {
+    if after::tells_after(cast) {
+        return after::is_cut_off_at_the_budget(cast);
+    }
     let scene = Scene::new(allowance(9));
     scene.clerk.budget.store(100, Ordering::Relaxed);
     let acts = [write("src/one").using(Some(80)), write("src/two").using(Some(80)), submit()];
@@ -130,6 +139,9 @@ pub fn is_cut_off_at_the_budget(cast: &dyn Cast) {
 
 /// The desk ends it at a call.
 pub fn is_stopped_by_the_desk(cast: &dyn Cast) {
+    if after::tells_after(cast) {
+        return after::is_stopped_by_the_desk(cast);
+    }
     let scene = Scene::new(allowance(9));
     scene.clerk.stops.store(true, Ordering::Relaxed);
     let ended = scene.play(cast, &[write("src/one"), submit()]);
@@ -207,6 +219,9 @@ pub fn asks_a_question(cast: &dyn Cast) {
 
 /// It calls a tool about which the desk asks a person.
 pub fn is_asked_about_by_the_desk(cast: &dyn Cast) {
+    if after::tells_after(cast) {
+        return after::is_asked_about_by_the_desk(cast);
+    }
     let asking = Allowance { ask: [Name::from("write")].into(), ..allowance(9) };
     let scene = Scene::new(asking);
     let ended = scene.play(cast, &[write("src/one"), submit()]);
@@ -266,6 +281,9 @@ pub fn goes_on_without_an_end(cast: &dyn Cast) {
 
 /// What it says about itself is what the other cases prove.
 pub fn enforces_what_it_says(cast: &dyn Cast) {
+    if after::tells_after(cast) {
+        return after::enforces_what_it_says(cast);
+    }
     let stage = cast.play(&[submit()]);
     let enforced = stage.backend.enforces();
     assert_eq!(enforced.calls, Counted::Before);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ftl_agents::contract::Backend;
 use ftl_agents::model::price::{Price, Prices};
 use ftl_agents::model::seats::Seats;
-use ftl_agents::model::{Dialect, Endpoint, Model};
+use ftl_agents::model::{Calls, Dialect, Endpoint, Model};
 use ftl_agents::scripted::{Script, Scripted};
 use ftl_agents::secrets::{Key, Secrets};
 use ftl_agents::timing::{RealTime, Retry};
@@ -97,6 +97,7 @@ pub fn endpoint(dialect: Dialect, url: &str) -> Endpoint {
         context: 128_000,
         max_output: Some(4096),
         structured: true,
+        calls: Calls::Native,
         prices: Prices::default().with("scripted", price),
         retry: Retry { attempts: 3, first: millis(2), most: millis(50) },
         seats: Seats::new(4),

@@ -4,6 +4,7 @@
 //! knows nothing of who plays it: a [`Cast`] turns acts into a script, into the answers of a model
 //! server, or into whatever makes an agent behave so.
 
+mod after;
 mod bare;
 mod cases;
 mod casts;

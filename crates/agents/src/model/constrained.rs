@@ -1,0 +1,166 @@
+//! Tools for models that cannot call any: the answer is held to a schema that is a choice of the tools.
+//!
+//! Small local models write a call as text instead of making it. A server that holds an answer to a schema
+//! can make them choose: one tool with its arguments, as one JSON object. What they choose comes back as a
+//! call like any other, so that nothing else knows the difference. Chat completions only.
+
+use serde_json::{Value as Json, json};
+
+use super::dialect::{Ask, Miss, Reply, Stop, plain};
+use super::talk::{Called, Entry};
+use crate::bench::Tool;
+
+/// A request that makes the model choose a tool.
+pub(super) fn body(ask: &Ask<'_>) -> Json {
+    let system = format!("{}\n\n{}", ask.system, tools(ask.tools));
+    let mut messages = vec![json!({ "role": "system", "content": system })];
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for entry in &ask.talk.entries {
+        match entry {
+            Entry::Ours(parts) => {
+                let text: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
+                messages.push(json!({ "role": "user", "content": text.join("\n\n") }));
+            }
+            Entry::Theirs { text, calls } => {
+                names.extend(calls.iter().map(|call| (call.id.as_str(), call.name.as_str())));
+                let content = match calls.first() {
+                    Some(call) => json!({ "tool": call.name, "arguments": call.record() }).to_string(),
+                    None => text.clone(),
+                };
+                messages.push(json!({ "role": "assistant", "content": content }));
+            }
+            Entry::Results(results) => {
+                let told: Vec<String> = results
+                    .iter()
+                    .map(|result| {
+                        let tool = names
+                            .iter()
+                            .rev()
+                            .find(|(id, _)| *id == result.id)
+                            .map_or("tool", |(_, name)| name);
+                        let how = if result.wrong { "failed" } else { "answered" };
+                        format!("{tool} {how}:\n{}", result.text)
+                    })
+                    .collect();
+                messages.push(json!({ "role": "user", "content": told.join("\n\n") }));
+            }
+        }
+    }
+    let choices: Vec<Json> = ask.tools.iter().map(choice).collect();
+    let shape = json!({ "name": "call", "schema": { "anyOf": choices }, "strict": false });
+    let mut body = json!({
+        "model": ask.model,
+        "messages": messages,
+        "stream": true,
+        "stream_options": { "include_usage": true },
+        "response_format": { "type": "json_schema", "json_schema": shape },
+    });
+    if let Some(most) = ask.max_output {
+        // The servers that this is for know the older name.
+        body["max_tokens"] = most.into();
+    }
+    body
+}
+
+fn choice(tool: &Tool) -> Json {
+    json!({
+        "type": "object",
+        "properties": { "tool": { "const": tool.name }, "arguments": plain(&tool.takes) },
+        "required": ["tool", "arguments"],
+        "additionalProperties": false,
+    })
+}
+
+fn tools(tools: &[Tool]) -> String {
+    let lines = tools.iter().map(|tool| {
+        let takes = tool.takes.json().get("properties").cloned().unwrap_or_else(|| json!({}));
+        format!("- {}: {} Arguments: {takes}", tool.name, tool.about)
+    });
+    let lines: Vec<String> = lines.collect();
+    format!(
+        "Answer with ONE JSON object and nothing else: {{\"tool\": NAME, \"arguments\": {{…}}}}. The tools:\n{}",
+        lines.join("\n")
+    )
+}
+
+/// The call that an answer is. One that was cut off is none, and is told so.
+pub(super) fn reply(mut reply: Reply) -> Result<Reply, Miss> {
+    if reply.stop != Stop::Done || !reply.calls.is_empty() {
+        return Ok(reply);
+    }
+    // A server that holds nobody to a schema lets the model say anything; that is an answer in words.
+    let Some(json) = crate::schema::find_json(&reply.text) else { return Ok(reply) };
+    let Some(name) = json.get("tool").and_then(Json::as_str) else { return Ok(reply) };
+    let args = json.get("arguments").cloned().unwrap_or_else(|| json!({}));
+    reply.calls = vec![Called { id: String::from("call_0"), name: name.to_owned(), args: args.to_string() }];
+    reply.text = String::new();
+    Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use ftl_core::value::Name;
+
+    use super::super::talk::{Outcome, Talk};
+    use super::*;
+    use crate::bench::tools as tools_of;
+    use crate::contract::{Part, PartKind};
+    use crate::schema::Schema;
+
+    fn said(text: &str, stop: Stop) -> Reply {
+        Reply { text: text.to_owned(), calls: Vec::new(), stop, tokens: None }
+    }
+
+    #[test]
+    fn an_answer_is_a_call_if_it_names_a_tool() {
+        for (text, stop, expected) in [
+            (r#"{"tool":"read","arguments":{"path":"a"}}"#, Stop::Done, Some(("read", r#"{"path":"a"}"#))),
+            ("```json\n{\"tool\":\"read\",\"arguments\":{}}\n```", Stop::Done, Some(("read", "{}"))),
+            (r#"{"tool":"read"}"#, Stop::Done, Some(("read", "{}"))),
+            (r#"{"tool":3,"arguments":{}}"#, Stop::Done, None),
+            ("I would read it.", Stop::Done, None),
+            (r#"{"tool":"read","argum"#, Stop::Length, None),
+        ] {
+            let reply = reply(said(text, stop)).unwrap();
+            let call = reply.calls.first().map(|call| (call.name.as_str(), call.args.as_str()));
+            assert_eq!(call, expected, "{text}");
+            assert_eq!(reply.text.is_empty(), expected.is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_is_told_in_words() {
+        let names: BTreeSet<Name> = ["read", "submit"].map(Name::from).into();
+        let tools = tools_of(&names, &Schema::anything());
+        let call = Called { id: "call_0".into(), name: "read".into(), args: r#"{"path":"a"}"#.into() };
+        let outcome = Outcome { id: "call_0".into(), text: "not there".into(), wrong: true, kept: false };
+        let talk = Talk {
+            entries: vec![
+                Entry::Ours(vec![Part::new(PartKind::Task, "Do it.")]),
+                Entry::Theirs { text: String::new(), calls: vec![call] },
+                Entry::Results(vec![outcome]),
+            ],
+        };
+        let ask = Ask {
+            model: "m",
+            system: "You work.",
+            talk: &talk,
+            tools: &tools,
+            answer_only: None,
+            max_output: Some(9),
+        };
+        let body = body(&ask);
+        let told: Vec<&str> =
+            body["messages"].as_array().unwrap().iter().filter_map(|one| one["content"].as_str()).collect();
+        assert!(told[0].contains("You work.") && told[0].contains("- read: Reads"), "{told:?}");
+        assert_eq!(
+            told[1..],
+            ["Do it.", r#"{"arguments":{"path":"a"},"tool":"read"}"#, "read failed:\nnot there"]
+        );
+        let choices = body["response_format"]["json_schema"]["schema"]["anyOf"].as_array().unwrap();
+        assert_eq!((choices.len(), &choices[0]["properties"]["tool"]["const"]), (2, &json!("read")));
+        assert!(body.get("tools").is_none());
+    }
+}
