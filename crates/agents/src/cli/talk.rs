@@ -187,7 +187,8 @@ impl Talk {
             self.session.get_or_insert_default();
         }
         let running = self.running.as_mut().ok_or_else(gone)?;
-        running.speech.say(&*running.launched.input, &prompt).map_err(Trouble::Died)?;
+        // A program that does not read has ended, and how is heard; or it is silent, which has a limit.
+        let _ = running.speech.say(&*running.launched.input, &prompt);
         self.listen()
     }
 
@@ -244,7 +245,7 @@ impl Talk {
         let model = self.order.model.as_deref().or(self.binding.model.as_deref());
         let open = speech::opened_with(&adapter.start.params, &folder, model, &self.order.system);
         let speech = Speech::new(adapter.protocol, adapter.start.prompt, open, self.session.clone());
-        speech.open(&*launched.input).map_err(Trouble::Died)?;
+        let _ = speech.open(&*launched.input);
         self.running = Some(Running { launched, speech });
         Ok(())
     }
