@@ -373,9 +373,9 @@ mod tests {
         path.to_owned()
     }
 
-    fn act(told: Json) -> Act {
+    fn act(told: &Json) -> Act {
         let mut calls = Calls::default();
-        calls.told("1", &told).unwrap();
+        calls.told("1", told).unwrap();
         calls.get("1").unwrap().act()
     }
 
@@ -412,7 +412,7 @@ mod tests {
             (json!({ "name": "mcp__evil__submit" }), other("mcp__evil__submit")),
         ];
         for (told, wanted) in table {
-            assert_eq!(act(told.clone()), wanted, "{told}");
+            assert_eq!(act(&told), wanted, "{told}");
         }
     }
 
