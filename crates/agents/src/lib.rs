@@ -5,6 +5,7 @@
 //! sees the core and nothing else of ours; it never prints, never touches a journal, and never starts a
 //! process: commands go through the [`bench::Shell`] that the engine hands in.
 
+pub mod acp;
 pub mod bench;
 pub mod cli;
 pub mod contract;

@@ -16,6 +16,8 @@ pub mod embedder;
 pub mod exploration;
 pub mod extract;
 pub mod framework;
+pub mod gates;
+pub mod git;
 pub mod hands;
 pub mod id;
 pub mod journal;

@@ -190,6 +190,11 @@ impl Session {
         &self.store
     }
 
+    /// The paperwork, where it has hands for it.
+    pub fn paper(&self) -> Option<&Arc<Paper>> {
+        self.paper.as_ref()
+    }
+
     /// Its place.
     pub fn place(&self) -> &Place {
         &self.place

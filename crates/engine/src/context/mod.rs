@@ -169,3 +169,8 @@ fn cargo_test(command: &str) -> Option<String> {
     let path = format!("tests/{name}.rs");
     (is_cargo && !elsewhere && check_path(&path).is_ok()).then_some(path)
 }
+
+/// What a file offers to others, with signatures, in the order of the file.
+pub(crate) fn exports(path: &str, source: &[u8]) -> Vec<String> {
+    surface::of(path, source).exports
+}

@@ -26,6 +26,7 @@ use ftl_core::run::{FailureKind, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 
 use super::programs::Programs;
+use super::questions;
 use super::record::Record;
 use super::shell::PASSED_ON;
 use super::{Ended, Hand, Job, Report};
@@ -124,7 +125,12 @@ impl Agents {
             return Err(could_not(String::from("this is no task for an agent")));
         };
         let seat = self.seat(role).map_err(could_not)?;
-        let asked = Asked::of(role, job).map_err(could_not)?;
+        let mut asked = Asked::of(role, job).map_err(could_not)?;
+        let answers = self.answers(job).map_err(could_not)?;
+        asked.feedback = match (asked.feedback, answers) {
+            (Some(feedback), Some(answers)) => Some(format!("{feedback}\n\n{answers}")),
+            (feedback, answers) => feedback.or(answers),
+        };
         let (folder, write) = self.site(job);
         let allowance =
             Allowance { tools: tools(role, asked.form.word, &write), write, ..Allowance::default() };
@@ -183,10 +189,21 @@ impl Agents {
         let talked = converse(&*seat.backend, order, &prompt.parts, &shared);
         if let Some(paper) = &self.paper {
             desk.record().ended(&talked.outcome);
+            if let Ok(Answer::Asked(question)) = &talked.outcome {
+                let kept = questions::ask(paper, &job.run, job.action.instance, question);
+                kept.map_err(|error| could_not(format!("its question cannot be kept: {error}")))?;
+            }
             // The answer counts; that its story could not be kept is told where the disk is looked after.
             let _ = desk.record().keep(paper);
         }
         Ok(talked)
+    }
+
+    /// What people answered to agents that worked here before.
+    fn answers(&self, job: &Job) -> Result<Option<String>, String> {
+        let Some(paper) = &self.paper else { return Ok(None) };
+        let all = questions::of(paper, &job.run, job.action.instance).map_err(|error| error.to_string())?;
+        Ok(questions::told(&all))
     }
 
     /// Lessons for a role that is not given any in what it is asked with: a builder's brief has its own.

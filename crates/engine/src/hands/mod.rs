@@ -8,6 +8,7 @@
 pub mod agents;
 pub mod paper;
 pub mod programs;
+pub mod questions;
 pub mod record;
 pub mod script;
 pub mod shell;

@@ -21,7 +21,7 @@ use crate::process::{
 use crate::store::Store;
 
 /// Variables of ours that a command may see.
-pub(super) const PASSED_ON: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+pub(crate) const PASSED_ON: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
 /// The exit code by which a command says that the service it needs does not answer (EX_TEMPFAIL).
 pub const SERVICE_IS_OUT: i32 = 75;

@@ -9,6 +9,7 @@ use ftl_core::run::{ActionId, InstanceId};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::amount::Unit;
 use ftl_engine::drive::Rest;
+use ftl_engine::hands::questions;
 use ftl_engine::id::RunId;
 use ftl_engine::order::{Order, Reply};
 use ftl_engine::session::{Session, Target, find};
@@ -45,6 +46,9 @@ pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failu
         Some(What::Word) => {
             let reason = asked.reason.clone().unwrap_or_default();
             Order::Say { instance, word: Name::from(text.trim()), by, reason, options: Fields::new() }
+        }
+        None if let Some(instance) = answered(&session, &target, &waits, named, &text, &by)? => {
+            Order::Resume { instance, by }
         }
         Some(What::Question | What::Held | What::Service | What::Work) | None => {
             Order::Answer { instance, action: None, value: answer_value(&text)?, by }
@@ -101,6 +105,33 @@ fn waiting<'a>(waits: &'a [Wait], target: &Target, named: bool) -> Option<&'a Wa
     let mut all = waits.iter().filter(speaks);
     let only = all.next().filter(|_| !named && all.next().is_none());
     own.or(only)
+}
+
+/// Keeps what a person answers to an agent that asked before its instance was held: the instance that goes
+/// on with it, if one asks.
+fn answered(
+    session: &Session,
+    target: &Target,
+    waits: &[Wait],
+    named: bool,
+    text: &str,
+    by: &str,
+) -> Result<Option<InstanceId>, Failure> {
+    let Some(paper) = session.paper() else { return Ok(None) };
+    let run = &target.row.run;
+    let failed = |error: ftl_engine::store::StoreError| session::store_failure(&error);
+    let mut asking = Vec::new();
+    for wait in waits.iter().filter(|wait| wait.what == What::Held) {
+        let instance = InstanceId(wait.instance);
+        if (!named || instance == target.instance)
+            && questions::open(paper, run, instance).map_err(failed)?.is_some()
+        {
+            asking.push(instance);
+        }
+    }
+    let [instance] = asking.as_slice() else { return Ok(None) };
+    questions::answer(paper, run, *instance, text.trim(), by).map_err(failed)?;
+    Ok(Some(*instance))
 }
 
 /// A question as a person names it.

@@ -130,3 +130,19 @@ fn settings_of_agents_that_make_no_sense_are_refused() {
     dir.write("ftl.toml", BOUND);
     dir.ftl(&["agents"]).code(0).says(&["not usable", "No such file"]);
 }
+
+#[test]
+fn a_question_of_an_agent_waits_for_a_person_and_the_answer_reaches_the_next_prompt() {
+    let script = "[[scene]]\nrole = \"coder\"\ntold = \"answers: the blue one\"\n[[scene.step]]\nsubmit = { summary = \"blue\" }\n\
+        [[scene]]\nrole = \"coder\"\n[[scene.step]]\nask = \"Which one?\"\n";
+    let dir = with_script();
+    dir.write("play.toml", script);
+    let (run, json) = dir.run(&["code", "story=paint"]);
+    assert_eq!(json["standing"], "held", "{json:#}");
+    dir.ftl(&["why", &run]).code(0).says(&["the agent asks: Which one?"]);
+    dir.ftl(&["answer", &run, "the blue one", "--by", "Ada"]).code(0);
+    let last = dir.entries(&run).pop().unwrap();
+    assert_eq!(last["values"]["summary"], "blue", "{last:#}");
+    // The answer is no answer to anything else.
+    dir.ftl(&["answer", &run, "again", "--by", "Ada"]).code(5);
+}

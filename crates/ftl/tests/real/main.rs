@@ -12,5 +12,6 @@
     reason = "a test that cannot go on fails by panicking, and says what it leaves out"
 )]
 
+mod acp;
 mod cli;
 mod rooms;

@@ -14,7 +14,7 @@ use ftl_core::desk::Allowance;
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
-use super::{Act, Cast, Clerk, End, KEY, after, allowance, desk, order};
+use super::{Act, Cast, Clerk, End, Grain, KEY, after, allowance, desk, order};
 
 /// One conversation in a folder of its own.
 pub(super) struct Scene {
@@ -79,7 +79,11 @@ pub fn edits_a_file(cast: &dyn Cast) {
     let heard = scene.clerk.heard();
     let tools: Vec<&str> = heard.made.iter().map(|call| &*call.tool).collect();
     assert_eq!(tools, ["write", "edit", "submit"]);
-    assert_eq!((heard.total(TOKENS), heard.total(MONEY), heard.total(TURNS)), (30, 30, 3));
+    let turns = match cast.grain() {
+        Grain::Act => 3,
+        Grain::Turn => 1,
+    };
+    assert_eq!((heard.total(TOKENS), heard.total(MONEY), heard.total(TURNS)), (30, 30, turns));
     assert!(ended.unknown.is_empty() && heard.text.contains("I write."), "{heard:?}");
 }
 
@@ -114,7 +118,7 @@ pub fn is_denied_when_its_calls_are_used_up(cast: &dyn Cast) {
     assert_eq!(scene.clerk.heard().denied[0].1, "all 1 calls are used up: submit what you have");
 }
 
-/// It has spent its tokens: nothing that it wanted in the turn that overspent is done.
+/// It has spent its tokens: nothing that it wanted in the act that overspent is done, where acts are seen.
 pub fn is_cut_off_at_the_budget(cast: &dyn Cast) {
     if after::tells_after(cast) {
         return after::is_cut_off_at_the_budget(cast);
@@ -123,9 +127,14 @@ pub fn is_cut_off_at_the_budget(cast: &dyn Cast) {
     scene.clerk.budget.store(100, Ordering::Relaxed);
     let acts = [write("src/one").using(Some(80)), write("src/two").using(Some(80)), submit()];
     let ended = scene.play(cast, &acts);
-    assert_eq!(ended.outcome, Err(Trouble::Stopped("160 tokens are more than 100".into())));
-    assert_eq!((scene.text("src/one").is_some(), scene.text("src/two").is_some()), (true, false));
-    assert_eq!(scene.clerk.heard().total(TOKENS), 160);
+    let used = match cast.grain() {
+        Grain::Act => 160,
+        Grain::Turn => 170,
+    };
+    assert_eq!(ended.outcome, Err(Trouble::Stopped(format!("{used} tokens are more than 100"))));
+    let is_seen_late = cast.grain() == Grain::Turn;
+    assert_eq!((scene.text("src/one").is_some(), scene.text("src/two").is_some()), (true, is_seen_late));
+    assert_eq!(scene.clerk.heard().total(TOKENS), used);
 }
 
 /// The desk ends it at a call.
@@ -241,7 +250,11 @@ pub fn reports_no_tokens(cast: &dyn Cast) {
     let ended = scene.play(cast, &[write("src/one"), submit().using(None)]);
     is_done(&ended);
     assert_eq!(ended.unknown, [Name::from(MONEY), Name::from(TOKENS)].into());
-    assert_eq!(scene.clerk.heard().total(TOKENS), 10);
+    let told = match cast.grain() {
+        Grain::Act => 10,
+        Grain::Turn => 0,
+    };
+    assert_eq!(scene.clerk.heard().total(TOKENS), told);
 }
 
 /// It reads a secret and speaks of it: nobody sees it, in no sink.

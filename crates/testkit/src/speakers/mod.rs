@@ -100,6 +100,20 @@ pub struct Stage {
 pub trait Cast {
     /// A backend for these acts.
     fn play(&self, acts: &[Act]) -> Stage;
+
+    /// How finely the backend sees what the agent uses.
+    fn grain(&self) -> Grain {
+        Grain::Act
+    }
+}
+
+/// How finely a backend sees what an agent uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grain {
+    /// After each act, before its calls are made: the loop is ours.
+    Act,
+    /// When a turn has ended: the loop is the agent's own.
+    Turn,
 }
 
 /// The answer that the cases want: `{"summary": "…"}`.

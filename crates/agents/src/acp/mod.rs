@@ -1,0 +1,86 @@
+//! The `acp` backend: any agent that speaks the Agent Client Protocol over its standard streams.
+//!
+//! The agent is a program of its own, with tools of its own. What it asks is put to the desk, what it leaves
+//! to us we do, and what it only tells is ruled on when it is told; what it can hide is said by
+//! [`Habits`]. Its answer comes through a window, or as JSON in its last message. It is never believed:
+//! not its exit code, and not its words about its own work.
+
+mod calls;
+mod serve;
+mod session;
+mod settings;
+mod terminals;
+mod usage;
+mod wire;
+mod words;
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::contract::{Backend, Desk, Enforced, Order, Probe, Session, Trouble};
+use crate::secrets::Secrets;
+use crate::timing::Timing;
+
+pub use calls::{MAX_CALLS_SEEN, MAX_PATHS};
+pub use session::{MAX_CANCEL, MAX_CLOSE, MAX_FAREWELL, MAX_GARBAGE, MAX_REBUKES, MAX_REQUESTS, MAX_START};
+pub use settings::{Agent, Asks, Habits, Meter, Serves};
+pub use terminals::{MAX_OUTPUT_BYTES, MAX_TERMINALS, MAX_VARIABLES};
+pub use wire::MAX_TOLD_BYTES;
+
+/// The backend of an ACP agent.
+pub struct Acp {
+    agent: Arc<Agent>,
+    secrets: Arc<Secrets>,
+    timing: Arc<dyn Timing>,
+}
+
+impl Acp {
+    /// A backend that starts that agent. The keys in its environment should be among the secrets.
+    pub fn new(agent: Agent, secrets: Arc<Secrets>, timing: Arc<dyn Timing>) -> Acp {
+        Acp { agent: Arc::new(agent), secrets, timing }
+    }
+}
+
+impl Backend for Acp {
+    fn name(&self) -> &str {
+        &self.agent.name
+    }
+
+    fn enforces(&self) -> Enforced {
+        self.agent.habits.enforces()
+    }
+
+    fn probe(&self) -> Probe {
+        let agent = &self.agent;
+        let shown = agent.program.display();
+        let path = agent.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        match found(&agent.program, path) {
+            Some(program) => Probe { usable: Ok(()), what: format!("{}, over ACP", program.display()) },
+            None => Probe {
+                usable: Err(format!(
+                    "{shown} is not there: install it, or name its whole path in the settings"
+                )),
+                what: format!("{shown}, over ACP"),
+            },
+        }
+    }
+
+    fn open(&self, order: Order, desk: Arc<dyn Desk>) -> Result<Box<dyn Session>, Trouble> {
+        let talk =
+            session::Talk::open(self.agent.clone(), order, desk, self.secrets.clone(), self.timing.clone())?;
+        Ok(Box::new(talk))
+    }
+}
+
+/// Where a program is, looked up as it will be.
+fn found(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if program.as_encoded_bytes().contains(&b'/') {
+        return Some(Path::new(program).to_owned()).filter(is_program);
+    }
+    std::env::split_paths(path?).map(|folder| folder.join(program)).find(is_program)
+}

@@ -1,0 +1,364 @@
+//! What an agent asks of us in its turn: permissions, files and terminals. The desk rules on each first.
+//!
+//! A file is opened on the very path that was ruled on, and what leads out of the folder is never covered
+//! by an earlier permission. What an agent did without asking is ruled on when it becomes known.
+
+use ftl_core::desk::{Call, Deed, Ruling, Spot, rule};
+use ftl_core::value::Name;
+use serde_json::{Value as Json, json};
+use std::time::Duration;
+
+use super::calls::{Act, Owner};
+use super::session::{End, Talk};
+use super::terminals::Wanted;
+use super::wire::Reply;
+use crate::bench::MAX_FILE_BYTES;
+use crate::bench::folder::{Folder, Resolved};
+use crate::contract::{Said, Trouble, Verdict};
+
+/// What stands for a path that an agent does not name.
+const UNNAMED: &str = "a file that the agent does not name";
+
+/// How many letters of a call are shown.
+const SHOWN: usize = 200;
+
+impl Talk {
+    /// Answers a request of the agent.
+    pub(super) fn asked(&mut self, method: &str, params: &Json, reply: Reply) -> Result<(), Trouble> {
+        let known = matches!(
+            method,
+            "session/request_permission"
+                | "fs/read_text_file"
+                | "fs/write_text_file"
+                | "terminal/create"
+                | "terminal/output"
+                | "terminal/wait_for_exit"
+                | "terminal/kill"
+                | "terminal/release"
+        );
+        if !known {
+            reply.unknown();
+        } else if params.get("sessionId").and_then(Json::as_str) != Some(self.id.as_str()) {
+            reply.missing("there is no such session");
+        } else {
+            match method {
+                "session/request_permission" => return self.permission(params, reply),
+                "fs/read_text_file" => self.read(params, reply),
+                "fs/write_text_file" => self.write(params, reply),
+                "terminal/create" => self.terminal(params, reply),
+                _ => {
+                    let name = params.get("terminalId").and_then(Json::as_str).unwrap_or_default();
+                    self.terminals.answer(method, name, reply);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn permission(&mut self, params: &Json, reply: Reply) -> Result<(), Trouble> {
+        let call = params.get("toolCall").unwrap_or(&Json::Null);
+        let Some(id) = call.get("toolCallId").and_then(Json::as_str) else {
+            reply.refuse("the call has no id");
+            return Ok(());
+        };
+        self.calls.told(id, call).map_err(bad)?;
+        let is_allowed = !self.is_leaving() && self.judged(id);
+        reply.with(json!({ "outcome": outcome(params, is_allowed) }));
+        Ok(())
+    }
+
+    /// Rules on a call that has not been made yet. Whether it may be.
+    fn judged(&mut self, id: &str) -> bool {
+        let Some((_, call)) = self.call_of(id) else { return true };
+        let about = self.about(id);
+        let is_allowed = self.ruled(&call, &about).is_ok();
+        self.calls.ruled(id, is_allowed);
+        is_allowed
+    }
+
+    /// The call as the desk sees it; nothing where there is nothing to judge.
+    fn call_of(&self, id: &str) -> Option<(Act, Call)> {
+        let seen = self.calls.get(id)?;
+        let act = seen.act();
+        let deed = act.deed()?;
+        let spots: Vec<Option<Spot>> = match deed {
+            Deed::Look | Deed::Change => {
+                seen.paths().iter().map(|path| Some(spot(&self.folder, path))).collect()
+            }
+            Deed::Run | Deed::Speak => Vec::new(),
+        };
+        let unnamed = (deed == Deed::Change).then(|| Spot::Outside(UNNAMED.to_owned()));
+        let call = |spot: Option<Spot>| Call { tool: self.tool(&act, spot.as_ref()), deed, spot };
+        let mut calls = spots.into_iter().map(call);
+        let first = calls.next().unwrap_or_else(|| Call { tool: self.tool(&act, None), deed, spot: unnamed });
+        // Of several paths the one that may not be is put to the desk; a call counts once.
+        let may_not = |call: &Call| matches!(rule(&self.order.allowance, 0, call), Ruling::Deny(_));
+        let call = if may_not(&first) { first } else { calls.find(may_not).unwrap_or(first) };
+        Some((act, call))
+    }
+
+    /// The name of the tool among ours. What stands there already is edited, what does not is written.
+    fn tool(&self, act: &Act, spot: Option<&Spot>) -> Name {
+        match act {
+            Act::Ours | Act::Nothing => Name::from("speak"),
+            Act::Look(name) => Name::from(*name),
+            Act::Run => Name::from("bash"),
+            Act::Other(name) => Name::from(name.chars().take(SHOWN).collect::<String>().as_str()),
+            Act::Change => {
+                let path = match spot {
+                    Some(Spot::Inside(path)) => self.folder.resolve(path).ok(),
+                    Some(Spot::Outside(_)) | None => None,
+                };
+                let is_there = path.is_some_and(|path| self.folder.kind(&path).is_some());
+                Name::from(if is_there { "edit" } else { "write" })
+            }
+        }
+    }
+
+    fn about(&self, id: &str) -> String {
+        self.calls.get(id).map(|seen| seen.about().to_owned()).unwrap_or_default()
+    }
+
+    /// Puts a call to the desk, and shows it. Why it may not be made, if it may not.
+    fn ruled(&mut self, call: &Call, about: &str) -> Result<(), String> {
+        self.words.call(&self.secrets, &*self.desk);
+        let about: String = about.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
+        self.desk.say(Said::Call(&call.tool, &self.secrets.redact(&about)));
+        let why = match self.desk.rule(call) {
+            Verdict::Allow => return Ok(()),
+            Verdict::Deny(why) => {
+                self.denied.push(why.clone());
+                why
+            }
+            Verdict::Ask(question) => {
+                self.leave(End::Asked(question), Duration::ZERO);
+                String::from("a person is asked first")
+            }
+            Verdict::Stop(why) => {
+                self.leave(End::Over(Trouble::Stopped(why.clone())), Duration::ZERO);
+                why
+            }
+        };
+        self.desk.say(Said::Back(&call.tool, Some(&self.secrets.redact(&why))));
+        Err(why)
+    }
+
+    /// Takes in what is told about a call, and rules on what has been made without asking.
+    pub(super) fn told_of_a_call(&mut self, update: &Json) -> Result<(), Trouble> {
+        let Some(id) = update.get("toolCallId").and_then(Json::as_str) else { return Ok(()) };
+        if self.calls.get(id).is_none() {
+            self.words.call(&self.secrets, &*self.desk);
+        }
+        self.calls.told(id, update).map_err(bad)?;
+        let unruled = self.unruled(false);
+        unruled.iter().for_each(|id| self.rule_afterwards(id));
+        Ok(())
+    }
+
+    /// The turn is over: what is still open has been made.
+    pub(super) fn rule_on_the_rest(&mut self) {
+        let unruled = self.unruled(true);
+        unruled.iter().for_each(|id| self.rule_afterwards(id));
+    }
+
+    fn unruled(&mut self, all: bool) -> Vec<String> {
+        let folder = &self.folder;
+        self.calls.unruled(all, &|path| compared(folder, path))
+    }
+
+    /// Rules on a call that was made without asking. An effect that is denied ends the turn; the agent is
+    /// told why and may go on.
+    fn rule_afterwards(&mut self, id: &str) {
+        let Some((act, call)) = self.call_of(id) else { return };
+        let is_failed = self.calls.get(id).is_some_and(super::calls::Seen::is_failed);
+        let about = self.about(id);
+        let ruled = self.ruled(&call, &about);
+        self.calls.ruled(id, ruled.is_ok());
+        let is_effect = match act {
+            Act::Change | Act::Run => !is_failed,
+            Act::Ours | Act::Nothing | Act::Look(_) | Act::Other(_) => false,
+        };
+        if let Err(why) = ruled
+            && is_effect
+        {
+            self.leave(End::Denied(why), Duration::ZERO);
+        }
+    }
+
+    /// Whether an effect may be made that the agent leaves to us.
+    fn may(&mut self, deed: Deed, act: &Act, spot: Option<Spot>, about: &str) -> Result<(), String> {
+        if self.is_leaving() {
+            return Err(String::from("your turn is over"));
+        }
+        let call = Call { tool: self.tool(act, spot.as_ref()), deed, spot };
+        let path = match &call.spot {
+            // Nothing covers what leads out.
+            Some(Spot::Outside(path)) => {
+                self.calls.made(deed, Some(path));
+                return self.ruled(&call, about);
+            }
+            Some(Spot::Inside(path)) => Some(path.as_str()),
+            None => None,
+        };
+        let folder = &self.folder;
+        match self.calls.owner(deed, path, &|path| compared(folder, path)) {
+            Owner::Allowed => Ok(()),
+            Owner::Of(id) => {
+                let is_allowed = self.judged(&id);
+                self.calls.covered(&id, deed, path);
+                let why = || self.denied.last().cloned().unwrap_or_else(|| String::from("it may not be"));
+                if is_allowed { Ok(()) } else { Err(why()) }
+            }
+            Owner::Nobody => {
+                self.calls.made(deed, path);
+                self.ruled(&call, about)
+            }
+        }
+    }
+
+    fn read(&mut self, params: &Json, reply: Reply) {
+        let Some(path) = params.get("path").and_then(Json::as_str) else { return reply.refuse("no path") };
+        let found = self.folder.resolve(path);
+        if let Err(why) = self.may(Deed::Look, &Act::Look("read"), Some(spot(&self.folder, path)), path) {
+            return reply.refuse(&format!("denied: {why}"));
+        }
+        let Ok(path) = found else { return reply.refuse("denied: it is outside the worktree") };
+        let number =
+            |key: &str| params.get(key).and_then(Json::as_u64).and_then(|one| usize::try_from(one).ok());
+        match text(&self.folder, &path) {
+            // Nothing is hidden in it: what the agent writes back would be written back without it.
+            Ok(text) => reply.with(json!({ "content": lines(&text, number("line"), number("limit")) })),
+            Err(why) => {
+                self.desk.say(Said::Back("read", Some(&self.secrets.redact(&why))));
+                reply.missing(&why);
+            }
+        }
+    }
+
+    fn write(&mut self, params: &Json, reply: Reply) {
+        let given = |key: &str| params.get(key).and_then(Json::as_str);
+        let (Some(path), Some(content)) = (given("path"), given("content")) else {
+            return reply.refuse("a path and a content are needed");
+        };
+        let found = self.folder.resolve(path);
+        if let Err(why) = self.may(Deed::Change, &Act::Change, Some(spot(&self.folder, path)), path) {
+            return reply.refuse(&format!("denied: {why}"));
+        }
+        let Ok(path) = found else { return reply.refuse("denied: it is outside the worktree") };
+        let written = if content.len() as u64 > MAX_FILE_BYTES {
+            Err(format!("it has {} bytes; {MAX_FILE_BYTES} is the most", content.len()))
+        } else {
+            self.folder.write(&path, content.as_bytes()).map_err(|error| format!("{}: {error}", path.text()))
+        };
+        let wrong = written.as_ref().err().map(|why| self.secrets.redact(why));
+        self.desk.say(Said::Back("write", wrong.as_deref()));
+        match written {
+            Ok(()) => reply.with(json!({})),
+            Err(why) => reply.refuse(&why),
+        }
+    }
+
+    fn terminal(&mut self, params: &Json, reply: Reply) {
+        let Some(wanted) = Wanted::of(params) else { return reply.refuse("no command") };
+        let folder = wanted.folder.clone().unwrap_or_else(|| String::from("."));
+        let (found, place) = (self.folder.resolve(&folder), spot(&self.folder, &folder));
+        let outside = matches!(place, Spot::Outside(_)).then_some(place);
+        if let Err(why) = self.may(Deed::Run, &Act::Run, outside, &wanted.command) {
+            return reply.refuse(&format!("denied: {why}"));
+        }
+        let Ok(inside) = found else { return reply.refuse("denied: it is outside the worktree") };
+        if self.order.shell.is_none() {
+            return reply.refuse("there is no shell here");
+        }
+        let place = self.folder.path().join(inside.text());
+        match self.terminals.open(&wanted, place, self.timing.now()) {
+            Ok(name) => reply.with(json!({ "terminalId": name })),
+            Err(trouble) => reply.refuse(&self.secrets.redact(&trouble.to_string())),
+        }
+    }
+}
+
+fn bad(why: String) -> Trouble {
+    Trouble::Bad(format!("the agent is not to be trusted any more: {why}"))
+}
+
+fn spot(folder: &Folder, path: &str) -> Spot {
+    folder.resolve(path).map_or_else(|spot| spot, |path| Spot::Inside(path.text()))
+}
+
+/// A path as the book of calls compares it. What leads out is never equal to what does not.
+fn compared(folder: &Folder, path: &str) -> String {
+    match spot(folder, path) {
+        Spot::Inside(path) | Spot::Outside(path) => path,
+    }
+}
+
+fn text(folder: &Folder, path: &Resolved) -> Result<String, String> {
+    let named = |error: std::io::Error| format!("{}: {error}", path.text());
+    let (bytes, size) = folder.read(path, MAX_FILE_BYTES).map_err(named)?;
+    if size > MAX_FILE_BYTES {
+        return Err(format!("{} has {size} bytes; {MAX_FILE_BYTES} is the most", path.text()));
+    }
+    String::from_utf8(bytes).map_err(|_| format!("{} is no UTF-8 text", path.text()))
+}
+
+/// So many lines from the first one on, which is line 1.
+fn lines(text: &str, from: Option<usize>, most: Option<usize>) -> String {
+    let lines = text.split_inclusive('\n').skip(from.unwrap_or(1).saturating_sub(1));
+    lines.take(most.unwrap_or(usize::MAX)).collect()
+}
+
+/// The option that says yes or no this once. Its kind counts, not its name; nothing is allowed for ever.
+fn outcome(params: &Json, is_allowed: bool) -> Json {
+    let options = params.get("options").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let of_kind = |kind: &str| {
+        let one = options.iter().find(|one| one.get("kind").and_then(Json::as_str) == Some(kind))?;
+        one.get("optionId").cloned()
+    };
+    let kinds: &[&str] = if is_allowed { &["allow_once", "reject_once"] } else { &["reject_once"] };
+    match kinds.iter().find_map(|kind| of_kind(kind)) {
+        Some(id) => json!({ "outcome": "selected", "optionId": id }),
+        None => json!({ "outcome": "cancelled" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_chosen_by_kind() {
+        let options = |kinds: &[&str]| {
+            let options =
+                kinds.iter().map(|kind| json!({ "kind": kind, "optionId": format!("id of {kind}") }));
+            json!({ "options": options.collect::<Vec<_>>() })
+        };
+        let all = ["allow_always", "allow_once", "reject_always", "reject_once"];
+        let table = [
+            (options(&all), true, Some("id of allow_once")),
+            (options(&all), false, Some("id of reject_once")),
+            (options(&["allow_always", "reject_once"]), true, Some("id of reject_once")),
+            (options(&["allow_always"]), true, None),
+            (options(&["allow_once"]), false, None),
+            (json!({ "options": "none" }), true, None),
+            (json!({ "options": [7, null, { "kind": "allow_once" }] }), true, None),
+        ];
+        for (params, is_allowed, wanted) in table {
+            let found = outcome(&params, is_allowed);
+            assert_eq!(found.get("optionId").and_then(Json::as_str), wanted, "{params}");
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_from_one() {
+        let text = "a\nb\nc";
+        assert_eq!(
+            (lines(text, None, None), lines(text, Some(2), Some(1))),
+            (text.to_owned(), "b\n".to_owned())
+        );
+        assert_eq!(
+            (lines(text, Some(0), Some(1)), lines(text, Some(9), None)),
+            ("a\n".to_owned(), String::new())
+        );
+    }
+}

@@ -1,0 +1,594 @@
+//! One session with an agent: it is started, introduced, prompted, listened to, and ended.
+//!
+//! One loop in one thread takes lines of the agent, calls through its window, output of its terminals and
+//! the passing of time, in the order in which they come. A turn never outlives its limits, and an agent
+//! that does not end its turn when it is told to is ended with all that it has started.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_core::run::Usage;
+use ftl_core::value::Name;
+use serde_json::Value as Json;
+
+use super::calls::Calls;
+use super::settings::{Agent, Meter};
+use super::terminals::Terminals;
+use super::usage::Used;
+use super::wire::{News, Refusal, Wire, wants_login};
+use super::words::Words;
+use crate::bench::folder::Folder;
+use crate::bench::{Bench, Done, SPEAKING};
+use crate::contract::{Desk, MONEY, Order, Part, Rest, Session, TOKENS, TURNS, Trouble};
+use crate::launch::{Exit, Heard, Hearing, Input, Program, Tree};
+use crate::secrets::Secrets;
+use crate::timing::Timing;
+use crate::window::{Knock, Offer, Window};
+
+/// How long an agent may take until a session is open.
+pub const MAX_START: Duration = Duration::from_secs(60);
+
+/// How long an agent may go on after it has submitted or asked.
+pub const MAX_FAREWELL: Duration = Duration::from_secs(10);
+
+/// How long an agent may take to end a turn that was cancelled.
+pub const MAX_CANCEL: Duration = Duration::from_secs(2);
+
+/// How long an agent may take to end when it finds the end of its input.
+pub const MAX_CLOSE: Duration = Duration::from_secs(1);
+
+/// How often an agent is told in one turn that it was denied something, when it has ended its turn over it.
+pub const MAX_REBUKES: u32 = 8;
+
+/// How many requests of an agent are answered in one turn.
+pub const MAX_REQUESTS: u32 = 4096;
+
+/// How many lines that are no JSON are passed over in one turn.
+pub const MAX_GARBAGE: u32 = 1000;
+
+/// How long is waited for a line before everything else is looked at.
+const SLICE: Duration = Duration::from_millis(5);
+
+/// What an agent is told about the window: some hide tools of servers behind a search.
+const TOOLS: &str = "The MCP server `ftl` offers these tools to you: {}. If you do not see them, search for them. \
+                     When you are done, call `submit` of `ftl` with your answer; if you cannot, answer with its JSON alone.";
+
+/// A session.
+pub(super) struct Talk {
+    pub(super) agent: Arc<Agent>,
+    pub(super) order: Order,
+    pub(super) desk: Arc<dyn Desk>,
+    pub(super) secrets: Arc<Secrets>,
+    pub(super) timing: Arc<dyn Timing>,
+    pub(super) folder: Folder,
+    pub(super) terminals: Terminals,
+    pub(super) calls: Calls,
+    pub(super) words: Words,
+    pub(super) wire: Wire,
+    /// Why something was denied in this turn, the last one last.
+    pub(super) denied: Vec<String>,
+    pub(super) id: String,
+    bench: Bench,
+    window: Option<Window>,
+    input: Arc<dyn Input>,
+    output: Hearing,
+    tree: Option<Box<dyn Tree>>,
+    leaving: Option<Leaving>,
+    used: Used,
+    unknown: BTreeSet<Name>,
+    prompts: u32,
+    heard: Counts,
+}
+
+/// How much was heard in a turn.
+#[derive(Default)]
+struct Counts {
+    garbage: u32,
+    requests: u32,
+}
+
+/// A turn that is to end.
+struct Leaving {
+    end: End,
+    until: Duration,
+    is_cancelled: bool,
+}
+
+/// How a turn ends that does not end by itself.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The agent submitted.
+    Submitted(Json),
+    /// A person is asked.
+    Asked(String),
+    /// It did what is denied, without asking.
+    Denied(String),
+    /// The session is over.
+    Over(Trouble),
+}
+
+/// How a prompt ended.
+enum Close {
+    Rest(Rest),
+    /// Something was denied, and the agent stopped over it.
+    Denied(String),
+}
+
+impl Session for Talk {
+    fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
+        let mut parts: Vec<String> = words.iter().map(|part| part.text.clone()).collect();
+        if self.prompts == 0 {
+            parts.splice(0..0, self.introduction());
+        }
+        for _ in 0..=MAX_REBUKES {
+            let why = match self.prompted(&parts)? {
+                Close::Rest(rest) => return Ok(rest),
+                Close::Denied(why) => why,
+            };
+            parts = vec![format!("Denied: {why}. Go on without it.")];
+        }
+        Err(Trouble::Bad(format!("the agent was denied more than {MAX_REBUKES} times and does not go on")))
+    }
+
+    fn unknown(&self) -> BTreeSet<Name> {
+        self.unknown.clone()
+    }
+
+    fn close(mut self: Box<Self>) {
+        self.input.close();
+        self.terminals.end();
+        self.window = None;
+        let end = self.timing.now() + MAX_CLOSE;
+        while self.tree.is_some() && self.timing.now() < end {
+            if let Some(Heard::Ended(_)) = self.output.next(SLICE) {
+                break;
+            }
+        }
+        self.end();
+    }
+}
+
+impl Talk {
+    /// Starts an agent and opens its session.
+    pub(super) fn open(
+        agent: Arc<Agent>,
+        order: Order,
+        desk: Arc<dyn Desk>,
+        secrets: Arc<Secrets>,
+        timing: Arc<dyn Timing>,
+    ) -> Result<Talk, Trouble> {
+        if desk.is_cancelled() {
+            return Err(Trouble::Cancelled);
+        }
+        let none = || Trouble::CouldNotRun(String::from("no program may be started here"));
+        let launcher = order.launcher.clone().ok_or_else(none)?;
+        let bench = Bench::new(&order, desk.clone(), secrets.clone())?;
+        let unopened =
+            |error: std::io::Error| Trouble::CouldNotRun(format!("the folder cannot be opened: {error}"));
+        let folder = Folder::open(&order.folder).map_err(unopened)?;
+        let window = opened(&order, &bench, &*timing)?;
+        let program = Program {
+            program: agent.program.clone(),
+            args: agent.args.clone(),
+            folder: folder.path().to_owned(),
+            env: agent.env.clone(),
+        };
+        let launched = launcher.launch(&program)?;
+        let wire = Wire::open(launched.input.clone()).map_err(Trouble::CouldNotRun)?;
+        let mut talk = Talk {
+            terminals: Terminals::new(launcher, agent.env.clone()),
+            agent,
+            order,
+            desk,
+            secrets,
+            timing,
+            folder,
+            calls: Calls::default(),
+            words: Words::default(),
+            wire,
+            denied: Vec::new(),
+            id: String::new(),
+            bench,
+            window,
+            input: launched.input,
+            output: launched.output,
+            tree: Some(launched.tree),
+            leaving: None,
+            used: Used::default(),
+            unknown: BTreeSet::new(),
+            prompts: 0,
+            heard: Counts::default(),
+        };
+        talk.introduce()?;
+        Ok(talk)
+    }
+
+    /// Opens the protocol's own session, and sets its mode and options.
+    fn introduce(&mut self) -> Result<(), Trouble> {
+        let asked = self.wire.initialize(self.agent.habits.serves)?;
+        self.answered(asked)?;
+        let server = self.window.as_ref().map(Window::server);
+        let asked = self.wire.open_session(self.folder.path(), server.as_ref())?;
+        let opened = self.answered(asked)?;
+        let id = opened.get("sessionId").and_then(Json::as_str).filter(|id| !id.is_empty());
+        let none = || Trouble::CouldNotRun(String::from("the agent opened a session without an id"));
+        self.id = id.ok_or_else(none)?.to_owned();
+        if let Some(mode) = self.agent.habits.mode.clone() {
+            self.set_mode(&opened, &mode)?;
+        }
+        let model = self.order.model.clone().map(|model| (String::from("model"), model));
+        for (option, value) in self.agent.habits.options.clone().into_iter().chain(model) {
+            let asked = self.wire.set_option(&self.id, &option, &value)?;
+            self.answered(asked)?;
+        }
+        Ok(())
+    }
+
+    /// Sets a mode that is not set already. A mode that is not there is a fault of the settings.
+    fn set_mode(&mut self, opened: &Json, mode: &str) -> Result<(), Trouble> {
+        if opened.pointer("/modes/currentModeId").and_then(Json::as_str) == Some(mode) {
+            return Ok(());
+        }
+        let modes = opened.pointer("/modes/availableModes").and_then(Json::as_array);
+        let names: Vec<&str> =
+            modes.into_iter().flatten().filter_map(|mode| mode.get("id")?.as_str()).collect();
+        if !names.contains(&mode) {
+            let has = if names.is_empty() { String::from("none") } else { names.join(", ") };
+            return Err(Trouble::CouldNotRun(format!("the agent has no mode `{mode}`; it has {has}")));
+        }
+        let asked = self.wire.set_mode(&self.id, mode)?;
+        self.answered(asked).map(drop)
+    }
+
+    /// Waits for an answer before the first prompt.
+    fn answered(&mut self, asked: u64) -> Result<Json, Trouble> {
+        let end = self.timing.now() + MAX_START;
+        loop {
+            if self.desk.is_cancelled() {
+                return Err(Trouble::Cancelled);
+            }
+            if self.timing.now() >= end {
+                return Err(Trouble::TimedOut(format!("the agent opened no session within {MAX_START:?}")));
+            }
+            self.pump().map_err(could_not_run)?;
+            while let Some(news) = self.wire.next() {
+                match news {
+                    News::Answered(number, result) if number == asked => {
+                        return result.map_err(|refusal| could_not_run(self.refused(&refusal)));
+                    }
+                    News::Asked(_, _, reply) => reply.unknown(),
+                    News::Answered(..) | News::Told(..) => {}
+                }
+            }
+            self.wire.run().map_err(could_not_run)?;
+        }
+    }
+
+    /// What an agent is told before its first task.
+    fn introduction(&self) -> Vec<String> {
+        let names: Vec<&str> = speaking(&self.bench).map(|offer| offer.0).collect();
+        let tools = self.window.as_ref().filter(|_| !names.is_empty());
+        let tools = tools.map(|_| TOOLS.replace("{}", &names.join(", ")));
+        [Some(self.order.system.clone()).filter(|text| !text.is_empty()), tools]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// Says something and listens until the agent rests.
+    fn prompted(&mut self, parts: &[String]) -> Result<Close, Trouble> {
+        let most = self.order.limits.requests;
+        if self.prompts >= most {
+            return Err(Trouble::Bad(format!("the agent was prompted {most} times and has not submitted")));
+        }
+        if self.tree.is_none() {
+            return Err(Trouble::Died(String::from("the agent has ended")));
+        }
+        self.prompts += 1;
+        (self.leaving, self.words, self.heard) = (None, Words::default(), Counts::default());
+        self.calls.begin();
+        self.denied.clear();
+        self.wire.begin();
+        let asked = self.wire.prompt(&self.id, parts)?;
+        let result = self.listen(asked);
+        self.words.flush(&self.secrets, &*self.desk);
+        let result = result?;
+        self.rule_on_the_rest();
+        let charged = self.charge(result.as_ref());
+        match self.leaving.take().map(|leaving| leaving.end) {
+            Some(End::Over(trouble)) => return Err(trouble),
+            Some(End::Denied(why)) => return charged.map(|()| Close::Denied(why)),
+            Some(End::Submitted(json)) => return charged.map(|()| Close::Rest(Rest::Submitted(json))),
+            Some(End::Asked(question)) => return charged.map(|()| Close::Rest(Rest::Asked(question))),
+            None => charged?,
+        }
+        self.rested(&result.unwrap_or_default())
+    }
+
+    /// Listens until the prompt is answered; nothing if the agent had to be ended before.
+    fn listen(&mut self, asked: u64) -> Result<Option<Json>, Trouble> {
+        let begun = self.timing.now();
+        let mut heard = begun;
+        loop {
+            let now = self.timing.now();
+            if self.desk.is_cancelled() {
+                self.leave(End::Over(Trouble::Cancelled), Duration::ZERO);
+            }
+            if self.is_left(now)? {
+                return Ok(None);
+            }
+            self.terminals.tend(now);
+            if self.knocks() || self.terminals.is_awaited() {
+                heard = now;
+            }
+            self.in_time(now, begun, heard)?;
+            self.wire.run()?;
+            match self.pump() {
+                Ok(true) => heard = self.timing.now(),
+                Ok(false) => {}
+                Err(trouble) => return self.gone(trouble),
+            }
+            while let Some(news) = self.wire.next() {
+                match news {
+                    News::Answered(number, result) if number == asked => {
+                        return result.map(Some).map_err(|refusal| self.refused(&refusal));
+                    }
+                    News::Answered(..) => {}
+                    News::Told(method, params) => self.told(&method, &params)?,
+                    News::Asked(method, params, reply) => {
+                        self.heard.requests += 1;
+                        if self.heard.requests > MAX_REQUESTS {
+                            return Err(Trouble::Bad(format!(
+                                "the agent asked more than {MAX_REQUESTS} times in one turn"
+                            )));
+                        }
+                        self.asked(&method, &params, reply)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the agent is too late: silent for too long, or in its turn for too long.
+    fn in_time(&self, now: Duration, begun: Duration, heard: Duration) -> Result<(), Trouble> {
+        let (silence, whole) = (self.order.limits.silence, self.order.limits.whole);
+        if self.leaving.is_some() {
+            return Ok(());
+        }
+        if now.saturating_sub(heard) >= silence {
+            return Err(Trouble::TimedOut(format!("the agent said nothing for {silence:?}")));
+        }
+        if now.saturating_sub(begun) >= whole {
+            return Err(Trouble::TimedOut(format!("the agent's turn took more than {whole:?}")));
+        }
+        Ok(())
+    }
+
+    /// The turn is to end, now or after some patience. What ends the session outweighs everything else.
+    pub(super) fn leave(&mut self, end: End, patience: Duration) {
+        let until = self.timing.now() + patience;
+        match &mut self.leaving {
+            None => self.leaving = Some(Leaving { end, until, is_cancelled: false }),
+            Some(leaving) if matches!(end, End::Over(_)) && !matches!(leaving.end, End::Over(_)) => {
+                leaving.end = end;
+                leaving.until = leaving.until.min(until);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Whether the turn is to end.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving.is_some()
+    }
+
+    /// Cancels a turn whose time is up, and then ends the agent. Whether it was ended.
+    fn is_left(&mut self, now: Duration) -> Result<bool, Trouble> {
+        let Some(leaving) = self.leaving.as_mut().filter(|leaving| now >= leaving.until) else {
+            return Ok(false);
+        };
+        if leaving.is_cancelled {
+            self.end();
+            return Ok(true);
+        }
+        (leaving.is_cancelled, leaving.until) = (true, now + MAX_CANCEL);
+        match self.wire.cancel(&self.id) {
+            Ok(()) => Ok(false),
+            Err(trouble) => self.gone(trouble).map(|_| true),
+        }
+    }
+
+    /// The agent is gone. That is no trouble when nothing more was wanted of it.
+    fn gone(&mut self, trouble: Trouble) -> Result<Option<Json>, Trouble> {
+        self.end();
+        if self.leaving.is_some() { Ok(None) } else { Err(trouble) }
+    }
+
+    /// Ends the agent, with all that it has started.
+    fn end(&mut self) {
+        self.terminals.end();
+        if let Some(tree) = self.tree.take() {
+            tree.end();
+        }
+    }
+
+    /// Hears one line. Whether there was one.
+    fn pump(&mut self) -> Result<bool, Trouble> {
+        match self.output.next(SLICE) {
+            None => Ok(false),
+            Some(Heard::Line(line)) => self.line(line).map(|()| true),
+            Some(Heard::Ended(exit)) => Err(self.ended(&exit)),
+        }
+    }
+
+    /// Takes in a line. What is no JSON object is passed over: some programs write other things too.
+    fn line(&mut self, line: Vec<u8>) -> Result<(), Trouble> {
+        let text = String::from_utf8(line).ok();
+        let object = |text: &String| matches!(serde_json::from_str(text), Ok(Json::Object(_)));
+        match text.filter(object) {
+            Some(text) => self.wire.hear(text),
+            None => {
+                self.heard.garbage += 1;
+                if self.heard.garbage > MAX_GARBAGE {
+                    let why = format!("the agent wrote more than {MAX_GARBAGE} lines that are no JSON");
+                    return Err(Trouble::Bad(why));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn ended(&self, exit: &Exit) -> Trouble {
+        let complaint = self.secrets.redact(&exit.complaint);
+        let last = complaint.lines().rev().take(5).collect::<Vec<_>>();
+        let said = if last.is_empty() {
+            String::new()
+        } else {
+            format!("; it said: {}", last.into_iter().rev().collect::<Vec<_>>().join("\n"))
+        };
+        let why = format!("the agent has ended: {}{said}", exit.how);
+        match exit {
+            Exit { timed_out: true, .. } => Trouble::TimedOut(why),
+            // Whoever reads its output has ended it.
+            Exit { how, .. } if how.starts_with("it wrote ") => Trouble::Bad(why),
+            Exit { .. } => Trouble::Died(why),
+        }
+    }
+
+    fn refused(&self, refusal: &Refusal) -> Trouble {
+        let why = self.secrets.redact(&refusal.why);
+        if wants_login(refusal) {
+            return Trouble::CouldNotRun(format!(
+                "the agent wants somebody to log in first ({why}); give it a key in the settings"
+            ));
+        }
+        Trouble::Died(format!("the agent failed: {why} ({})", refusal.code))
+    }
+
+    /// Answers calls through the window. Whether there was one.
+    fn knocks(&mut self) -> bool {
+        let mut any = false;
+        while let Some(knock) = self.window.as_ref().and_then(|window| window.next(Duration::ZERO)) {
+            self.knock(knock);
+            any = true;
+        }
+        any
+    }
+
+    fn knock(&mut self, knock: Knock) {
+        if self.is_leaving() {
+            return knock.answer(Err(String::from("your turn is over: end it")));
+        }
+        if !SPEAKING.contains(&knock.tool.as_str()) {
+            let why = format!("there is no tool `{}` here", knock.tool);
+            return knock.answer(Err(why));
+        }
+        self.words.call(&self.secrets, &*self.desk);
+        match self.bench.call(&knock.tool, &knock.args) {
+            Done::Back(text) => knock.answer(Ok(text)),
+            Done::Wrong(why) => knock.answer(Err(why)),
+            Done::Submitted(json) => {
+                knock.answer(Ok(String::from("it was taken; end your turn")));
+                self.leave(End::Submitted(json), MAX_FAREWELL);
+            }
+            Done::Asked(question) => {
+                knock.answer(Ok(String::from("a person is asked; end your turn")));
+                self.leave(End::Asked(question), MAX_FAREWELL);
+            }
+            Done::Over(trouble) => {
+                knock.answer(Err(trouble.to_string()));
+                self.leave(End::Over(trouble), Duration::ZERO);
+            }
+        }
+    }
+
+    /// Takes in what an agent tells. What nobody knows is passed over.
+    fn told(&mut self, method: &str, params: &Json) -> Result<(), Trouble> {
+        let is_ours = params.get("sessionId").and_then(Json::as_str) == Some(self.id.as_str());
+        let Some(update) = params.get("update").filter(|_| method == "session/update" && is_ours) else {
+            return Ok(());
+        };
+        match update.get("sessionUpdate").and_then(Json::as_str) {
+            Some("agent_message_chunk") => self.words.text(update, &self.secrets, &*self.desk),
+            Some("agent_thought_chunk") => self.words.thought(update, &self.secrets, &*self.desk),
+            Some("tool_call" | "tool_call_update") => self.told_of_a_call(update),
+            Some("usage_update") => {
+                self.used.updated(update);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Charges what the turn used. What is not told is unknown.
+    fn charge(&mut self, result: Option<&Json>) -> Result<(), Trouble> {
+        let habits = &self.agent.habits;
+        let mut usage = Usage::new();
+        usage.insert(Name::from(TURNS), 1);
+        let tokens = result.and_then(|result| self.used.tokens(result, habits.meter));
+        let money = self.used.money();
+        if tokens.is_none() || habits.meter == Meter::Part {
+            self.unknown.insert(Name::from(TOKENS));
+        }
+        if money.is_none() || result.is_none() {
+            self.unknown.insert(Name::from(MONEY));
+        }
+        usage.extend(tokens.map(|tokens| (Name::from(TOKENS), tokens)));
+        usage.extend(money.map(|money| (Name::from(MONEY), money)));
+        self.desk.charge(&usage).map_err(Trouble::Stopped)
+    }
+
+    /// How an agent rests that has ended its turn by itself.
+    fn rested(&self, result: &Json) -> Result<Close, Trouble> {
+        match result.get("stopReason").and_then(Json::as_str) {
+            Some("end_turn") => Ok(Close::Rest(Rest::Said(self.words.last(&self.secrets)))),
+            // Codex ends its turn so when it is denied something.
+            Some("cancelled") => match self.denied.last() {
+                Some(why) => Ok(Close::Denied(why.clone())),
+                None => {
+                    Err(Trouble::Died(String::from("the agent cancelled its turn, and nobody wanted that")))
+                }
+            },
+            Some("max_tokens") => {
+                Err(Trouble::Bad(String::from("the agent's answer was cut: too many tokens")))
+            }
+            Some("max_turn_requests") => {
+                Err(Trouble::Bad(String::from("the agent has asked its model as often as it may")))
+            }
+            Some("refusal") => Err(Trouble::Bad(String::from("the agent refuses the task"))),
+            other => {
+                Err(Trouble::Bad(format!("the agent's turn ended in a way that nobody knows: {other:?}")))
+            }
+        }
+    }
+}
+
+/// What could not even be tried: the agent said nothing of worth yet.
+fn could_not_run(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Died(why) => Trouble::CouldNotRun(why),
+        other @ (Trouble::Cancelled
+        | Trouble::Stopped(_)
+        | Trouble::TimedOut(_)
+        | Trouble::Bad(_)
+        | Trouble::CouldNotRun(_)
+        | Trouble::Outage { .. }) => other,
+    }
+}
+
+fn speaking(bench: &Bench) -> impl Iterator<Item = (&'static str, Offer)> {
+    let tools = bench.tools().iter().filter(|tool| SPEAKING.contains(&tool.name));
+    tools.map(|tool| (tool.name, Offer::from(tool)))
+}
+
+/// A window with the tools that speak to us, where there can be one.
+fn opened(order: &Order, bench: &Bench, timing: &dyn Timing) -> Result<Option<Window>, Trouble> {
+    let offers = speaking(bench).map(|offer| offer.1).collect();
+    let Some(lobby) = &order.lobby else { return Ok(None) };
+    let name = format!("acp-{:016x}", timing.throw());
+    let window = Window::open(lobby, &name, offers);
+    let failed =
+        |error| Trouble::CouldNotRun(format!("no window can be opened for the agent's tools: {error}"));
+    window.map(Some).map_err(failed)
+}

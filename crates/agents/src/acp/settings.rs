@@ -1,0 +1,145 @@
+//! What is known about an ACP agent before it is started: how it is started, and what it surely does.
+//!
+//! All of this is data of the settings. Whether an agent asks before it acts stands in no message of the
+//! protocol, so it is said here for each agent that was tried, and nothing is believed of any other.
+
+use std::ffi::OsString;
+
+use crate::contract::{Counted, Enforced};
+
+/// An agent, as the settings describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// What it is called in the settings.
+    pub name: String,
+    /// An absolute path, or a name to be looked up in the PATH of `env`.
+    pub program: OsString,
+    /// Its words.
+    pub args: Vec<OsString>,
+    /// Its whole environment, keys included.
+    pub env: Vec<(OsString, OsString)>,
+    /// What it surely does.
+    pub habits: Habits,
+}
+
+/// What an agent surely does, and how it is made to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// The mode that is set in each session.
+    pub mode: Option<String>,
+    /// The options that are set in each session, after the mode.
+    pub options: Vec<(String, String)>,
+    /// What we offer to do for it.
+    pub serves: Serves,
+    /// What it asks, or lets us do, before it happens: in that mode.
+    pub asks: Asks,
+    /// What its count of tokens means.
+    pub meter: Meter,
+    /// Whether it tells what a session has cost.
+    pub costs: bool,
+}
+
+/// What we offer to do for an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Serves {
+    /// Reading files. Gemini 0.61 cannot make a new file when this is offered.
+    pub read: bool,
+    /// Writing files.
+    pub write: bool,
+    /// Running commands.
+    pub terminal: bool,
+}
+
+/// What an agent asks, or lets us do, before it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// Every call.
+    Everything,
+    /// Every change of a file and every command; other calls are told when they are made.
+    Effects,
+    /// Every change of a file; some other calls are not even told.
+    Changes,
+    /// Nothing that anybody could rely on.
+    Nothing,
+}
+
+/// What an agent's count of tokens means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meter {
+    /// All that the turn used.
+    Turn,
+    /// All that the session has used so far.
+    Session,
+    /// Only a part of it, such as the last request: the rest is unknown.
+    Part,
+}
+
+impl Habits {
+    /// Of an agent about which nothing is known.
+    pub fn unknown() -> Habits {
+        let serves = Serves { read: true, write: true, terminal: true };
+        let (asks, meter) = (Asks::Nothing, Meter::Part);
+        Habits { mode: None, options: Vec::new(), serves, asks, meter, costs: false }
+    }
+
+    /// Of the agents that were tried: `goose` 1.52, `claude` (claude-agent-acp 0.99) and `codex` (codex-acp 2.6).
+    pub fn of(agent: &str) -> Option<Habits> {
+        let (mode, asks, meter, costs) = match agent {
+            "goose" => ("approve", Asks::Everything, Meter::Part, false),
+            "claude" => ("default", Asks::Effects, Meter::Turn, true),
+            // Its own default mode lets a model decide. In this one commands run in a sandbox that writes nothing.
+            "codex" => ("read-only", Asks::Changes, Meter::Turn, false),
+            _ => return None,
+        };
+        Some(Habits { mode: Some(mode.to_owned()), asks, meter, costs, ..Habits::unknown() })
+    }
+
+    /// What is enforced with an agent of these habits.
+    pub fn enforces(&self) -> Enforced {
+        Enforced {
+            calls: match self.asks {
+                Asks::Everything => Counted::Before,
+                Asks::Effects => Counted::After,
+                Asks::Changes | Asks::Nothing => Counted::Never,
+            },
+            paths: match self.asks {
+                Asks::Everything | Asks::Effects | Asks::Changes => true,
+                Asks::Nothing => false,
+            },
+            commands: false,
+            tokens: match self.meter {
+                Meter::Turn | Meter::Session => true,
+                Meter::Part => false,
+            },
+            money: self.costs,
+            cancel: true,
+            resume: false,
+            structured: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_enforced_follows_from_habits() {
+        let table = [
+            ("goose", "before", true, false, false),
+            ("claude", "after", true, true, true),
+            ("codex", "not at all", true, true, false),
+        ];
+        for (name, calls, paths, tokens, money) in table {
+            let found = Habits::of(name).unwrap().enforces();
+            assert_eq!(
+                (found.calls.word(), found.paths, found.tokens, found.money),
+                (calls, paths, tokens, money)
+            );
+            assert!(found.cancel && !found.resume && !found.commands && !found.structured);
+        }
+        let nobody = Habits::unknown().enforces();
+        assert_eq!((nobody.calls.word(), nobody.paths, nobody.tokens), ("not at all", false, false));
+        assert_eq!(Habits::of("somebody"), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! What an agent says that it used. What it does not say is unknown, never zero.
+
+use serde_json::Value as Json;
+
+use super::settings::Meter;
+
+/// Millionths of one.
+const MICRO: f64 = 1e6;
+
+/// What one session has used so far, as the agent tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Used {
+    /// Tokens that were charged, where an agent tells a running total.
+    tokens: u64,
+    /// The millionths that the agent has told last, and those that were charged.
+    cost: u64,
+    charged: u64,
+    /// Whether something was told since the last time.
+    is_told: bool,
+}
+
+impl Used {
+    /// Takes in an update of a session.
+    pub(super) fn updated(&mut self, update: &Json) {
+        let cost =
+            update.get("cost").filter(|cost| cost.get("currency").and_then(Json::as_str) == Some("USD"));
+        let amount = cost.and_then(|cost| cost.get("amount")).and_then(Json::as_f64);
+        if let Some(cost) = amount.filter(|cost| cost.is_finite() && *cost >= 0.0) {
+            // A cast of a float saturates.
+            let millionths = (cost * MICRO).round() as u64;
+            (self.cost, self.is_told) = (self.cost.max(millionths), true);
+        }
+    }
+
+    /// The tokens of a turn that has ended so.
+    pub(super) fn tokens(&mut self, result: &Json, meter: Meter) -> Option<u64> {
+        let told = tokens(result)?;
+        match meter {
+            Meter::Turn | Meter::Part => Some(told),
+            Meter::Session => {
+                let before = self.tokens;
+                self.tokens = before.max(told);
+                Some(told.saturating_sub(before))
+            }
+        }
+    }
+
+    /// What was added to the cost since the last time; nothing if nothing was told.
+    pub(super) fn money(&mut self) -> Option<u64> {
+        let before = std::mem::replace(&mut self.charged, self.cost);
+        std::mem::take(&mut self.is_told).then(|| self.cost - before)
+    }
+}
+
+/// The tokens in the result of a turn. Of several counts the largest is taken: some leave side calls out.
+fn tokens(result: &Json) -> Option<u64> {
+    let quota = result.pointer("/_meta/quota");
+    let counted = |count: Option<&Json>| count.and_then(sum);
+    let models = quota.and_then(|quota| quota.get("model_usage")).and_then(Json::as_array).map(|models| {
+        models.iter().filter_map(|model| sum(model.get("token_count")?)).fold(0, u64::saturating_add)
+    });
+    let all =
+        [counted(result.get("usage")), counted(quota.and_then(|quota| quota.get("token_count"))), models];
+    all.into_iter().flatten().max().filter(|tokens| *tokens > 0)
+}
+
+/// The total of one count, or the sum of what goes in and out.
+fn sum(count: &Json) -> Option<u64> {
+    let number = |names: &[&str]| names.iter().find_map(|name| count.get(*name)?.as_u64());
+    let parts = [number(&["inputTokens", "input_tokens"]), number(&["outputTokens", "output_tokens"])];
+    let parts = parts.iter().flatten().copied().reduce(u64::saturating_add);
+    number(&["totalTokens", "total_tokens"]).max(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_where_agents_put_them() {
+        let quota = json!({ "token_count": { "input_tokens": 7, "output_tokens": 2 } });
+        let side = json!({ "token_count": { "totalTokens": 40 },
+            "model_usage": [{ "token_count": { "totalTokens": 45 } }, { "token_count": { "totalTokens": 5 } }] });
+        let table = [
+            (json!({ "usage": { "totalTokens": 12, "inputTokens": 10, "outputTokens": 2 } }), Some(12)),
+            (json!({ "usage": { "inputTokens": 10, "outputTokens": 2 } }), Some(12)),
+            (json!({ "usage": { "totalTokens": 40 }, "_meta": { "quota": side } }), Some(50)),
+            (json!({ "_meta": { "quota": quota } }), Some(9)),
+            (json!({ "usage": { "totalTokens": "12" } }), None),
+            (json!({ "usage": { "totalTokens": -1 } }), None),
+            (json!({ "usage": { "totalTokens": 0, "inputTokens": 0 } }), None),
+            (json!({ "usage": null }), None),
+            (
+                json!({ "usage": { "totalTokens": u64::MAX, "inputTokens": u64::MAX, "outputTokens": 1 } }),
+                Some(u64::MAX),
+            ),
+            (json!({}), None),
+            (json!(null), None),
+        ];
+        for (result, wanted) in table {
+            assert_eq!(Used::default().tokens(&result, Meter::Turn), wanted, "{result}");
+        }
+    }
+
+    #[test]
+    fn a_running_total_is_charged_once() {
+        let mut used = Used::default();
+        let told = |total: u64| json!({ "usage": { "totalTokens": total } });
+        assert_eq!(used.tokens(&told(10), Meter::Session), Some(10));
+        assert_eq!(used.tokens(&told(25), Meter::Session), Some(15));
+        assert_eq!(used.tokens(&told(5), Meter::Session), Some(0), "a total does not shrink");
+        assert_eq!(used.tokens(&told(30), Meter::Session), Some(5));
+    }
+
+    #[test]
+    fn money_is_what_was_added() {
+        let mut used = Used::default();
+        assert_eq!(used.money(), None);
+        used.updated(&json!({ "used": 10, "size": 100 }));
+        assert_eq!(used.money(), None);
+        used.updated(&json!({ "cost": { "amount": 0.25, "currency": "USD" } }));
+        assert_eq!((used.money(), used.money()), (Some(250_000), None));
+        for wrong in [json!(-1.0), json!("1"), json!(null), json!(0.1)] {
+            used.updated(&json!({ "cost": { "amount": wrong, "currency": "USD" } }));
+        }
+        used.updated(&json!({ "cost": { "amount": 9.0, "currency": "EUR" } }));
+        assert_eq!(used.money(), Some(0));
+        used.updated(&json!({ "cost": { "amount": 1e300, "currency": "USD" } }));
+        assert_eq!(used.money(), Some(u64::MAX - 250_000));
+    }
+}

@@ -1,0 +1,683 @@
+//! The tests in one file: their names, what they assert, whether they are skipped, whether they check
+//! anything.
+//!
+//! Files of languages with a parser are read by it, in one walk without recursion; other files are read by
+//! their lines as one case. Nothing is run, and a name that is made at run time is not seen.
+
+use tree_sitter::{Node, TreeCursor};
+
+use super::assertion::{Assertion, one_line};
+use crate::context::Language;
+
+/// How many tests of one file are looked at.
+pub(super) const MAX_CASES: usize = 5_000;
+
+/// How much of a block is searched for what it hides.
+const MAX_BLOCK_BYTES: usize = 64 * 1024;
+
+/// How much of a callee or an attribute is read.
+const MAX_CALLEE_BYTES: usize = 400;
+
+/// The tests of a file.
+#[derive(Debug, Default)]
+pub(super) struct Cases {
+    pub(super) cases: Vec<Case>,
+    /// Marks that are on no single test.
+    pub(super) marks: Vec<Mark>,
+}
+
+/// One test, or a function in a test file that asserts for tests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) line: usize,
+    pub(super) is_test: bool,
+    pub(super) assertions: Vec<Assertion>,
+    pub(super) marks: Vec<Mark>,
+    /// Whether its body does nothing.
+    pub(super) is_empty: bool,
+    /// The line of a return before everything that follows.
+    pub(super) returns: Option<usize>,
+}
+
+/// Something that changes whether or how a test counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) what: What,
+    pub(super) text: String,
+    pub(super) line: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The test is not run, or its failure is expected.
+    Skip,
+    /// Only this test is run.
+    Focus,
+    /// A condition on the build decides whether it exists.
+    Condition,
+    /// It passes when the code fails.
+    Panic,
+    /// A failed assertion is caught and dropped.
+    Swallow,
+}
+
+/// Reads the tests of a file. A file in a language without a parser is one case.
+pub(super) fn read(path: &str, text: &str) -> Option<Cases> {
+    let Some(language) = Language::of(path) else { return Some(by_lines(text)) };
+    let tree = language.parse(text)?;
+    let mut reader =
+        Reader { text, language, found: Cases::default(), open: Vec::new(), pending: Vec::new() };
+    let mut cursor = tree.walk();
+    walk(&mut cursor, |node| reader.visit(node));
+    Some(reader.found)
+}
+
+/// Visits every node from the top; a visitor that says no is not led below.
+pub(in crate::gates) fn walk<'t>(cursor: &mut TreeCursor<'t>, mut visit: impl FnMut(Node<'t>) -> bool) {
+    loop {
+        let below = visit(cursor.node());
+        if below && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return;
+            }
+        }
+    }
+}
+
+/// What the walk is inside of.
+struct Open {
+    end: usize,
+    inside: Inside,
+    /// Whether a runner looks for tests in it.
+    is_searched: bool,
+}
+
+enum Inside {
+    Group(String),
+    Case(usize),
+    Condition(String),
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    language: Language,
+    found: Cases,
+    open: Vec<Open>,
+    /// Decorators and attributes that stand before what they are about.
+    pending: Vec<(String, usize)>,
+}
+
+impl<'a> Reader<'a> {
+    fn visit(&mut self, node: Node<'_>) -> bool {
+        while self.open.last().is_some_and(|open| open.end <= node.start_byte()) {
+            self.open.pop();
+        }
+        match self.language {
+            Language::Python => self.python(node),
+            Language::Rust => self.rust(node),
+            Language::Go => self.go(node),
+            Language::TypeScript | Language::Tsx | Language::JavaScript => self.script(node),
+        }
+    }
+
+    fn words(&self, node: Node<'_>) -> &'a str {
+        self.text.get(node.byte_range()).unwrap_or_default()
+    }
+
+    /// The beginning of a node's text.
+    fn start(&self, node: Node<'_>, most: usize) -> &'a str {
+        let words = self.words(node);
+        let mut end = words.len().min(most);
+        while !words.is_char_boundary(end) {
+            end -= 1;
+        }
+        &words[..end]
+    }
+
+    fn field(&self, node: Node<'_>, name: &str) -> &'a str {
+        node.child_by_field_name(name).map(|child| self.start(child, MAX_CALLEE_BYTES)).unwrap_or_default()
+    }
+
+    fn group(&mut self, node: Node<'_>, name: &str) {
+        let inside = Inside::Group(name.to_owned());
+        self.open.push(Open { end: node.end_byte(), inside, is_searched: true });
+    }
+
+    /// The names of the groups around, and then this one.
+    fn full_name(&self, name: &str) -> String {
+        let groups = self.open.iter().filter_map(|open| match &open.inside {
+            Inside::Group(name) => Some(name.as_str()),
+            Inside::Case(at) => self
+                .found
+                .cases
+                .get(*at)
+                .map(|case| case.name.as_str())
+                .filter(|_| self.language == Language::Go),
+            Inside::Condition(_) => None,
+        });
+        let mut parts: Vec<&str> = groups.collect();
+        parts.push(name);
+        parts.join(if self.language == Language::Go { "/" } else { "::" })
+    }
+
+    fn inside_case(&self) -> Option<usize> {
+        self.open.iter().rev().find_map(|open| match open.inside {
+            Inside::Case(at) => Some(at),
+            Inside::Group(_) | Inside::Condition(_) => None,
+        })
+    }
+
+    fn case(&mut self, node: Node<'_>, name: &str, is_test: bool, body: Option<Node<'_>>) {
+        if self.found.cases.len() >= MAX_CASES {
+            return;
+        }
+        let line = node.start_position().row + 1;
+        let mut case = Case { name: self.full_name(name), line, is_test, ..Case::default() };
+        if let Some(body) = body {
+            case.is_empty = self.is_empty(body);
+            case.returns = self.first_return(body);
+        }
+        self.open.push(Open {
+            end: node.end_byte(),
+            inside: Inside::Case(self.found.cases.len()),
+            is_searched: true,
+        });
+        self.found.cases.push(case);
+    }
+
+    fn assertion(&mut self, node: Node<'_>) {
+        let Some(at) = self.inside_case() else { return };
+        let condition = self.open.iter().rev().find_map(|open| match &open.inside {
+            Inside::Condition(condition) => Some(condition.clone()),
+            Inside::Group(_) | Inside::Case(_) => None,
+        });
+        let assertion = Assertion::new(self.words(node), node.start_position().row + 1, condition.as_deref());
+        self.found.cases[at].assertions.push(assertion);
+    }
+
+    fn mark(&mut self, what: What, text: &str, line: usize) {
+        let mark = Mark { what, text: super::short(&one_line(text)), line };
+        match self.inside_case() {
+            Some(at) => self.found.cases[at].marks.push(mark),
+            None => self.found.marks.push(mark),
+        }
+    }
+
+    /// Marks out of what stood before a test or a group.
+    fn take_pending(&mut self, judge: fn(&str) -> Option<What>) {
+        for (text, line) in std::mem::take(&mut self.pending) {
+            if let Some(what) = judge(&text) {
+                self.mark(what, &text, line);
+            }
+        }
+    }
+
+    fn is_empty(&self, body: Node<'_>) -> bool {
+        let mut cursor = body.walk();
+        let idle = |child: Node<'_>| {
+            matches!(
+                child.kind(),
+                "pass_statement" | "comment" | "line_comment" | "block_comment" | "empty_statement"
+            ) || matches!(self.words(child).trim(), "..." | "pass" | "return" | "return;" | "()")
+                || (child.kind() == "expression_statement"
+                    && child.named_child(0).is_some_and(|inner| inner.kind() == "string"))
+        };
+        let is_block = matches!(body.kind(), "block" | "statement_block");
+        is_block && body.named_children(&mut cursor).all(idle_or_list(idle))
+    }
+
+    /// The line of a return that stands at the top of a body and before something else.
+    fn first_return(&self, body: Node<'_>) -> Option<usize> {
+        // Go wraps the statements of a block in a list.
+        let list = body.named_child(0).filter(|child| child.kind() == "statement_list").unwrap_or(body);
+        let mut cursor = list.walk();
+        let mut children =
+            list.named_children(&mut cursor).filter(|child| !child.kind().ends_with("comment"));
+        let is_return = |child: &Node<'_>| {
+            child.kind() == "return_statement"
+                || child.kind() == "expression_statement"
+                    && child.named_child(0).is_some_and(|inner| inner.kind() == "return_expression")
+        };
+        let found = children.find(is_return)?;
+        children.next().map(|_| found.start_position().row + 1)
+    }
+
+    /// Whether a block contains a word that asserts.
+    fn asserts(&self, node: Node<'_>) -> bool {
+        let words = self.start(node, MAX_BLOCK_BYTES);
+        ["assert", "expect(", "should"].iter().any(|word| words.contains(word))
+    }
+}
+
+/// Go has a list inside its block; an empty one has none.
+fn idle_or_list<'t>(idle: impl Fn(Node<'t>) -> bool) -> impl Fn(Node<'t>) -> bool {
+    move |child| match child.kind() {
+        "statement_list" => {
+            (0..child.named_child_count()).all(|at| child.named_child(at as u32).is_none_or(&idle))
+        }
+        _ => idle(child),
+    }
+}
+
+impl Reader<'_> {
+    fn python(&mut self, node: Node<'_>) -> bool {
+        let line = node.start_position().row + 1;
+        match node.kind() {
+            "decorator" => {
+                self.pending.push((self.start(node, MAX_CALLEE_BYTES).to_owned(), line));
+                return false;
+            }
+            "class_definition" => {
+                let name = self.field(node, "name");
+                self.group(node, name);
+                // pytest looks into classes called so, unittest into those that extend its own.
+                let is_searched =
+                    name.starts_with("Test") || node.child_by_field_name("superclasses").is_some();
+                if let Some(open) = self.open.last_mut() {
+                    open.is_searched = is_searched;
+                }
+                self.take_pending(python_skip);
+            }
+            "function_definition" if self.inside_case().is_none() => {
+                let name = self.field(node, "name");
+                let is_test = name.starts_with("test") && self.open.iter().all(|open| open.is_searched);
+                self.case(node, name, is_test, node.child_by_field_name("body"));
+                self.take_pending(python_skip);
+            }
+            "assert_statement" => {
+                self.assertion(node);
+                return false;
+            }
+            "call" => return self.python_call(node, line),
+            "raise_statement" if self.start(node, MAX_CALLEE_BYTES).contains("SkipTest") => {
+                self.mark(What::Skip, "raise SkipTest", line);
+            }
+            "assignment" => {
+                let (left, right) = (self.field(node, "left"), self.field(node, "right"));
+                let skips = left == "pytestmark" && python_skip(right).is_some();
+                if skips || (left == "__test__" && right == "False") {
+                    self.mark(What::Skip, self.start(node, MAX_CALLEE_BYTES), line);
+                    return false;
+                }
+            }
+            "try_statement" => self.python_try(node, line),
+            "with_statement" => {
+                let head = self.start(node, MAX_CALLEE_BYTES).lines().next().unwrap_or_default();
+                let wide = ["AssertionError", "Exception"].iter().any(|word| head.contains(word));
+                if head.contains("suppress(") && wide && self.asserts(node) {
+                    self.mark(What::Swallow, head, line);
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn python_call(&mut self, node: Node<'_>, line: usize) -> bool {
+        let callee = self.field(node, "function");
+        let (owner, name) = callee.rsplit_once('.').unwrap_or(("", callee));
+        let asserts = name.starts_with("assert")
+            || matches!((owner, name), ("pytest", "raises" | "warns" | "fail") | ("self", "fail"));
+        let skips = matches!((owner, name), ("pytest", "skip" | "xfail" | "importorskip") | (_, "skipTest"));
+        if skips {
+            self.mark(What::Skip, self.start(node, MAX_CALLEE_BYTES), line);
+        } else if asserts {
+            self.assertion(node);
+        }
+        !asserts && !skips
+    }
+
+    /// A `try` around an assertion whose handler drops what was raised.
+    fn python_try(&mut self, node: Node<'_>, line: usize) {
+        let body = node.child_by_field_name("body").is_some_and(|body| self.asserts(body));
+        let mut cursor = node.walk();
+        let drops =
+            node.named_children(&mut cursor).filter(|child| child.kind() == "except_clause").any(|clause| {
+                let head = self.start(clause, MAX_CALLEE_BYTES).lines().next().unwrap_or_default();
+                let wide = head.trim_end() == "except:"
+                    || ["AssertionError", "Exception"].iter().any(|word| head.contains(word));
+                let mut inner = clause.walk();
+                let block = clause.named_children(&mut inner).find(|child| child.kind() == "block");
+                let idle = block.is_some_and(|block| {
+                    matches!(self.words(block).trim(), "pass" | "..." | "return" | "continue")
+                });
+                wide && idle
+            });
+        if body && drops {
+            self.mark(What::Swallow, "try … except: pass", line);
+        }
+    }
+
+    fn rust(&mut self, node: Node<'_>) -> bool {
+        let line = node.start_position().row + 1;
+        match node.kind() {
+            "attribute_item" => {
+                self.pending.push((self.start(node, MAX_CALLEE_BYTES).to_owned(), line));
+                return false;
+            }
+            "inner_attribute_item" => {
+                let text = self.start(node, MAX_CALLEE_BYTES);
+                if let Some(what) = rust_mark(&text.replacen("#!", "#", 1)) {
+                    self.mark(what, text, line);
+                }
+                return false;
+            }
+            "mod_item" => {
+                let name = self.field(node, "name");
+                let is_marked = self.pending.iter().any(|(text, _)| text.contains("cfg(test)"));
+                let is_named = ["test", "tests"].contains(&name) || name.ends_with("_tests");
+                let tests =
+                    is_marked || is_named || self.pending.iter().any(|(text, _)| text.contains("test"));
+                // Without its `mod` line a file of tests is not compiled, so the line counts as a test itself.
+                if (is_marked || is_named) && self.found.cases.len() < MAX_CASES {
+                    let name = self.full_name(&format!("mod {name}"));
+                    self.found.cases.push(Case { name, line, is_test: true, ..Case::default() });
+                }
+                self.group(node, name);
+                if tests {
+                    self.take_pending(rust_mark);
+                }
+                self.pending.clear();
+            }
+            "function_item" if self.inside_case().is_none() => {
+                let is_test = self.pending.iter().any(|(text, _)| is_rust_test(text));
+                self.case(node, self.field(node, "name"), is_test, node.child_by_field_name("body"));
+                if is_test {
+                    self.take_pending(rust_mark);
+                }
+                self.pending.clear();
+            }
+            "macro_invocation" => {
+                let name = self.field(node, "macro").rsplit("::").next().unwrap_or_default();
+                let asserts =
+                    ["assert", "debug_assert", "prop_assert"].iter().any(|word| name.starts_with(word));
+                if asserts || name == "panic" {
+                    self.assertion(node);
+                    return false;
+                }
+            }
+            "let_declaration" | "expression_statement" => {
+                let words = self.start(node, MAX_BLOCK_BYTES);
+                let drops = words.starts_with("let _") || words.trim_end_matches(';').ends_with(".ok()");
+                if drops && words.contains("catch_unwind") && self.asserts(node) {
+                    self.mark(What::Swallow, "catch_unwind, and its result is dropped", line);
+                }
+            }
+            kind if kind.ends_with("_item") => self.pending.clear(),
+            _ => {}
+        }
+        true
+    }
+
+    fn go(&mut self, node: Node<'_>) -> bool {
+        let line = node.start_position().row + 1;
+        match node.kind() {
+            "comment" => {
+                let text = self.start(node, MAX_CALLEE_BYTES);
+                if (text.starts_with("//go:build") || text.starts_with("// +build"))
+                    && self.inside_case().is_none()
+                {
+                    self.mark(What::Condition, text, line);
+                }
+            }
+            "function_declaration" | "method_declaration" => {
+                let name = self.field(node, "name");
+                let is_test = ["Test", "Fuzz", "Example"].iter().any(|word| name.starts_with(word))
+                    && name != "TestMain";
+                self.case(node, name, is_test, node.child_by_field_name("body"));
+            }
+            "if_statement" => {
+                let head = node.child_by_field_name("condition").map(|one| self.start(one, MAX_CALLEE_BYTES));
+                let body = node.child_by_field_name("consequence");
+                if let (Some(head), Some(body)) = (head, body) {
+                    self.open.push(Open {
+                        end: body.end_byte(),
+                        inside: Inside::Condition(head.to_owned()),
+                        is_searched: true,
+                    });
+                }
+            }
+            "call_expression" => return self.go_call(node, line),
+            _ => {}
+        }
+        true
+    }
+
+    fn go_call(&mut self, node: Node<'_>, line: usize) -> bool {
+        let callee = self.field(node, "function");
+        if callee == "recover" && self.inside_case().is_some() {
+            self.mark(What::Swallow, "recover()", line);
+            return true;
+        }
+        let Some((owner, name)) = callee.rsplit_once('.') else { return true };
+        let handle = owner.len() <= 3 || owner.ends_with("T()");
+        let testify = ["assert", "require", "is"].contains(&owner)
+            || [".Require()", ".Assert()"].iter().any(|end| owner.ends_with(end));
+        let fails = matches!(name, "Error" | "Errorf" | "Fatal" | "Fatalf" | "Fail" | "FailNow");
+        match name {
+            "Skip" | "Skipf" | "SkipNow" if handle => {
+                self.mark(What::Skip, self.start(node, MAX_CALLEE_BYTES), line);
+            }
+            "Run" if handle => {
+                let first = node.child_by_field_name("arguments").and_then(|list| list.named_child(0));
+                let title = first.filter(|first| first.kind().ends_with("string_literal"));
+                if let Some(title) = title {
+                    let name = self.start(title, MAX_CALLEE_BYTES).trim_matches(['"', '`']).to_owned();
+                    let is_test = self.inside_case().is_some_and(|at| self.found.cases[at].is_test);
+                    self.case(node, &name, is_test, None);
+                }
+            }
+            _ if testify || (fails && handle) => {
+                self.assertion(node);
+                return false;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn script(&mut self, node: Node<'_>) -> bool {
+        let line = node.start_position().row + 1;
+        match node.kind() {
+            "call_expression" | "member_expression" => {
+                let words = self.start(node, MAX_CALLEE_BYTES);
+                let asserts =
+                    ["expect(", "expect.", "assert(", "assert."].iter().any(|word| words.starts_with(word))
+                        || (node.kind() == "call_expression" && is_node_assert(self.field(node, "function")));
+                if asserts && self.inside_case().is_some() {
+                    let whole = self.words(node);
+                    if whole.ends_with(".catch(() => {})") {
+                        self.mark(What::Swallow, ".catch(() => {})", line);
+                    }
+                    self.assertion(node);
+                    return false;
+                }
+                if node.kind() == "call_expression" {
+                    self.script_call(node, line);
+                }
+            }
+            "function_declaration" | "method_definition" if self.inside_case().is_none() => {
+                let name = self.field(node, "name");
+                self.case(node, name, false, node.child_by_field_name("body"));
+            }
+            "try_statement" => {
+                let body = node.child_by_field_name("body").is_some_and(|body| self.asserts(body));
+                let handler =
+                    node.child_by_field_name("handler").and_then(|one| one.child_by_field_name("body"));
+                if body && handler.is_some_and(|block| self.is_empty(block)) {
+                    self.mark(What::Swallow, "try … catch {}", line);
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn script_call(&mut self, node: Node<'_>, line: usize) {
+        let callee = self.field(node, "function");
+        // `test.each(table)(title, body)`: what counts stands before the first bracket.
+        let head = callee.split(['(', '`']).next().unwrap_or(callee);
+        let mut parts = head.split('.');
+        let base = parts.next().unwrap_or_default();
+        let modifiers: Vec<&str> = parts.collect();
+        let Some(list) = node.child_by_field_name("arguments").filter(|list| list.kind() == "arguments")
+        else {
+            return;
+        };
+        let is_helper = matches!(base, "t" | "this" | "ctx" | "context");
+        if is_helper && matches!(modifiers[..], ["skip" | "todo"]) {
+            return self.mark(What::Skip, self.start(node, MAX_CALLEE_BYTES), line);
+        }
+        let is_title =
+            |kind: &str| matches!(kind, "string" | "template_string" | "binary_expression" | "identifier");
+        let Some(title) = list.named_child(0).filter(|first| is_title(first.kind())) else { return };
+        let word = base.strip_prefix('x').or_else(|| base.strip_prefix('f')).unwrap_or(base);
+        let is_test = matches!(word, "it" | "test" | "specify") || head == "Deno.test";
+        let is_group = matches!(word, "describe" | "context" | "suite");
+        if !is_test && !is_group {
+            return;
+        }
+        let name = self.start(title, MAX_CALLEE_BYTES).trim_matches(['"', '\'', '`']).to_owned();
+        let focus = modifiers.contains(&"only") || (base.starts_with('f') && word != base);
+        const SKIPS: [&str; 6] = ["skip", "todo", "failing", "fails", "skipIf", "runIf"];
+        let skip = modifiers.iter().any(|one| SKIPS.contains(one)) || (base.starts_with('x') && word != base);
+        let mut cursor = list.walk();
+        let children: Vec<Node<'_>> = list.named_children(&mut cursor).collect();
+        if is_group {
+            self.group(node, &name);
+        } else {
+            let is_function = |child: &&Node<'_>| {
+                matches!(child.kind(), "arrow_function" | "function_expression" | "function")
+            };
+            let body =
+                children.iter().rev().find(is_function).and_then(|one| one.child_by_field_name("body"));
+            self.case(node, &name, true, body);
+        }
+        let options = children
+            .iter()
+            .find(|child| child.kind() == "object")
+            .map(|child| self.start(*child, MAX_CALLEE_BYTES));
+        let option = |name: &str| options.is_some_and(|text| is_switched_on(text, name));
+        if skip || option("skip") || option("todo") {
+            self.mark(What::Skip, head, line);
+        }
+        if focus || option("only") {
+            self.mark(What::Focus, head, line);
+        }
+    }
+}
+
+/// Whether an object literal sets a switch to something that is not false.
+fn is_switched_on(object: &str, name: &str) -> bool {
+    let at = object.find(&format!("{name}:"));
+    at.is_some_and(|at| !object[at + name.len() + 1..].trim_start().starts_with("false"))
+}
+
+fn is_node_assert(callee: &str) -> bool {
+    matches!(
+        callee,
+        "strictEqual"
+            | "deepStrictEqual"
+            | "deepEqual"
+            | "notStrictEqual"
+            | "rejects"
+            | "throws"
+            | "t.is"
+            | "t.deepEqual"
+    )
+}
+
+fn python_skip(text: &str) -> Option<What> {
+    let name = text.trim_start_matches('@').split('(').next().unwrap_or(text);
+    let skips = ["mark.skip", "mark.skipif", "mark.xfail", "unittest.skip", "expectedFailure"]
+        .iter()
+        .any(|word| text.contains(word));
+    let bare = matches!(name.trim(), "skip" | "skipIf" | "skipUnless" | "skipif" | "xfail");
+    (skips || bare).then_some(What::Skip)
+}
+
+/// The path of an attribute such as `#[tokio::test(flavor = "x")]`.
+fn attribute_path(text: &str) -> &str {
+    let inner = text.trim_start_matches(['#', '[', ' ']);
+    inner.split(['(', ']', '=']).next().unwrap_or(inner).trim()
+}
+
+fn is_rust_test(text: &str) -> bool {
+    let last = attribute_path(text).rsplit("::").next().unwrap_or_default();
+    matches!(last, "test" | "rstest" | "test_case" | "quickcheck" | "proptest" | "test_log")
+}
+
+fn rust_mark(text: &str) -> Option<What> {
+    let squeezed: String = text.split_whitespace().collect();
+    match attribute_path(text) {
+        "ignore" => Some(What::Skip),
+        "should_panic" => Some(What::Panic),
+        "cfg" if !matches!(squeezed.as_str(), "#[cfg(test)]" | "#[cfg(all(test))]") => Some(What::Condition),
+        "cfg_attr" if squeezed.contains(",ignore") => Some(What::Skip),
+        _ => None,
+    }
+}
+
+const LINE_TESTS: [&str; 10] =
+    ["@Test", "[Fact", "[Test", "[Theory", "function test", "def test_", "it \"", "it '", "TEST(", "@test "];
+const LINE_SKIPS: [&str; 14] = [
+    "@Ignore",
+    "@Disabled",
+    "markTestSkipped",
+    "markTestIncomplete",
+    "[Ignore",
+    "Skip =",
+    "xit ",
+    "xdescribe ",
+    "pending ",
+    "skip ",
+    "skip(",
+    "GTEST_SKIP",
+    "DISABLED_",
+    "@tag :skip",
+];
+const LINE_FOCUS: [&str; 4] = ["fit ", "fdescribe ", ":focus", "focus: true"];
+const LINE_ASSERTS: [&str; 8] =
+    ["assert", "Assert", "expect", "should", "EXPECT_", "ASSERT_", "verify(", "refute"];
+
+/// A file that has no parser: each line that asserts is an assertion of the one case that the file is.
+fn by_lines(text: &str) -> Cases {
+    let mut whole = Case { name: "the file".to_owned(), line: 1, is_test: false, ..Case::default() };
+    let mut found = Cases::default();
+    for (at, line) in text.lines().enumerate() {
+        let (line, at) = (line.trim(), at + 1);
+        let is_comment =
+            ["//", "#", "*", "/*", "import ", "use ", "using "].iter().any(|word| line.starts_with(word));
+        if is_comment || line.is_empty() {
+            continue;
+        }
+        let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
+        if has(&LINE_SKIPS) {
+            found.marks.push(Mark { what: What::Skip, text: super::short(line), line: at });
+        } else if has(&LINE_FOCUS) {
+            found.marks.push(Mark { what: What::Focus, text: super::short(line), line: at });
+        }
+        if has(&LINE_TESTS) && found.cases.len() < MAX_CASES {
+            // The name stands on this line or, behind an annotation, on the next one with a bracket.
+            let named = text
+                .lines()
+                .skip(at - 1)
+                .take(4)
+                .find(|one| one.contains('(') && !one.trim().starts_with(['@', '[']))
+                .unwrap_or(line);
+            let name = super::short(&one_line(named.trim().trim_end_matches('{')));
+            found.cases.push(Case { name, line: at, is_test: true, ..Case::default() });
+        } else if has(&LINE_ASSERTS) {
+            whole.assertions.push(Assertion {
+                strength: super::assertion::Strength::Range,
+                ..Assertion::new(line, at, None)
+            });
+        }
+    }
+    found.cases.push(whole);
+    found
+}

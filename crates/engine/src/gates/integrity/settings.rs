@@ -1,0 +1,508 @@
+//! The settings of test runners before and after, and the targets and scripts that a verify command goes
+//! through.
+//!
+//! What only the delta's exact name makes acceptable is noted, what runs fewer tests always blocks. A file
+//! that cannot be read any more is told as changed, never as fine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::commands::{added, asked, ends_well, narrows};
+use crate::gates::finding::{Brief, Finding, FindingKind};
+
+/// How many scripts or targets are followed from the one that a command asks for.
+const MAX_FOLLOWED: usize = 200;
+
+/// One file on both sides.
+pub(super) struct Sides<'a> {
+    pub(super) path: &'a str,
+    pub(super) before: Option<&'a str>,
+    pub(super) after: Option<&'a str>,
+}
+
+impl Sides<'_> {
+    fn old(&self) -> &str {
+        self.before.unwrap_or_default()
+    }
+
+    fn now(&self) -> &str {
+        self.after.unwrap_or_default()
+    }
+
+    /// The line on which a word first stands.
+    fn line_of(&self, word: &str) -> Option<usize> {
+        self.now().lines().position(|line| line.contains(word)).map(|at| at + 1)
+    }
+
+    fn narrowed(&self, word: &str, message: String) -> Finding {
+        Finding::block(FindingKind::RunnerNarrowed, self.path, self.line_of(word), message)
+    }
+
+    /// A change of settings: noted where the delta names exactly this file.
+    pub(super) fn changed(
+        &self,
+        kind: FindingKind,
+        brief: &Brief,
+        word: Option<&str>,
+        message: String,
+    ) -> Finding {
+        let line = word.and_then(|word| self.line_of(word));
+        match brief.names(self.path) {
+            true => Finding::note(kind, self.path, line, message),
+            false => Finding::block(kind, self.path, line, message),
+        }
+    }
+}
+
+/// The settings of a runner, in whichever file they stand.
+pub(super) fn look(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
+    let name = sides.path.rsplit('/').next().unwrap_or(sides.path);
+    match name {
+        "pyproject.toml" => pyproject(sides, brief),
+        "pytest.ini" | ".pytest.ini" | "tox.ini" | "setup.cfg" => ini(sides, brief),
+        "package.json" => package(sides, brief),
+        "Cargo.toml" => manifest(sides, brief),
+        _ => loose(sides, brief),
+    }
+}
+
+/// Settings in a language of their own: any change is told, and lines that run fewer tests block.
+fn loose(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
+    let what = match (sides.before, sides.after) {
+        (None, _) => "the settings of a test runner are new",
+        (_, None) => "the settings of a test runner are gone",
+        (Some(_), Some(_)) => "the settings of a test runner differ",
+    };
+    let mut findings = vec![sides.changed(FindingKind::VerifyChanged, brief, None, what.to_owned())];
+    const WORDS: [&str; 17] = [
+        "testPathIgnorePatterns",
+        "testMatch",
+        "testRegex",
+        "modulePathIgnorePatterns",
+        "testNamePattern",
+        "passWithNoTests",
+        "exclude",
+        "testIgnore",
+        "grep",
+        "default-filter",
+        "roots",
+        "ignore:",
+        "retries",
+        "excludeSpecPattern",
+        "<exclude",
+        "--tag ~",
+        "allowOnly",
+    ];
+    for (line, text) in added(sides.old(), sides.now()) {
+        let word = WORDS
+            .iter()
+            .find(|word| text.contains(**word))
+            .map(|word| format!("`{word}` may run fewer tests"));
+        if let Some(message) = word.or_else(|| narrows(text)) {
+            findings.push(Finding::block(FindingKind::RunnerNarrowed, sides.path, Some(line), message));
+        }
+    }
+    findings
+}
+
+/// One flat list of settings: `section.key` and its text.
+type Flat = BTreeMap<String, String>;
+
+const FEWER_KEYS: [&str; 8] = [
+    "testpaths",
+    "python_files",
+    "python_functions",
+    "python_classes",
+    "norecursedirs",
+    "collect_ignore",
+    "collect_ignore_glob",
+    "ignore",
+];
+
+/// Keys that differ between two lists: what runs fewer, and what just differs.
+fn differing(sides: &Sides<'_>, brief: &Brief, before: &Flat, after: &Flat) -> Vec<Finding> {
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let mut findings = Vec::new();
+    for key in keys {
+        let (old, new) = (before.get(key), after.get(key));
+        if old == new {
+            continue;
+        }
+        let last = key.rsplit('.').next().unwrap_or(key);
+        let (old, new) = (old.map_or("", String::as_str), new.map_or("", String::as_str));
+        let fewer = match last {
+            _ if FEWER_KEYS.contains(&last) => !is_wider(last, old, new),
+            "addopts" => fewer_options(old, new),
+            _ => new.lines().any(|line| !old.contains(line.trim()) && narrows(line).is_some()),
+        };
+        findings.push(match fewer {
+            true => sides.narrowed(last, format!("`{key}` was {old:?} and is {new:?}: fewer tests may run")),
+            false => {
+                let message = format!("`{key}` was {old:?} and is {new:?}");
+                sides.changed(FindingKind::VerifyChanged, brief, Some(last), message)
+            }
+        });
+    }
+    findings
+}
+
+/// Whether a list of what to run, or of what not to run, lets run all that it let run before.
+fn is_wider(key: &str, old: &str, new: &str) -> bool {
+    let words = |text: &str| -> BTreeSet<String> {
+        let parts = text.split([' ', '\n', ',', '"', '[', ']']).filter(|word| !word.is_empty());
+        parts.map(str::to_owned).collect()
+    };
+    let (old, new) = (words(old), words(new));
+    match key {
+        "norecursedirs" | "collect_ignore" | "collect_ignore_glob" | "ignore" => new.is_subset(&old),
+        // Without a list everything is run.
+        _ => new.is_empty() || (!old.is_empty() && old.is_subset(&new)),
+    }
+}
+
+/// Whether options gained one that runs fewer tests.
+fn fewer_options(old: &str, new: &str) -> bool {
+    let (was, is) = (narrows(&format!("pytest {old}")), narrows(&format!("pytest {new}")));
+    is.is_some() && (was.is_none() || old != new)
+}
+
+fn pyproject(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
+    let read = |text: &str| -> Option<Flat> {
+        let table: toml::Table = toml::from_str(text).ok()?;
+        let mut flat = Flat::new();
+        let tool = table.get("tool").and_then(|tool| tool.as_table());
+        for name in ["pytest", "tox", "nox"] {
+            if let Some(value) = tool.and_then(|tool| tool.get(name)) {
+                flatten(&format!("tool.{name}"), value, &mut flat);
+            }
+        }
+        Some(flat)
+    };
+    both(sides, brief, read)
+}
+
+/// Compares both sides as flat lists; a side that cannot be read is told.
+fn both(sides: &Sides<'_>, brief: &Brief, read: impl Fn(&str) -> Option<Flat>) -> Vec<Finding> {
+    match (read(sides.old()), read(sides.now())) {
+        (Some(before), Some(after)) => differing(sides, brief, &before, &after),
+        (None, _) | (_, None) => {
+            let message = "the settings of a test runner cannot be read and compared".to_owned();
+            vec![sides.changed(FindingKind::VerifyChanged, brief, None, message)]
+        }
+    }
+}
+
+fn flatten(name: &str, value: &toml::Value, flat: &mut Flat) {
+    match value {
+        // Tables of settings are a few deep; TOML's own parser bounds how deep they can be.
+        toml::Value::Table(table) => {
+            table.iter().for_each(|(key, value)| flatten(&format!("{name}.{key}"), value, flat));
+        }
+        toml::Value::String(text) => {
+            flat.insert(name.to_owned(), text.clone());
+        }
+        other => {
+            flat.insert(name.to_owned(), other.to_string());
+        }
+    }
+}
+
+/// `pytest.ini`, `tox.ini`, `setup.cfg`: sections, keys, values that go on in indented lines.
+fn ini(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
+    let read = |text: &str| {
+        let mut flat = Flat::new();
+        let (mut section, mut key) = (String::new(), String::new());
+        for line in text.lines().filter(|line| !line.trim_start().starts_with(['#', ';'])) {
+            let inner = line.trim();
+            if inner.starts_with('[') {
+                section = inner.trim_matches(['[', ']']).to_owned();
+                key.clear();
+            } else if line.starts_with(char::is_whitespace) && !key.is_empty() {
+                let value: &mut String = flat.entry(key.clone()).or_default();
+                value.push_str(if value.is_empty() { "" } else { "\n" });
+                value.push_str(inner);
+            } else if let Some((name, value)) = inner.split_once(['=', ':']) {
+                key = format!("{section}.{}", name.trim());
+                let runs =
+                    ["pytest", "tool:pytest"].contains(&section.as_str()) || section.starts_with("testenv");
+                match runs {
+                    true => drop(flat.insert(key.clone(), value.trim().to_owned())),
+                    false => key.clear(),
+                }
+            }
+        }
+        Some(flat)
+    };
+    both(sides, brief, read)
+}
+
+fn manifest(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
+    let read = |text: &str| toml::from_str::<toml::Table>(text).ok();
+    let (Some(before), Some(after)) = (read(sides.old()), read(sides.now())) else {
+        let message = "the manifest cannot be read and compared".to_owned();
+        return vec![sides.changed(FindingKind::VerifyChanged, brief, None, message)];
+    };
+    let mut findings = Vec::new();
+    let tests = |table: &toml::Table| -> BTreeSet<String> {
+        let list = table.get("test").and_then(|list| list.as_array()).into_iter().flatten();
+        list.filter_map(|one| Some(one.get("name")?.as_str()?.to_owned())).collect()
+    };
+    for name in tests(&before).difference(&tests(&after)) {
+        findings.push(sides.narrowed("[[test]]", format!("the test target `{name}` is gone")));
+    }
+    let off = |table: &toml::Table| switched_off(table);
+    for switch in off(&after).difference(&off(&before)) {
+        findings.push(sides.narrowed("false", format!("{switch}: its tests are not run")));
+    }
+    for key in ["members", "default-members"] {
+        let (old, new) = (workspace_list(&before, key), workspace_list(&after, key));
+        let narrower = key == "default-members" && old.is_empty() && !new.is_empty();
+        let gone: Vec<&String> = old.difference(&new).collect();
+        if narrower || (!gone.is_empty() && !new.is_empty()) || (key == "members" && !gone.is_empty()) {
+            findings.push(sides.narrowed(key, format!("`workspace.{key}` names fewer: {gone:?} gone")));
+        }
+    }
+    for name in workspace_list(&after, "exclude").difference(&workspace_list(&before, "exclude")) {
+        findings.push(sides.narrowed("exclude", format!("`workspace.exclude` now names {name}")));
+    }
+    findings
+}
+
+fn workspace_list(table: &toml::Table, key: &str) -> BTreeSet<String> {
+    let list = table.get("workspace").and_then(|one| one.get(key)).and_then(|one| one.as_array());
+    list.into_iter().flatten().filter_map(|one| one.as_str().map(str::to_owned)).collect()
+}
+
+/// Every switch of a manifest by which tests are not built or not run.
+fn switched_off(table: &toml::Table) -> BTreeSet<String> {
+    let is_off = |value: Option<&toml::Value>| value.and_then(toml::Value::as_bool) == Some(false);
+    let mut found = BTreeSet::new();
+    if table.get("package").is_some_and(|package| is_off(package.get("autotests"))) {
+        found.insert("`autotests = false`".to_owned());
+    }
+    for section in ["lib", "bin", "test", "example"] {
+        let value = table.get(section);
+        let one = value.filter(|value| value.is_table()).into_iter();
+        let many = value.and_then(|value| value.as_array()).into_iter().flatten();
+        for target in one.chain(many) {
+            let name = target.get("name").and_then(|name| name.as_str()).unwrap_or(section);
+            for key in ["test", "harness", "doctest"] {
+                if is_off(target.get(key)) {
+                    found.insert(format!("`{key} = false` of {name}"));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// `package.json`: the scripts that the verify command asks for, and the settings of runners inside.
+fn package(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
+    let read = |text: &str| {
+        serde_json::from_str::<serde_json::Value>(if text.is_empty() { "{}" } else { text }).ok()
+    };
+    let (Some(before), Some(after)) = (read(sides.old()), read(sides.now())) else {
+        let message = "the scripts cannot be read and compared".to_owned();
+        return vec![sides.changed(FindingKind::VerifyChanged, brief, None, message)];
+    };
+    let mut findings = Vec::new();
+    let scripts = |value: &serde_json::Value| -> BTreeMap<String, String> {
+        let list = value.get("scripts").and_then(|list| list.as_object()).into_iter().flatten();
+        list.filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect()
+    };
+    let (old, new) = (scripts(&before), scripts(&after));
+    let used = used_scripts(&brief.verify, &old, &new);
+    for name in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
+        let (was, is) = (old.get(name).map_or("", String::as_str), new.get(name).map_or("", String::as_str));
+        if was == is {
+            continue;
+        }
+        let line = sides.line_of(&format!("\"{name}\""));
+        if let Some(why) = narrows(is).filter(|_| narrows(was).is_none()) {
+            findings.push(Finding::block(
+                FindingKind::RunnerNarrowed,
+                sides.path,
+                line,
+                format!("script `{name}`: {why}"),
+            ));
+        }
+        let message = format!("script `{name}` was {was:?} and is {is:?}");
+        findings.push(match used.contains(name) {
+            true => Finding::block(
+                FindingKind::VerifyChanged,
+                sides.path,
+                line,
+                format!("{message}; the verify command uses it"),
+            ),
+            false => Finding::note(FindingKind::VerifyChanged, sides.path, line, message),
+        });
+    }
+    for key in ["jest", "mocha", "vitest", "ava", "tap", "c8", "nyc"] {
+        findings.extend(runner_key(sides, brief, key, before.get(key), after.get(key)));
+    }
+    findings
+}
+
+fn runner_key(
+    sides: &Sides<'_>,
+    brief: &Brief,
+    key: &str,
+    before: Option<&serde_json::Value>,
+    after: Option<&serde_json::Value>,
+) -> Vec<Finding> {
+    const FEWER: [&str; 12] = [
+        "testPathIgnorePatterns",
+        "testMatch",
+        "testRegex",
+        "roots",
+        "modulePathIgnorePatterns",
+        "passWithNoTests",
+        "testNamePattern",
+        "spec",
+        "ignore",
+        "grep",
+        "files",
+        "exclude",
+    ];
+    let empty = serde_json::Map::new();
+    let fields = |value: Option<&'_ serde_json::Value>| value.and_then(|value| value.as_object()).cloned();
+    let (old, new) = (fields(before).unwrap_or(empty.clone()), fields(after).unwrap_or(empty));
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let differs = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
+    let told = differs.map(|name| match FEWER.contains(&name.as_str()) {
+        true => sides.narrowed(name, format!("`{key}.{name}` differs: fewer tests may run")),
+        false => {
+            sides.changed(FindingKind::VerifyChanged, brief, Some(name), format!("`{key}.{name}` differs"))
+        }
+    });
+    told.collect()
+}
+
+/// The scripts that a verify command goes through: those it asks for, those before and after them, and so on.
+fn used_scripts(
+    verify: &str,
+    old: &BTreeMap<String, String>,
+    new: &BTreeMap<String, String>,
+) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    let mut left = vec![verify.to_owned()];
+    while let Some(command) = left.pop() {
+        for name in asked(&command, &["npm", "yarn", "pnpm", "bun", "npx", "run-s", "run-p"]) {
+            for name in [name.clone(), format!("pre{name}"), format!("post{name}")] {
+                if used.len() < MAX_FOLLOWED
+                    && (old.contains_key(&name) || new.contains_key(&name))
+                    && used.insert(name.clone())
+                {
+                    left.extend(old.get(&name).into_iter().chain(new.get(&name)).cloned());
+                }
+            }
+        }
+    }
+    used
+}
+
+/// A `Makefile` or `justfile`: the targets that the verify command asks for, and what they need.
+pub(super) fn targets(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
+    let (old, new) = (blocks(sides.old()), blocks(sides.now()));
+    let wanted = asked(&brief.verify, &["make", "gmake", "just", "task"]);
+    let is_asked = ["make", "gmake", "just", "task"]
+        .iter()
+        .any(|word| brief.verify.split_whitespace().any(|one| one == *word));
+    let used = used_targets(&wanted, is_asked, &old, &new);
+    let mut findings = Vec::new();
+    for name in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
+        let (was, is) = (old.get(name), new.get(name));
+        if was.map(|one| &one.text) == is.map(|one| &one.text) {
+            continue;
+        }
+        let line = is.map(|one| one.line);
+        let named = if name.is_empty() {
+            "what stands outside all targets".to_owned()
+        } else {
+            format!("target `{name}`")
+        };
+        // Variables and settings outside all targets reach every one of them.
+        let is_used = used.contains(name) || (name.is_empty() && is_asked);
+        findings.push(match is_used {
+            true => Finding::block(
+                FindingKind::VerifyChanged,
+                sides.path,
+                line,
+                format!("{named} differs; the verify command uses it"),
+            ),
+            false => Finding::note(FindingKind::VerifyChanged, sides.path, line, format!("{named} differs")),
+        });
+    }
+    findings.extend(lines(sides));
+    findings
+}
+
+/// Added lines of a script that run fewer tests or let a failure pass.
+pub(super) fn lines(sides: &Sides<'_>) -> Vec<Finding> {
+    let found = added(sides.old(), sides.now()).into_iter().filter_map(|(line, text)| {
+        let text = text.trim().trim_start_matches("run: ").trim_start_matches("- run: ");
+        let message = narrows(text).or_else(|| ends_well(text))?;
+        Some(Finding::block(FindingKind::RunnerNarrowed, sides.path, Some(line), message))
+    });
+    found.collect()
+}
+
+struct Block {
+    line: usize,
+    needs: Vec<String>,
+    text: String,
+}
+
+/// The targets of a file with their recipes; what stands outside them is under the empty name.
+fn blocks(text: &str) -> BTreeMap<String, Block> {
+    let mut found: BTreeMap<String, Block> = BTreeMap::new();
+    let mut current = String::new();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let is_indented = line.starts_with([' ', '\t']);
+        let header = line.split_once(':').filter(|(_, rest)| !is_indented && !rest.starts_with('='));
+        let mut needs = Vec::new();
+        if let Some((name, rest)) = header.filter(|_| !line.starts_with(['#', '.', '['])) {
+            current = name.split_whitespace().next().unwrap_or_default().to_owned();
+            needs = rest.split_whitespace().take_while(|word| *word != "#").map(str::to_owned).collect();
+        } else if !is_indented {
+            current.clear();
+        }
+        if line.starts_with('#') {
+            continue;
+        }
+        let block = found.entry(current.clone()).or_insert_with(|| Block {
+            line: at + 1,
+            needs: Vec::new(),
+            text: String::new(),
+        });
+        block.needs.extend(needs);
+        block.text.push_str(line.trim_end());
+        block.text.push('\n');
+    }
+    found
+}
+
+fn used_targets(
+    wanted: &[String],
+    is_asked: bool,
+    old: &BTreeMap<String, Block>,
+    new: &BTreeMap<String, Block>,
+) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    let mut left: Vec<String> = wanted.to_vec();
+    if wanted.is_empty() && is_asked {
+        // Without a name the first target is meant.
+        let first = |blocks: &BTreeMap<String, Block>| {
+            let named = blocks.iter().filter(|(name, _)| !name.is_empty());
+            named.min_by_key(|(_, block)| block.line).map(|(name, _)| name.clone())
+        };
+        left.extend(first(old).into_iter().chain(first(new)));
+    }
+    while let Some(name) = left.pop() {
+        if used.len() >= MAX_FOLLOWED || !used.insert(name.clone()) {
+            continue;
+        }
+        let blocks = [old.get(&name), new.get(&name)];
+        left.extend(blocks.into_iter().flatten().flat_map(|block| block.needs.iter().cloned()));
+    }
+    used
+}

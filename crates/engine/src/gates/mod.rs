@@ -1,0 +1,22 @@
+//! The gates: what `ftl` itself looks at before it believes that work is done.
+//!
+//! Each gate is a function over plain data: a [`Change`](crate::change::Change), a [`Brief`], texts. Only
+//! `verify` and `preflight` run something, and they do it in a [`Yard`]. A gate states facts, each as one
+//! [`Finding`] with a path and a line; it never asks an agent, never accuses, and never says that something
+//! is fine that it could not read.
+
+mod finding;
+pub mod integrity;
+mod pattern;
+pub mod preflight;
+pub mod quality;
+mod restore;
+pub mod scope;
+pub mod verify;
+mod yard;
+pub mod yardstick;
+
+pub use finding::{Allowance, Brief, Finding, FindingKind, MAX_FINDINGS, Severity, allow, blocks, told};
+pub use pattern::{MAX_PATTERN_BYTES, Pattern, Place};
+pub use restore::{Restore, restore};
+pub use yard::Yard;

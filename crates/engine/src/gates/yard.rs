@@ -1,0 +1,75 @@
+//! Where gates may run commands: a folder, an environment built from nothing, limits.
+//!
+//! Nothing is run here but through the supervisor, under a guard, and nothing of our environment gets in that
+//! is not on the list that `sh` uses too.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::hands::shell::PASSED_ON;
+use crate::process::{Cancel, Ended, Fence, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor};
+use crate::store::Store;
+
+/// A place for commands.
+#[derive(Clone)]
+pub struct Yard<'a> {
+    /// Who runs them.
+    pub supervisor: &'a Supervisor,
+    /// Where long outputs are kept.
+    pub store: &'a dyn Store,
+    /// The folder they start in.
+    pub folder: PathBuf,
+    /// The key of the job they are for: it names the attempt and marks its processes.
+    pub key: String,
+    /// The fence that they must not be behind.
+    pub fence: Option<Fence>,
+    /// How long and how much.
+    pub limits: Limits,
+    /// Their whole environment; [`Yard::environment`] is what `sh` gives.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// One command for a yard.
+pub(super) struct Command {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) stdin: Stdin,
+    pub(super) limits: Limits,
+}
+
+impl Yard<'_> {
+    /// The environment that a command gets: what is on the list of `sh`, and a terminal that can do nothing.
+    pub fn environment() -> Vec<(OsString, OsString)> {
+        let ours = PASSED_ON.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        ours.chain([(OsString::from("TERM"), OsString::from("dumb"))]).collect()
+    }
+
+    /// Runs one script in the shell.
+    pub(super) fn shell(&self, script: &str, cancel: &Cancel) -> Result<Ended, RunError> {
+        let args = ["-c", script, "sh"].into_iter().map(OsString::from).collect();
+        let (stdin, limits) = (Stdin::Null, self.limits);
+        self.run(Command { program: "sh".into(), args, stdin, limits }, cancel)
+    }
+
+    pub(super) fn run(&self, command: Command, cancel: &Cancel) -> Result<Ended, RunError> {
+        let spec = Spec {
+            program: command.program,
+            args: command.args,
+            folder: self.folder.clone(),
+            env: self.env.clone(),
+            stdin: command.stdin,
+            limits: command.limits,
+            lock: PathBuf::from(&self.key),
+            fence: self.fence.clone(),
+            mark: Mark::new(MARK, &self.key).map_err(RunError::Bad)?,
+        };
+        self.supervisor.run(&spec, cancel, &mut |_, _| {})
+    }
+
+    /// Whether a program of this name is in the PATH of the environment.
+    pub(super) fn has(&self, program: &str) -> bool {
+        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path);
+        let folders = path.map(std::env::split_paths).into_iter().flatten();
+        folders.into_iter().any(|folder| folder.is_absolute() && folder.join(program).is_file())
+    }
+}

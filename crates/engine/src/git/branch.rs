@@ -1,0 +1,177 @@
+//! The branch of a run: `ftl/<run>`, made from the person's commit, moved by landings and by nothing else.
+//!
+//! Where it is, is written in the ledger; the ref is compared with that each time. A branch that somebody
+//! else has moved or removed is put back, and what it was moved to is kept.
+
+use serde::{Deserialize, Serialize};
+
+use super::lock::Held;
+use super::runner::Input;
+use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
+use crate::id::RunId;
+use crate::process::Cancel;
+
+/// The branch of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// The run.
+    pub run: RunId,
+    /// The name of the branch, as people say it.
+    pub name: String,
+    /// The person's commit that it started from.
+    pub base: Oid,
+    /// Where it is now.
+    pub tip: Oid,
+    /// The person's branch, as people say it; none where no branch was checked out.
+    pub target: Option<String>,
+}
+
+/// A run, as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct RunRecord {
+    pub(super) run: RunId,
+    pub(super) base: Oid,
+    pub(super) tip: Oid,
+    /// The person's branch, as a whole ref.
+    pub(super) target: Option<String>,
+    /// A landing that was begun: the branch may be here already.
+    pub(super) intent: Option<Intent>,
+}
+
+/// A landing whose commit is made and verified, and whose ref is about to move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Intent {
+    pub(super) key: Key,
+    pub(super) worktree: WorktreeId,
+    pub(super) commit: Oid,
+    /// The tree that landed, after merging.
+    pub(super) tree: Oid,
+    /// The tree that stood in the worktree.
+    pub(super) work: Oid,
+    pub(super) files: u64,
+}
+
+impl RunRecord {
+    /// The branch, as a whole ref.
+    pub(super) fn head(&self) -> String {
+        format!("refs/heads/ftl/{}", self.run)
+    }
+
+    /// What holds the run's commits when somebody removes the branch.
+    pub(super) fn guard(&self) -> String {
+        format!("refs/ftl/runs/{}", self.run)
+    }
+
+    pub(super) fn branch(&self) -> Branch {
+        Branch {
+            run: self.run.clone(),
+            name: format!("ftl/{}", self.run),
+            base: self.base.clone(),
+            tip: self.tip.clone(),
+            target: self.target.as_deref().map(|name| short(name).to_owned()),
+        }
+    }
+}
+
+/// A branch as people say it.
+pub(super) fn short(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
+impl Repo {
+    /// Makes the branch of a run from where the person is, once; later the same branch is given.
+    pub fn begin(&self, run: &RunId) -> Result<Branch, GitError> {
+        let held = self.hold(run.as_str(), &Cancel::new())?;
+        let record = match ledger::read::<RunRecord>(&self.run_file(run))? {
+            Some(record) => record,
+            None => self.first_record(run)?,
+        };
+        Ok(self.put_right(record, &held)?.branch())
+    }
+
+    /// The branch of a run that was begun.
+    pub fn branch(&self, run: &RunId) -> Result<Branch, GitError> {
+        Ok(self.record(run)?.branch())
+    }
+
+    fn first_record(&self, run: &RunId) -> Result<RunRecord, GitError> {
+        let Some(base) = self.resolve_at(&self.own, "HEAD")? else {
+            let error = GitError::new(Trouble::Unsuitable, "the repository has no commit yet");
+            return Err(error.hint("make a first commit: `git commit --allow-empty -m start`"));
+        };
+        let target = self.checked_out()?;
+        let record = RunRecord { run: run.clone(), tip: base.clone(), base, target, intent: None };
+        self.write(&self.run_file(run), &record)?;
+        Ok(record)
+    }
+
+    /// The record of a run.
+    pub(super) fn record(&self, run: &RunId) -> Result<RunRecord, GitError> {
+        ledger::read(&self.run_file(run))?.ok_or_else(|| {
+            GitError::new(Trouble::Unknown, format!("run {run} has no branch in this repository"))
+        })
+    }
+
+    /// The record of a run, with its refs as the record says; what an interrupted landing left open is
+    /// brought to its end first.
+    pub(super) fn put_right(&self, mut record: RunRecord, held: &Held) -> Result<RunRecord, GitError> {
+        let found = self.resolve(&record.head())?;
+        if let Some(intent) = record.intent.take() {
+            if found.as_ref() == Some(&intent.commit) {
+                record = self.finish(record, &intent)?;
+            } else {
+                self.write(&self.run_file(&record.run), &record)?;
+            }
+        }
+        let guard = self.resolve(&record.guard())?;
+        if found.as_ref() == Some(&record.tip) && guard.as_ref() == Some(&record.tip) {
+            return Ok(record);
+        }
+        if let Some(foreign) = found.as_ref().filter(|found| **found != record.tip) {
+            self.keep_commit(&record, foreign)?;
+        }
+        let moves = [(record.head(), &record.tip, found), (record.guard(), &record.tip, guard)];
+        self.move_refs(&moves, held)?;
+        Ok(record)
+    }
+
+    /// What a ref is, as a commit; none where it is not.
+    pub(super) fn resolve(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        self.resolve_at(&self.common, name)
+    }
+
+    pub(super) fn resolve_at(&self, git: &std::path::Path, name: &str) -> Result<Option<Oid>, GitError> {
+        let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", name];
+        let said = self.runner.run(self.at_home(git).words(words))?;
+        if said.code == 0 { Oid::read(&said.out).map(Some) } else { Ok(None) }
+    }
+
+    /// The person's branch, as a whole ref.
+    pub(super) fn checked_out(&self) -> Result<Option<String>, GitError> {
+        let words = ["symbolic-ref", "--quiet", "HEAD"];
+        let said = self.runner.run(self.at_home(&self.own).words(words))?;
+        let name = String::from_utf8_lossy(&said.out).trim().to_owned();
+        Ok((said.code == 0 && name.starts_with("refs/heads/")).then_some(name))
+    }
+
+    /// Moves refs, all or none, each only from where it was seen.
+    pub(super) fn move_refs(
+        &self,
+        moves: &[(String, &Oid, Option<Oid>)],
+        held: &Held,
+    ) -> Result<(), GitError> {
+        self.check_identity()?;
+        let nothing = self.chamber.nothing();
+        let mut text = Vec::new();
+        for (name, new, old) in moves {
+            let old = old.as_ref().map_or(nothing.as_str(), Oid::as_str);
+            text.extend_from_slice(format!("update {name}\0{new}\0{old}\0").as_bytes());
+        }
+        let words = ["update-ref", "-z", "--no-deref", "--create-reflog", "-m", "ftl", "--stdin"];
+        let call = self.at_home(&self.common).words(words).input(Input::Bytes(text)).under(held.file());
+        self.runner.run(call)?.ok().map(drop).map_err(|error| {
+            let hint = "a branch called `ftl` is in the way of branches `ftl/…`; see also `git show-ref`";
+            error.hint(hint)
+        })
+    }
+}

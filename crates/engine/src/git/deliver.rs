@@ -1,0 +1,273 @@
+//! Delivery: the run's branch onto the person's branch, and back.
+//!
+//! The person's branch moves forward, gets one commit, or is left alone. Where it has moved meanwhile the
+//! work is merged with it and verified again. Where anything of the person's would be in the way, nothing
+//! moves, the work stays on its branch, and the answer says why.
+
+use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
+use serde::{Deserialize, Serialize};
+
+use super::branch::{RunRecord, short};
+use super::commit::{Making, message};
+use super::land::{Checked, Looking, Merged};
+use super::lock::Held;
+use super::merge::Merge;
+use super::person::Moved;
+use super::{GitError, Oid, Repo, Trouble, ledger};
+use crate::id::RunId;
+use crate::process::Cancel;
+
+/// What is to be delivered, and how.
+#[derive(Clone, Debug)]
+pub struct Delivering<'a> {
+    /// The run.
+    pub run: &'a RunId,
+    /// How.
+    pub how: Delivery,
+    /// What a commit says that is made for it.
+    pub message: &'a str,
+    /// When, in seconds since 1970.
+    pub when: u64,
+}
+
+/// A delivery that was taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// The person's branch.
+    pub target: String,
+    /// Where it is again.
+    pub commit: Oid,
+    /// What was delivered; the run's branch, or a ref, still has it.
+    pub was: Oid,
+}
+
+/// A delivery, as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct DeliveryRecord {
+    /// The run's branch at that time.
+    tip: Oid,
+    how: Delivery,
+    target: String,
+    from: Oid,
+    to: Oid,
+    state: Stage,
+}
+
+/// How far a delivery has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    Begun,
+    Done,
+    Undoing,
+    Undone,
+}
+
+impl Repo {
+    /// Delivers the run's branch. `verify` looks at what would be delivered, where that is not what was
+    /// verified when it landed.
+    pub fn deliver(
+        &self,
+        delivering: &Delivering<'_>,
+        cancel: &Cancel,
+        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+    ) -> Result<Delivered, GitError> {
+        let held = self.hold(delivering.run.as_str(), cancel)?;
+        // Two runs may deliver to one branch.
+        let _turn = self.hold("delivery", cancel)?;
+        let record = self.put_right(self.record(delivering.run)?, &held)?;
+        let mut all = self.deliveries(delivering.run)?;
+        if let Some(last) = all.last().filter(|last| last.tip == record.tip && last.how == delivering.how) {
+            match last.state {
+                Stage::Done => return Ok(delivered(&record, last)),
+                Stage::Begun if self.stands_at(last)? => return self.carry(&record, all, &held),
+                Stage::Begun | Stage::Undoing | Stage::Undone => {}
+            }
+        }
+        match self.prepare(delivering, &record, verify)? {
+            Err(why) => Ok(stays(&record, &why)),
+            Ok((target, from, to)) => {
+                let (tip, how) = (record.tip.clone(), delivering.how);
+                all.push(DeliveryRecord { tip, how, target, from, to, state: Stage::Begun });
+                self.carry(&record, all, &held)
+            }
+        }
+    }
+
+    fn deliveries(&self, run: &RunId) -> Result<Vec<DeliveryRecord>, GitError> {
+        Ok(ledger::read(&self.delivered_file(run))?.unwrap_or_default())
+    }
+
+    /// Whether a branch is at one end of a delivery that was begun.
+    fn stands_at(&self, last: &DeliveryRecord) -> Result<bool, GitError> {
+        let found = self.resolve(&last.target)?;
+        Ok(found.as_ref() == Some(&last.from) || found.as_ref() == Some(&last.to))
+    }
+
+    /// The branch to move, where it is, and where it is to be; or why not.
+    #[allow(clippy::type_complexity, reason = "three words that are used once")]
+    fn prepare(
+        &self,
+        delivering: &Delivering<'_>,
+        record: &RunRecord,
+        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+    ) -> Result<Result<(String, Oid, Oid), String>, GitError> {
+        if delivering.how == Delivery::BranchOnly {
+            return Ok(Err(String::from("it was asked to stay there")));
+        }
+        if record.tip == record.base {
+            return Ok(Err(String::from("nothing has landed")));
+        }
+        let Some(target) = record.target.clone() else {
+            return Ok(Err(String::from("no branch was checked out when the run began")));
+        };
+        let Some(from) = self.resolve(&target)? else {
+            return Ok(Err(format!("`{}` is not there any more", short(&target))));
+        };
+        let onto = self.onto(delivering, record, &from, verify)?;
+        Ok(onto.map(|to| (target, from, to)))
+    }
+
+    /// The commit that the person's branch is to be at, made from where it is now.
+    fn onto(
+        &self,
+        delivering: &Delivering<'_>,
+        record: &RunRecord,
+        from: &Oid,
+        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+    ) -> Result<Result<Oid, String>, GitError> {
+        let moved = !self.is_ancestor(from, &record.tip)?;
+        if !moved && delivering.how == Delivery::FastForward {
+            return Ok(Ok(record.tip.clone()));
+        }
+        let tree = if moved {
+            match self.merge(from, &record.tip)? {
+                Merge::Clean(tree) => tree,
+                Merge::Conflict { files, .. } => {
+                    let count = files.len();
+                    return Ok(Err(format!("the branch has moved, and {count} files conflict with it")));
+                }
+            }
+        } else {
+            self.tree_of(&record.tip)?
+        };
+        let message = message(delivering.message, &[("Ftl-Run", record.run.as_str())]);
+        let both = [from, &record.tip];
+        let parents = if delivering.how == Delivery::Squash { &both[..1] } else { &both[..] };
+        let commit = self.commit(&Making { tree: &tree, parents, message, when: delivering.when })?;
+        if moved {
+            let looking = Looking { tree: &tree, commit: &commit, onto: from.clone(), unchanged: false };
+            if let Checked::Failed(why) = self.checked(record, looking, verify)? {
+                return Ok(Err(format!("the branch has moved, and merged with it the work fails: {why}")));
+            }
+        }
+        Ok(Ok(commit))
+    }
+
+    fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
+        let words = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];
+        let said = self.runner.run(self.about_objects().words(words))?;
+        match said.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(said.error()),
+        }
+    }
+
+    /// Carries out the last delivery of a list.
+    fn carry(
+        &self,
+        record: &RunRecord,
+        mut all: Vec<DeliveryRecord>,
+        held: &Held,
+    ) -> Result<Delivered, GitError> {
+        let file = self.delivered_file(&record.run);
+        self.write(&file, &all)?;
+        let Some(mut last) = all.pop() else { return Ok(stays(record, "nothing was begun")) };
+        // What was delivered can be found after it was undone, also where it is on no branch.
+        let name = format!("refs/ftl/delivered/{}/{}", record.run, all.len() + 1);
+        let before = self.resolve(&name)?;
+        if before.as_ref() != Some(&last.to) {
+            self.move_refs(&[(name, &last.to, before)], held)?;
+        }
+        match self.move_person(&last.target, &last.from, &last.to, held)? {
+            Moved::Refused(why) => {
+                self.write(&file, &all)?;
+                Ok(stays(record, &why))
+            }
+            Moved::Done => {
+                self.make_durable(Some(&self.top))?;
+                last.state = Stage::Done;
+                let answer = delivered(record, &last);
+                all.push(last);
+                self.write(&file, &all)?;
+                Ok(answer)
+            }
+        }
+    }
+
+    /// Takes the last delivery of a run back. Refused where the person's branch has moved on, or where
+    /// something of theirs would be in the way.
+    pub fn undo_delivery(&self, run: &RunId) -> Result<Undone, GitError> {
+        let held = self.hold(run.as_str(), &Cancel::new())?;
+        let _turn = self.hold("delivery", &Cancel::new())?;
+        let mut all = self.deliveries(run)?;
+        let Some(mut last) = all.pop() else {
+            return Err(GitError::new(Trouble::Unknown, format!("run {run} has delivered nothing")));
+        };
+        let undone = Undone {
+            target: short(&last.target).to_owned(),
+            commit: last.from.clone(),
+            was: last.to.clone(),
+        };
+        match last.state {
+            Stage::Undone => return Ok(undone),
+            Stage::Begun => {
+                let error = GitError::new(Trouble::Unsuitable, "the delivery is not finished");
+                return Err(error.hint("go on with the run first: `ftl resume`"));
+            }
+            Stage::Done | Stage::Undoing => {}
+        }
+        let file = self.delivered_file(run);
+        let write = |last: &mut DeliveryRecord, state: Stage| {
+            last.state = state;
+            let whole: Vec<&DeliveryRecord> = all.iter().chain([&*last]).collect();
+            self.write(&file, &whole)
+        };
+        write(&mut last, Stage::Undoing)?;
+        match self.move_person(&last.target, &last.to, &last.from, &held)? {
+            Moved::Done => {
+                self.make_durable(Some(&self.top))?;
+                write(&mut last, Stage::Undone)?;
+                Ok(undone)
+            }
+            Moved::Refused(why) => {
+                write(&mut last, Stage::Done)?;
+                let message = format!("the delivery cannot be taken back: {why}");
+                Err(GitError::new(Trouble::Stale, message).hint("`git revert` takes its commits back"))
+            }
+        }
+    }
+}
+
+fn delivered(record: &RunRecord, last: &DeliveryRecord) -> Delivered {
+    let (target, short_to) = (short(&last.target).to_owned(), last.to.short());
+    Delivered {
+        status: DeliveryStatus::Landed,
+        summary: format!("`{target}` is at {short_to} now"),
+        branch: record.branch().name,
+        target: Some(target),
+        commit: Some(last.to.to_string()),
+    }
+}
+
+fn stays(record: &RunRecord, why: &str) -> Delivered {
+    let branch = record.branch();
+    Delivered {
+        status: DeliveryStatus::Kept,
+        summary: format!("the work stays on `{}`: {why}", branch.name),
+        branch: branch.name,
+        target: branch.target,
+        commit: None,
+    }
+}

@@ -1,0 +1,390 @@
+//! Landing: the work of a worktree onto the run's branch, one at a time.
+//!
+//! What stands in the worktree becomes a commit on its base; merged onto the tip it is checked out clean
+//! and verified there; then the branch moves, from where it was seen and nowhere else, and what was done
+//! is synced and written down. The same landing asked for again is answered again. A conflict brings the
+//! worktree onto the tip, with both sides marked in its files, after what stood there was kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ftl_core::catalogue::build::Side;
+use serde::{Deserialize, Serialize};
+
+use super::branch::{Intent, RunRecord};
+use super::commit::{Making, message};
+use super::error::At as _;
+use super::lock::Held;
+use super::look::{Seen, below, look};
+use super::merge::Merge;
+use super::odd::Odds;
+use super::tree::{Differing, Standing};
+use super::worktree::WorktreeRecord;
+use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
+use crate::change::MAX_CONTENT_BYTES;
+use crate::process::Cancel;
+
+/// The longest message of a commit.
+pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+
+/// What is to land.
+#[derive(Clone, Debug)]
+pub struct Landing<'a> {
+    /// The worktree.
+    pub worktree: &'a WorktreeId,
+    /// The key under which the same landing comes again.
+    pub key: &'a Key,
+    /// The tree that was verified; another one is stale. None takes what is there now.
+    pub tree: Option<&'a Oid>,
+    /// What the commit says.
+    pub message: &'a str,
+    /// When, in seconds since 1970.
+    pub when: u64,
+}
+
+/// What is looked at before it lands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// A clean checkout of it, in which anything may be run.
+    pub path: PathBuf,
+    /// Its tree.
+    pub tree: Oid,
+    /// The commit that it would become.
+    pub commit: Oid,
+    /// The commit that it would follow.
+    pub onto: Oid,
+    /// Whether it is exactly what stood in the worktree.
+    pub unchanged: bool,
+}
+
+/// What looking at it came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// It may land.
+    Passed,
+    /// It may not; this is why.
+    Failed(String),
+}
+
+/// What a landing came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Landed {
+    /// The branch has it.
+    Done {
+        /// The commit.
+        commit: Oid,
+        /// The tree that was verified.
+        tree: Oid,
+        /// How many files it changes.
+        files: u64,
+    },
+    /// Somebody else changed the same. The worktree is on the newest commit now, with both sides marked.
+    Conflict {
+        /// The files; a name that is no UTF-8 is shown with replacement characters.
+        files: Vec<String>,
+        /// Both sides of each, as far as they are shown.
+        sides: Vec<Side>,
+        /// Under which ref the work is as it was.
+        kept: Option<String>,
+    },
+    /// It does not land; this is why.
+    Failed {
+        /// Why.
+        summary: String,
+    },
+}
+
+/// A conflict, as it is written down: what the worktree is to become.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Rebase {
+    /// What stood there.
+    from: Oid,
+    /// What is to stand there.
+    to: Oid,
+    /// The tip.
+    onto: Oid,
+    answer: Landed,
+    done: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Landed(Landed),
+    Conflict(Rebase),
+}
+
+impl Repo {
+    /// Lands the work of a worktree. `verify` looks at what would land, in a clean checkout; an error of
+    /// it is an error of the landing, and nothing has moved.
+    pub fn land(
+        &self,
+        landing: &Landing<'_>,
+        cancel: &Cancel,
+        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+    ) -> Result<Landed, GitError> {
+        if landing.message.len() > MAX_MESSAGE_BYTES {
+            let message = format!("the message of a commit has more than {MAX_MESSAGE_BYTES} bytes");
+            return Err(GitError::new(Trouble::TooMuch, message));
+        }
+        let run = match ledger::read::<WorktreeRecord>(&self.worktree_file(landing.worktree))? {
+            Some(record) => record.run,
+            None => return Err(self.worktree_record(landing.worktree).err().unwrap_or_else(lost)),
+        };
+        let held = self.hold(run.as_str(), cancel)?;
+        let record = self.put_right(self.record(&run)?, &held)?;
+        match ledger::read::<Outcome>(&self.landed_file(&run, landing.key))? {
+            Some(Outcome::Landed(landed)) => return Ok(landed),
+            Some(Outcome::Conflict(rebase)) => return self.rebase(landing, &record, rebase),
+            None => {}
+        }
+        let worktree = self.worktree_record(landing.worktree)?;
+        let standing = self.tree(landing.worktree)?;
+        if let Some(given) = landing.tree.filter(|given| **given != standing.tree) {
+            let message = format!(
+                "tree {} was verified, but {} stands there now",
+                given.short(),
+                standing.tree.short()
+            );
+            return Err(GitError::new(Trouble::Stale, message).hint("verify what is there now"));
+        }
+        if let Some(why) = self.unfit(&worktree, &standing)? {
+            return Ok(Landed::Failed { summary: why });
+        }
+        let work = self.work_commit(landing, &worktree, &standing.tree)?;
+        match self.merge_work(&record, &worktree, &work, &standing.tree)? {
+            Merge::Clean(tree) => {
+                let made = Made { record, worktree, tree, work: standing.tree };
+                self.verify_and_move(landing, made, &held, verify)
+            }
+            Merge::Conflict { tree, files, sides } => {
+                let files = files.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+                let answer = Landed::Conflict { files, sides, kept: None };
+                let (from, onto) = (standing.tree, record.tip.clone());
+                let rebase = Rebase { from, to: tree, onto, answer, done: false };
+                self.rebase(landing, &record, rebase)
+            }
+        }
+    }
+
+    /// Why a tree cannot land whatever it is merged with.
+    fn unfit(&self, worktree: &WorktreeRecord, standing: &Standing) -> Result<Option<String>, GitError> {
+        let changes = self.differing(&worktree.base, &standing.tree)?;
+        if changes.is_empty() {
+            return Ok(Some(String::from("nothing was changed")));
+        }
+        let Some(tip) = &worktree.conflict else { return Ok(None) };
+        let marked = self.marked(tip, &changes)?;
+        let all = marked.join(", ");
+        Ok((!marked.is_empty()).then(|| format!("marks of the conflict are left in {all}")))
+    }
+
+    /// The files in which lines are left that name the commit of a conflict.
+    fn marked(&self, tip: &Oid, changes: &[Differing]) -> Result<Vec<String>, GitError> {
+        let there: Vec<&Differing> = changes.iter().filter(|change| change.after.is_there()).collect();
+        let there: Vec<&Differing> =
+            there.into_iter().filter(|change| change.after.mode & 0o170_000 == 0o100_000).collect();
+        let blobs: Vec<&Oid> = there.iter().map(|change| &change.after.oid).collect();
+        let contents = self.contents(&blobs, MAX_CONTENT_BYTES, 1 << 30)?;
+        let mark = format!("<<<<<<< {tip}").into_bytes();
+        let is_marked =
+            |bytes: &Vec<u8>| bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(&mark));
+        let found = there.iter().zip(contents).filter(|(_, bytes)| bytes.as_ref().is_some_and(is_marked));
+        Ok(found.map(|(change, _)| String::from_utf8_lossy(&change.path).into_owned()).collect())
+    }
+
+    /// What stands in the worktree, as a commit on its base.
+    fn work_commit(
+        &self,
+        landing: &Landing<'_>,
+        worktree: &WorktreeRecord,
+        tree: &Oid,
+    ) -> Result<Oid, GitError> {
+        let message = self.land_message(landing, worktree);
+        self.commit(&Making { tree, parents: &[&worktree.base], message, when: landing.when })
+    }
+
+    fn land_message(&self, landing: &Landing<'_>, worktree: &WorktreeRecord) -> String {
+        message(landing.message, &[("Ftl-Run", worktree.run.as_str()), ("Ftl-Key", landing.key.as_str())])
+    }
+
+    fn merge_work(
+        &self,
+        record: &RunRecord,
+        worktree: &WorktreeRecord,
+        work: &Oid,
+        tree: &Oid,
+    ) -> Result<Merge, GitError> {
+        if record.tip == worktree.base {
+            return Ok(Merge::Clean(tree.clone()));
+        }
+        self.merge(&record.tip, work)
+    }
+
+    fn verify_and_move(
+        &self,
+        landing: &Landing<'_>,
+        made: Made,
+        held: &Held,
+        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+    ) -> Result<Landed, GitError> {
+        let Made { mut record, worktree, tree, work } = made;
+        let files = self.differing(&record.tip, &tree)?.len() as u64;
+        if files == 0 {
+            return Ok(Landed::Failed { summary: String::from("the branch has all of it already") });
+        }
+        let message = self.land_message(landing, &worktree);
+        let making = Making { tree: &tree, parents: &[&record.tip], message, when: landing.when };
+        let commit = self.commit(&making)?;
+        let onto = record.tip.clone();
+        let unchanged = tree == work;
+        let checked =
+            self.checked(&record, Looking { tree: &tree, commit: &commit, onto, unchanged }, verify)?;
+        if let Checked::Failed(summary) = checked {
+            return Ok(Landed::Failed { summary });
+        }
+        let (key, worktree) = (landing.key.clone(), landing.worktree.clone());
+        let intent = Intent { key, worktree, commit: commit.clone(), tree, work, files };
+        record.intent = Some(intent.clone());
+        self.write(&self.run_file(&record.run), &record)?;
+        let old = record.tip.clone();
+        let guard = self.resolve(&record.guard())?;
+        self.move_refs(&[(record.head(), &commit, Some(old)), (record.guard(), &commit, guard)], held)?;
+        record.intent = None;
+        self.finish(record, &intent)?;
+        Ok(Landed::Done { commit, tree: intent.tree, files })
+    }
+
+    /// Brings a landing to its end whose ref has moved: synced, then written down.
+    pub(super) fn finish(&self, record: RunRecord, intent: &Intent) -> Result<RunRecord, GitError> {
+        self.make_durable(None)?;
+        let (commit, tree) = (intent.commit.clone(), intent.tree.clone());
+        let landed = Landed::Done { commit: commit.clone(), tree, files: intent.files };
+        self.write(&self.landed_file(&record.run, &intent.key), &Outcome::Landed(landed))?;
+        if let Some(mut worktree) = ledger::read::<WorktreeRecord>(&self.worktree_file(&intent.worktree))? {
+            // Merged with somebody else's, the branch does not hold every byte that stood there.
+            if intent.tree == intent.work && !worktree.landed.contains(&intent.work) {
+                worktree.landed.push(intent.work.clone());
+                self.write(&self.worktree_file(&intent.worktree), &worktree)?;
+            }
+        }
+        let record = RunRecord { tip: commit, intent: None, ..record };
+        self.write(&self.run_file(&record.run), &record)?;
+        Ok(record)
+    }
+
+    /// Has somebody look at a commit in a clean checkout.
+    pub(super) fn checked(
+        &self,
+        record: &RunRecord,
+        looking: Looking<'_>,
+        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+    ) -> Result<Checked, GitError> {
+        let scratch = WorktreeId::scratch(&record.run);
+        self.drop_scratch(&scratch)?;
+        self.make(&scratch, looking.commit)?;
+        let merged = Merged {
+            path: self.path_of(&scratch),
+            tree: looking.tree.clone(),
+            commit: looking.commit.clone(),
+            onto: looking.onto,
+            unchanged: looking.unchanged,
+        };
+        let checked = verify(&merged);
+        self.drop_scratch(&scratch)?;
+        checked.map_err(|why| {
+            GitError::new(Trouble::Unsuitable, format!("what would land could not be verified: {why}"))
+        })
+    }
+
+    /// Brings a worktree onto the tip after a conflict, once, and answers.
+    fn rebase(
+        &self,
+        landing: &Landing<'_>,
+        record: &RunRecord,
+        mut rebase: Rebase,
+    ) -> Result<Landed, GitError> {
+        if rebase.done {
+            return Ok(rebase.answer);
+        }
+        let (id, file) = (landing.worktree, self.landed_file(&record.run, landing.key));
+        if let Landed::Conflict { kept, .. } = &mut rebase.answer
+            && kept.is_none()
+        {
+            *kept = self.keep(id, "it conflicted with what landed before", landing.when)?;
+            self.write(&file, &Outcome::Conflict(rebase.clone()))?;
+        }
+        let (index, folder) = (self.index_file(id), self.path_of(id));
+        let changes = self.differing(&rebase.from, &rebase.to)?;
+        self.clear_way(id, &folder, &changes)?;
+        self.lay(&index, &folder, &changes)?;
+        self.show_tip(id, &rebase.onto)?;
+        let worktree = self.worktree_record(id)?;
+        let (base, conflict) = (rebase.onto.clone(), Some(rebase.onto.clone()));
+        self.write(&self.worktree_file(id), &WorktreeRecord { base, conflict, ..worktree })?;
+        rebase.done = true;
+        self.write(&file, &Outcome::Conflict(rebase.clone()))?;
+        Ok(rebase.answer)
+    }
+
+    /// Keeps what is ignored in a worktree, and so was not kept with the rest, where files come that would
+    /// be written over it.
+    fn clear_way(&self, id: &WorktreeId, folder: &Path, changes: &[Differing]) -> Result<(), GitError> {
+        let mut odds = Odds::of(folder);
+        for change in changes.iter().filter(|change| !change.before.is_there()) {
+            let path = &change.path;
+            match look(folder, path).at(&below(folder, path))? {
+                Seen::Nothing { blocked: false } => {}
+                // What goes makes room; a link that is left was kept, and so were files on the way.
+                Seen::Nothing { blocked: true } | Seen::Special => {}
+                Seen::Folder | Seen::File(_) | Seen::Link if self.is_laid(folder, change)? => {}
+                Seen::Folder | Seen::File(_) | Seen::Link => odds.add(folder, path, path)?,
+            }
+        }
+        if odds.is_empty() { Ok(()) } else { self.keep_odds(id, &odds, folder) }
+    }
+
+    /// Whether a file is there already as it comes: it was laid before a crash.
+    fn is_laid(&self, folder: &Path, change: &Differing) -> Result<bool, GitError> {
+        let file = below(folder, &change.path);
+        let found = fs::symlink_metadata(&file).at(&file)?;
+        if !found.is_file() || found.len() > MAX_CONTENT_BYTES {
+            return Ok(false);
+        }
+        let wanted = self.contents(&[&change.after.oid], MAX_CONTENT_BYTES, MAX_CONTENT_BYTES)?;
+        Ok(wanted.into_iter().flatten().next() == Some(fs::read(&file).at(&file)?))
+    }
+
+    /// Shows the agent's own git that the worktree is on the tip now.
+    fn show_tip(&self, id: &WorktreeId, tip: &Oid) -> Result<(), GitError> {
+        self.check_identity()?;
+        let admin = self.admin(id);
+        if !admin.join("HEAD").is_file() {
+            return Ok(());
+        }
+        let words = ["update-ref", "--no-deref", "-m", "ftl: onto the newest commit", "HEAD", tip.as_str()];
+        self.runner.run(self.at_home(&admin).words(words))?.ok()?;
+        self.read_tree(&admin.join("index"), tip)
+    }
+}
+
+/// A merge that is clean, on its way.
+struct Made {
+    record: RunRecord,
+    worktree: WorktreeRecord,
+    tree: Oid,
+    work: Oid,
+}
+
+/// What somebody is to look at.
+pub(super) struct Looking<'a> {
+    pub(super) tree: &'a Oid,
+    pub(super) commit: &'a Oid,
+    pub(super) onto: Oid,
+    pub(super) unchanged: bool,
+}
+
+fn lost() -> GitError {
+    GitError::new(Trouble::Unknown, "there is no such worktree")
+}

@@ -1,0 +1,81 @@
+//! Lays files into a folder: the difference between two trees, written so that doing it again after a
+//! crash, wherever that was, comes to the same. Whoever calls this has looked first that nothing is in
+//! the way that exists only there.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::error::At as _;
+use super::look::below;
+use super::runner::Input;
+use super::tree::Differing;
+use super::{GitError, Oid, Repo};
+
+impl Repo {
+    /// Makes an index hold a tree, knowing nothing about files.
+    pub(super) fn read_tree(&self, index: &Path, tree: &Oid) -> Result<(), GitError> {
+        let call = self.about_objects().var("GIT_INDEX_FILE", index);
+        self.runner.run(call.words(["read-tree", tree.as_str()]))?.ok().map(drop)
+    }
+
+    /// Fills an empty folder with a tree, and an index with what is known about the files.
+    pub(super) fn lay_all(&self, index: &Path, folder: &Path, tree: &Oid) -> Result<(), GitError> {
+        self.read_tree(index, tree)?;
+        let call = self.inside(index, folder).words(["checkout-index", "-a", "-f", "-u", "-q"]);
+        self.runner.run(call)?.ok().map(drop)
+    }
+
+    /// Lays a difference into a folder and into an index.
+    pub(super) fn lay(&self, index: &Path, folder: &Path, changes: &[Differing]) -> Result<(), GitError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.runner.step("remove files")?;
+        for gone in changes.iter().filter(|change| !change.after.is_there()) {
+            remove(folder, &gone.path)?;
+        }
+        let input = Input::Written(Box::new(|to| {
+            // What goes first makes room for what comes: a file may become a folder.
+            let (gone, there): (Vec<_>, Vec<_>) = changes.iter().partition(|change| !change.after.is_there());
+            gone.iter().chain(&there).try_for_each(|change| {
+                write!(to, "{:06o} {}\t", change.after.mode, change.after.oid)?;
+                to.write_all(&change.path)?;
+                to.write_all(&[0])
+            })
+        }));
+        let call = self.inside(index, folder).words(["update-index", "-z", "--index-info"]);
+        self.runner.run(call.input(input))?.ok()?;
+        let there: Vec<&[u8]> =
+            changes.iter().filter(|change| change.after.is_there()).map(|change| &*change.path).collect();
+        if there.is_empty() {
+            return Ok(());
+        }
+        let call = self.inside(index, folder).words(["checkout-index", "-f", "-u", "-q", "-z", "--stdin"]);
+        self.runner.run(call.input(Input::Bytes(there.join(&0))))?.ok().map(drop)
+    }
+}
+
+/// Removes a file and the folders that it leaves empty.
+fn remove(folder: &Path, path: &[u8]) -> Result<(), GitError> {
+    let file = below(folder, path);
+    match fs::remove_file(&file) {
+        Ok(()) => {}
+        // A folder here, or something else on the way, means that the file is gone already.
+        Err(error) if is_gone(&error) => {}
+        Err(error) => return Err(error).at(&file),
+    }
+    for above in file.ancestors().skip(1).take_while(|above| *above != folder) {
+        if fs::remove_dir(above).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory
+    )
+}

@@ -1,0 +1,91 @@
+//! What is written down beside the refs: runs, worktrees, landings, deliveries.
+//!
+//! Refs can be moved by whoever can write to the repository, agents included. What the engine relies on
+//! stands here, in files under `.ftl/store`, each replaced as a whole. A file that cannot be read is an
+//! error and never a fresh start.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::At as _;
+use super::{GitError, Key, Repo, Trouble, WorktreeId};
+use crate::id::RunId;
+use crate::place::replace;
+
+/// The largest file that is read.
+const MAX_LEDGER_BYTES: u64 = 16 * 1024 * 1024;
+
+impl Repo {
+    /// Where a run's own things are.
+    pub(super) fn run_folder(&self, run: &RunId) -> PathBuf {
+        self.chamber.home().join("runs").join(run.as_str())
+    }
+
+    /// The record of a run.
+    pub(super) fn run_file(&self, run: &RunId) -> PathBuf {
+        self.run_folder(run).join("run.json")
+    }
+
+    /// What a landing came to.
+    pub(super) fn landed_file(&self, run: &RunId, key: &Key) -> PathBuf {
+        self.run_folder(run).join("landed").join(format!("{key}.json"))
+    }
+
+    /// What a delivery came to.
+    pub(super) fn delivered_file(&self, run: &RunId) -> PathBuf {
+        self.run_folder(run).join("delivered.json")
+    }
+
+    /// The record of a worktree.
+    pub(super) fn worktree_file(&self, id: &WorktreeId) -> PathBuf {
+        self.chamber.home().join("worktrees").join(format!("{id}.json"))
+    }
+
+    /// Our own index of a worktree.
+    pub(super) fn index_file(&self, id: &WorktreeId) -> PathBuf {
+        self.chamber.home().join("index").join(id.as_str())
+    }
+
+    /// Writes something down.
+    pub(super) fn write<T: Serialize>(&self, file: &Path, what: &T) -> Result<(), GitError> {
+        self.runner.step("write ledger")?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).at(folder)?;
+        let text = serde_json::to_vec(what).map_err(io::Error::other).at(file)?;
+        replace(file, &text).at(file)?;
+        // The new name is in the folder, and the folder must be on the disk as well.
+        fs::File::open(folder).and_then(|open| open.sync_all()).at(folder)
+    }
+
+    /// Removes what was written down.
+    pub(super) fn strike(&self, file: &Path) -> Result<(), GitError> {
+        self.runner.step("strike ledger")?;
+        match fs::remove_file(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.at(file),
+        }
+    }
+}
+
+/// Reads what was written down; nothing, if nothing was.
+pub(super) fn read<T: DeserializeOwned>(file: &Path) -> Result<Option<T>, GitError> {
+    match fs::metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).at(file),
+        Ok(found) if found.len() > MAX_LEDGER_BYTES => {
+            let message = format!("`{}` is larger than {MAX_LEDGER_BYTES} bytes", file.display());
+            return Err(GitError::new(Trouble::TooMuch, message));
+        }
+        Ok(_) => {}
+    }
+    let text = fs::read(file).at(file)?;
+    let read = serde_json::from_slice(&text);
+    read.map(Some).map_err(|error| {
+        let message = format!("`{}` cannot be read: {error}", file.display());
+        GitError::new(Trouble::Disk, message).hint("bring the file back from a copy, or remove the run")
+    })
+}

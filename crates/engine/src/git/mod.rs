@@ -1,0 +1,295 @@
+//! The git of a run: its private branch, its worktrees, what is kept, landing and delivery.
+//!
+//! Objects are read and written through a git folder of our own (the *chamber*, in `.ftl/store`), which
+//! shares the repository's objects and nothing else: the repository's configuration, hooks, filters and
+//! drivers are not overridden there, they are not seen. Only refs and the list of worktrees go through
+//! the repository itself, hardened. The person's checkout, index, stash and HEAD are not touched before
+//! delivery, and nothing is removed that exists only in a worktree: it is kept under a private ref first.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `runner` | runs git: environment, settings, limits |
+//! | `chamber` | the git folder of our own |
+//! | `names`, `error` | words that are checked once; sentences for people |
+//! | `lock`, `ledger`, `durable` | kernel locks; what is written down beside the refs; syncing |
+//! | `tree`, `look` | what stands in a folder now, as a tree; what differs between trees |
+//! | `lay` | files written into a folder, so that doing it twice is doing it once |
+//! | `commit` | commits whose names depend on nothing but their arguments |
+//! | `branch` | the branch of a run |
+//! | `worktree` | opened, closed |
+//! | `keep`, `odd`, `salvage` | what exists only in a worktree; what git cannot hold as it is; bringing it back |
+//! | `merge`, `land` | onto the run's branch |
+//! | `person`, `deliver` | the person's checkout; onto the person's branch, and back |
+
+mod branch;
+mod chamber;
+mod commit;
+mod deliver;
+mod durable;
+mod error;
+mod keep;
+mod land;
+mod lay;
+mod ledger;
+mod lock;
+mod look;
+mod merge;
+mod names;
+mod odd;
+mod person;
+mod runner;
+mod salvage;
+mod tree;
+mod worktree;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use branch::Branch;
+pub use commit::Person;
+pub use deliver::{Delivering, Undone};
+pub use error::{GitError, Trouble};
+pub use keep::{Kept, MAX_KEPT_REFS};
+pub use land::{Checked, Landed, Landing, MAX_MESSAGE_BYTES, Merged};
+pub use merge::{MAX_SIDE_BYTES, MAX_SIDES};
+pub use names::{Key, MAX_KEY_LETTERS, MAX_WORKTREE_LETTERS, Oid, WorktreeId};
+pub use odd::MAX_ODD_FILES;
+pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, Watch};
+pub use tree::{MAX_CHANGED_FILES, Standing};
+pub use worktree::{Closed, MAX_COPIED_BYTES, MAX_COPIED_FILES, Progress, Worktree};
+
+use chamber::{Chamber, Rules};
+use error::At as _;
+use runner::{Call, Output, Runner};
+
+use crate::place::Place;
+
+/// What a person may set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Who is named in commits.
+    pub person: Person,
+    /// Ignored files that a worktree gets a copy of, as patterns of paths (`.env`, `**/.env.*`).
+    pub copied: Vec<String>,
+    /// How long one git command may take.
+    pub limit: Duration,
+    /// Where the person's own settings of git are looked up: their home, and the folder `git` among
+    /// their settings.
+    pub home: Option<PathBuf>,
+    /// See `home`.
+    pub config: Option<PathBuf>,
+}
+
+impl Settings {
+    /// The defaults, with that person; their settings of git are where the environment says.
+    pub fn of(person: Person) -> Settings {
+        let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = folder("HOME");
+        let config = folder("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
+        let config = config.map(|folder| folder.join("git"));
+        Settings { person, copied: Vec::new(), limit: MAX_GIT_TIME, home, config }
+    }
+
+    /// The file of git's settings that holds everywhere for the person.
+    fn global(&self) -> PathBuf {
+        let at_home = self.home.as_ref().map(|home| home.join(".gitconfig")).filter(|file| file.is_file());
+        at_home.or_else(|| self.config_file("config")).unwrap_or_else(|| "/dev/null".into())
+    }
+
+    fn config_file(&self, name: &str) -> Option<PathBuf> {
+        self.config.as_ref().map(|folder| folder.join(name)).filter(|file| file.is_file())
+    }
+}
+
+/// The repository of a place.
+#[derive(Clone)]
+pub struct Repo {
+    runner: Runner,
+    place: Place,
+    settings: Settings,
+    /// The top of the person's checkout.
+    top: PathBuf,
+    /// The git folder of the person's checkout.
+    own: PathBuf,
+    /// The git folder that all worktrees share.
+    common: PathBuf,
+    identity: Identity,
+    chamber: Chamber,
+}
+
+/// Which folder it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(path: &Path) -> io::Result<Identity> {
+        let found = fs::symlink_metadata(path)?;
+        Ok(Identity { device: found.dev(), inode: found.ino() })
+    }
+}
+
+impl Repo {
+    /// Opens the repository that a place belongs to. Nothing of the person's is changed.
+    pub fn open(place: &Place, settings: Settings) -> Result<Repo, GitError> {
+        let root = place.root().canonicalize().at(place.root())?;
+        let place = Place::at(root.clone());
+        let (top, own, common) = find(&root)?;
+        let runner = Runner::find(&top)?.limit(settings.limit);
+        let identity = Identity::of(&common).at(&common)?;
+        place.prepare().at(&place.state())?;
+        let format = object_format(&runner, &common)?;
+        let prefix = root.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
+        let ignored = person_ignores(&runner, &settings, &own)?;
+        let chamber =
+            Chamber::prepare(&place.store().join("git"), &common, &format, &Rules { prefix, ignored })?;
+        for folder in ["index", "worktrees", "runs", "locks", "trash"] {
+            let folder = chamber.home().join(folder);
+            fs::create_dir_all(&folder).at(&folder)?;
+        }
+        Ok(Repo { runner, place, settings, top, own, common, identity, chamber })
+    }
+
+    /// The same, watched step by step.
+    #[must_use]
+    pub fn watched(self, watch: Arc<dyn Watch>) -> Repo {
+        Repo { runner: self.runner.watched(watch), ..self }
+    }
+
+    /// The place.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The top of the person's checkout.
+    pub fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// Who the person's own git says they are. Their settings are read, and nothing in them is run.
+    pub fn person(&self) -> Option<Person> {
+        let ask = |key: &str| {
+            let out = self.as_person(["config", "--get", key]).ok()?.ok().ok()?;
+            let text = String::from_utf8_lossy(&out).trim().to_owned();
+            (!text.is_empty()).then_some(text)
+        };
+        Some(Person { name: ask("user.name")?, email: ask("user.email")? })
+    }
+
+    /// Asks with the person's own settings; only for commands that look settings or attributes up.
+    fn as_person<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Result<Output, GitError> {
+        ask_as_person(&self.runner, &self.settings, &self.own, words)
+    }
+
+    /// A call on the repository itself: refs, worktrees, settings, and nothing else.
+    fn at_home<'a>(&self, git: &Path) -> Call<'a> {
+        Call::new(&self.common).var("GIT_DIR", git)
+    }
+
+    /// The same, to be run at once.
+    fn ask<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Result<Output, GitError> {
+        self.runner.run(self.at_home(&self.common).words(words))
+    }
+
+    /// A call in the chamber, with an index and a folder of files.
+    fn inside<'a>(&self, index: &Path, folder: &Path) -> Call<'a> {
+        self.chamber.call(folder).var("GIT_WORK_TREE", folder).var("GIT_INDEX_FILE", index)
+    }
+
+    /// A call in the chamber about objects alone.
+    fn about_objects<'a>(&self) -> Call<'a> {
+        self.chamber.call(self.chamber.folder())
+    }
+
+    /// Refuses to write into a repository that is not the one that was opened.
+    fn check_identity(&self) -> Result<(), GitError> {
+        if Identity::of(&self.common).is_ok_and(|found| found == self.identity) {
+            return Ok(());
+        }
+        let message = format!("`{}` is not the repository any more that was opened", self.common.display());
+        Err(GitError::new(Trouble::Replaced, message).hint("see what happened to it, then start again"))
+    }
+}
+
+/// Asks with the person's own settings, which are read: nothing that they name is run.
+fn ask_as_person<'a>(
+    runner: &Runner,
+    settings: &Settings,
+    own: &Path,
+    words: impl IntoIterator<Item = &'a str>,
+) -> Result<Output, GitError> {
+    let mut call = Call::new(own).var("GIT_DIR", own).words(words);
+    if let Some(home) = &settings.home {
+        call = call.var("HOME", home);
+    }
+    runner.run(call.var("GIT_CONFIG_GLOBAL", settings.global()))
+}
+
+/// What the person has git ignore everywhere.
+fn person_ignores(runner: &Runner, settings: &Settings, own: &Path) -> Result<Option<PathBuf>, GitError> {
+    let out = ask_as_person(runner, settings, own, ["config", "--type=path", "--get", "core.excludesFile"])?;
+    let set = out.out.strip_suffix(b"\n").filter(|path| !path.is_empty());
+    Ok(match set {
+        Some(path) => Some(look::path(path).to_owned()).filter(|file| file.is_absolute()),
+        None => settings.config_file("ignore"),
+    })
+}
+
+/// The top of a checkout, its git folder, and the git folder that is shared. Found without git, which
+/// would read the configuration of whatever it finds.
+fn find(root: &Path) -> Result<(PathBuf, PathBuf, PathBuf), GitError> {
+    for top in root.ancestors() {
+        let git = top.join(".git");
+        let Ok(found) = fs::symlink_metadata(&git) else { continue };
+        let own = if found.is_dir() { git } else { follow(top, &git)? };
+        let common = match fs::read_to_string(own.join("commondir")) {
+            Ok(text) => own.join(text.trim()),
+            Err(_) => own.clone(),
+        };
+        let own = own.canonicalize().at(&own)?;
+        let common = common.canonicalize().at(&common)?;
+        if common.join("objects").is_dir() {
+            return Ok((top.to_owned(), own, common));
+        }
+    }
+    let is_bare = ["HEAD", "objects", "refs"].iter().all(|name| root.join(name).exists());
+    let (trouble, message, hint) = if is_bare {
+        (Trouble::Unsuitable, "is a bare repository: there is no checkout to work from", "use a clone of it")
+    } else {
+        (Trouble::NoRepository, "is in no git repository", "run `git init` and make a first commit")
+    };
+    Err(GitError::new(trouble, format!("`{}` {message}", root.display())).hint(hint))
+}
+
+/// The git folder that a `.git` file or link leads to.
+fn follow(top: &Path, git: &Path) -> Result<PathBuf, GitError> {
+    if git.is_dir() {
+        return git.canonicalize().at(git);
+    }
+    let text = fs::read_to_string(git).at(git)?;
+    let Some(named) = text.trim_end_matches(['\n', '\r']).strip_prefix("gitdir: ") else {
+        let message = format!("`{}` does not say where the repository is", git.display());
+        return Err(GitError::new(Trouble::NoRepository, message));
+    };
+    Ok(top.join(named))
+}
+
+/// How a repository names its objects. This is also where a git that is too old is found out.
+fn object_format(runner: &Runner, common: &Path) -> Result<String, GitError> {
+    let call = Call::new(common).var("GIT_DIR", common).words(["rev-parse", "--show-object-format"]);
+    let said = runner.run(call)?;
+    if said.code != 0 {
+        runner.check_version(common)?;
+    }
+    let format = String::from_utf8_lossy(&said.ok()?).trim().to_owned();
+    match format.as_str() {
+        "sha1" | "sha256" => Ok(format),
+        other => Err(GitError::new(Trouble::Unsuitable, format!("objects named by {other} are not known"))),
+    }
+}

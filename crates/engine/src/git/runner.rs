@@ -1,0 +1,334 @@
+//! Runs git, and nothing that a repository names.
+//!
+//! An agent can write what git reads: configuration, attributes, hooks. So git gets an environment made
+//! from nothing, settings that win over every file, a limit on time and on output, and paths as bytes.
+//! It never asks anybody anything, never pages, never fetches, and never starts a hook, a filter, a
+//! monitor or a driver. It is ended when it does not end.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use super::{GitError, Trouble};
+
+/// How long one git command may take.
+pub const MAX_GIT_TIME: Duration = Duration::from_secs(300);
+
+/// How much one git command may print.
+pub const MAX_GIT_OUTPUT: u64 = 512 * 1024 * 1024;
+
+/// How much of what git says about an error is kept.
+const MAX_SAID: u64 = 16 * 1024;
+
+/// The oldest git that can do what we ask of it.
+pub const OLDEST_GIT: (u32, u32) = (2, 38);
+
+/// Settings that win over those of a repository. Each names something that git would start, or that
+/// would make it do more than it was asked for.
+const SETTINGS: [&str; 25] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.attributesFile=/dev/null",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.askPass=false",
+    "core.sshCommand=false",
+    "core.gitProxy=",
+    "core.alternateRefsCommand=false",
+    "core.quotePath=false",
+    "credential.helper=",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "gpg.program=false",
+    "gpg.ssh.program=false",
+    "log.showSignature=false",
+    "diff.external=",
+    "diff.renames=false",
+    "merge.directoryRenames=false",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.detachedHead=false",
+];
+
+/// The whole environment, besides what a call adds.
+const ENVIRONMENT: [(&str, &str); 17] = [
+    ("LC_ALL", "C"),
+    ("TZ", "UTC"),
+    ("TERM", "dumb"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_SYSTEM", "/dev/null"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_ASKPASS", "false"),
+    ("GIT_SSH_COMMAND", "false"),
+    ("GIT_ALLOW_PROTOCOL", ""),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_ADVICE", "0"),
+];
+
+/// Looks at each step before it is taken: each call of git, and each change of ours on the disk. An
+/// error stops the work there, as a power cut would; the work is then asked for again.
+pub trait Watch: Send + Sync {
+    /// A step is about to be taken.
+    fn step(&self, what: &str) -> Result<(), GitError>;
+}
+
+/// What git gets on its standard input.
+pub(super) enum Input<'a> {
+    /// Nothing.
+    Nothing,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// What a function writes.
+    Written(Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'a>),
+}
+
+/// One call of git.
+pub(super) struct Call<'a> {
+    words: Vec<OsString>,
+    vars: Vec<(&'static str, OsString)>,
+    folder: PathBuf,
+    input: Input<'a>,
+    held: Option<&'a File>,
+    most: u64,
+}
+
+impl<'a> Call<'a> {
+    /// A call in a folder.
+    pub(super) fn new(folder: &Path) -> Call<'a> {
+        let folder = folder.to_owned();
+        Call { words: vec![], vars: vec![], folder, input: Input::Nothing, held: None, most: MAX_GIT_OUTPUT }
+    }
+
+    /// The same with these words more.
+    pub(super) fn words<W: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = W>) -> Call<'a> {
+        self.words.extend(words.into_iter().map(|word| word.as_ref().to_owned()));
+        self
+    }
+
+    /// The same with a variable.
+    pub(super) fn var(mut self, name: &'static str, value: impl Into<OsString>) -> Call<'a> {
+        self.vars.push((name, value.into()));
+        self
+    }
+
+    /// The same with something to read.
+    pub(super) fn input(self, input: Input<'a>) -> Call<'a> {
+        Call { input, ..self }
+    }
+
+    /// The same, printing so much at most.
+    pub(super) fn most(self, most: u64) -> Call<'a> {
+        Call { most, ..self }
+    }
+
+    /// The same under a lock. Git has it open too: when we are killed, the lock is free only when the
+    /// git that worked under it has ended.
+    pub(super) fn under(self, lock: &'a File) -> Call<'a> {
+        Call { held: Some(lock), ..self }
+    }
+}
+
+/// What a call came to.
+pub(super) struct Output {
+    /// The exit code.
+    pub(super) code: i32,
+    /// What it printed.
+    pub(super) out: Vec<u8>,
+    /// What it said besides.
+    pub(super) said: String,
+    what: String,
+}
+
+impl Output {
+    /// What it printed, if it succeeded.
+    pub(super) fn ok(self) -> Result<Vec<u8>, GitError> {
+        if self.code == 0 { Ok(self.out) } else { Err(self.error()) }
+    }
+
+    /// Why it did not succeed.
+    pub(super) fn error(&self) -> GitError {
+        let said = self.said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let said: Vec<&str> = said.take(5).collect();
+        let said = if said.is_empty() { format!("exit code {}", self.code) } else { said.join("; ") };
+        GitError::new(Trouble::Git, format!("`git {}` failed: {said}", self.what))
+    }
+}
+
+/// The git of this machine.
+#[derive(Clone)]
+pub(super) struct Runner {
+    program: PathBuf,
+    path: OsString,
+    limit: Duration,
+    watch: Option<Arc<dyn Watch>>,
+}
+
+impl Runner {
+    /// The git that is found in the search path, outside the folder where agents may write.
+    pub(super) fn find(apart_from: &Path) -> Result<Runner, GitError> {
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&search)
+            .filter(|folder| folder.is_absolute() && !folder.starts_with(apart_from))
+            .map(|folder| folder.join("git"))
+            .find(|program| program.is_file());
+        let Some(program) = found else {
+            let error = GitError::new(Trouble::Unsuitable, "git is not installed");
+            return Err(error.hint("install git 2.38 or newer"));
+        };
+        let own = program.parent().unwrap_or(Path::new("/usr/bin")).to_owned();
+        let folders = [own, PathBuf::from("/usr/bin"), PathBuf::from("/bin")];
+        let path = std::env::join_paths(folders).unwrap_or_else(|_| "/usr/bin:/bin".into());
+        Ok(Runner { program, path, limit: MAX_GIT_TIME, watch: None })
+    }
+
+    /// The same, ended after so long.
+    pub(super) fn limit(self, limit: Duration) -> Runner {
+        Runner { limit, ..self }
+    }
+
+    /// The same, watched.
+    pub(super) fn watched(self, watch: Arc<dyn Watch>) -> Runner {
+        Runner { watch: Some(watch), ..self }
+    }
+
+    /// Says that a step is about to be taken.
+    pub(super) fn step(&self, what: &str) -> Result<(), GitError> {
+        self.watch.as_ref().map_or(Ok(()), |watch| watch.step(what))
+    }
+
+    /// Refuses a git that is too old.
+    pub(super) fn check_version(&self, folder: &Path) -> Result<(), GitError> {
+        let said = self.run(Call::new(folder).words(["version"]))?.ok()?;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let mut numbers =
+            said.split_whitespace().nth(2).unwrap_or_default().split('.').map(str::parse::<u32>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= OLDEST_GIT => Ok(()),
+            _ => {
+                let message = format!("this git cannot be used: {}", said.trim());
+                Err(GitError::new(Trouble::Unsuitable, message).hint("install git 2.38 or newer"))
+            }
+        }
+    }
+
+    /// Runs git to its end, or ends it.
+    pub(super) fn run(&self, call: Call<'_>) -> Result<Output, GitError> {
+        let verb = call.words.iter().map(|word| word.to_string_lossy()).find(|word| !word.starts_with('-'));
+        let what = verb.map(std::borrow::Cow::into_owned).unwrap_or_default();
+        self.step(&format!("git {what}"))?;
+        let mut command = Command::new(&self.program);
+        command.env_clear().env("PATH", &self.path).envs(ENVIRONMENT).env("HOME", "/dev/null");
+        command.envs(call.vars.iter().map(|(name, value)| (name, value)));
+        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(&call.words);
+        command.current_dir(&call.folder).process_group(0);
+        command.stdin(match (&call.input, call.held) {
+            (Input::Nothing, None) => Stdio::null(),
+            (Input::Nothing, Some(lock)) => Stdio::from(lock.try_clone()?),
+            (Input::Bytes(_) | Input::Written(_), _) => Stdio::piped(),
+        });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| {
+            let (program, folder) = (self.program.display(), call.folder.display());
+            GitError::new(Trouble::Git, format!("`{program}` could not be started in `{folder}`: {error}"))
+        })?;
+        self.attend(child, call.input, call.most, what)
+    }
+
+    /// Feeds a git, listens to it, and waits for its end.
+    fn attend(
+        &self,
+        mut child: Child,
+        input: Input<'_>,
+        most: u64,
+        what: String,
+    ) -> Result<Output, GitError> {
+        let (to, from, aside) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (status, out, said, fed) = std::thread::scope(|scope| {
+            let fed = scope.spawn(move || feed(to, input));
+            let out = scope.spawn(move || hear(from, most));
+            let said = scope.spawn(move || hear(aside, MAX_SAID));
+            let status = wait(&mut child, self.limit);
+            (status, out.join(), said.join(), fed.join())
+        });
+        let lost = || GitError::new(Trouble::Git, format!("`git {what}` was lost"));
+        let ((out, cut), (said, _)) = (out.map_err(|_| lost())??, said.map_err(|_| lost())??);
+        let Some(status) = status? else {
+            let message = format!("`git {what}` did not end within {} s and was ended", self.limit.as_secs());
+            return Err(GitError::new(Trouble::TimedOut, message));
+        };
+        if cut {
+            return Err(GitError::new(
+                Trouble::TooMuch,
+                format!("`git {what}` printed more than {most} bytes"),
+            ));
+        }
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let code = status.code().unwrap_or(-1);
+        let fed = fed.map_err(|_| lost())?;
+        if let (0, Err(error)) = (code, fed) {
+            return Err(GitError::new(Trouble::Disk, format!("`git {what}` was not fed: {error}")));
+        }
+        Ok(Output { code, out, said, what })
+    }
+}
+
+fn feed(to: Option<impl Write>, input: Input<'_>) -> io::Result<()> {
+    let Some(mut to) = to else { return Ok(()) };
+    match input {
+        Input::Nothing => Ok(()),
+        Input::Bytes(bytes) => to.write_all(&bytes),
+        Input::Written(write) => {
+            let mut buffered = io::BufWriter::with_capacity(64 * 1024, to);
+            write(&mut buffered)?;
+            buffered.flush()
+        }
+    }
+}
+
+/// Reads to the end; what is beyond the limit is read and thrown away, so that git does not wait for us.
+fn hear(from: Option<impl Read>, most: u64) -> io::Result<(Vec<u8>, bool)> {
+    let Some(mut from) = from else { return Ok((Vec::new(), false)) };
+    let mut out = Vec::new();
+    from.by_ref().take(most).read_to_end(&mut out)?;
+    let rest = io::copy(&mut from, &mut io::sink())?;
+    Ok((out, rest > 0))
+}
+
+/// Waits for the end of a child, which leads a process group of its own; whatever is left of the group
+/// is ended before the child is reaped, while its number can be nobody else's. `None` when it took too
+/// long.
+fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let pid = Pid::from_child(child);
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    let deadline = Instant::now() + limit;
+    let ended = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => break false,
+            Ok(_) => break true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let _ = kill_process_group(pid, Signal::KILL);
+    let status = child.wait()?;
+    Ok(ended.then_some(status))
+}

@@ -1,0 +1,475 @@
+//! Worktrees: one per instance, under `.ftl/worktrees`, from the tip of the run's branch, on no branch.
+//!
+//! Opening one twice gives the same one. A worktree is closed by keeping what exists only there, moving it
+//! out of everybody's reach, looking once more, and only then removing it. Nothing is forced, and nothing
+//! is believed that a file inside the worktree says.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use super::error::At as _;
+use super::lock::Held;
+use super::look::{self, Seen, below, look, zeroed};
+use super::tree::unreadable;
+use super::{GitError, Identity, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
+use crate::id::RunId;
+
+/// The most ignored files that a worktree gets a copy of.
+pub const MAX_COPIED_FILES: usize = 256;
+
+/// The largest ignored file that a worktree gets a copy of.
+pub const MAX_COPIED_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The largest file that only says where something is.
+const MAX_POINTER_BYTES: u64 = 64 * 1024;
+
+/// A worktree that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worktree {
+    /// Its name.
+    pub id: WorktreeId,
+    /// The run that it belongs to.
+    pub run: RunId,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The commit that its work is compared with.
+    pub base: Oid,
+}
+
+/// A worktree, as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct WorktreeRecord {
+    pub(super) id: WorktreeId,
+    pub(super) run: RunId,
+    pub(super) base: Oid,
+    /// Whether its files were laid and its setup was run.
+    pub(super) ready: bool,
+    /// Trees that stood here and are on the branch.
+    pub(super) landed: Vec<Oid>,
+    /// The tip that a conflict was with; lines that name it are what is left of the conflict.
+    pub(super) conflict: Option<Oid>,
+}
+
+/// What became of a worktree that was closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The ref under which what existed only there is kept; none where nothing did.
+    pub kept: Option<String>,
+    /// Where a worktree stands now that somebody has moved away; it was left alone.
+    pub moved_to: Option<PathBuf>,
+}
+
+/// How far the work in a worktree has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The tree that stands there.
+    pub tree: Oid,
+    /// How many commits were made there.
+    pub commits: u64,
+    /// The files that differ from the base; a name that is no UTF-8 is shown with replacement characters.
+    pub files: Vec<String>,
+    /// How many lines were added.
+    pub added: u64,
+    /// How many lines were removed.
+    pub removed: u64,
+}
+
+impl Repo {
+    /// Where a worktree of that name is or would be.
+    pub fn path_of(&self, id: &WorktreeId) -> PathBuf {
+        self.place.worktrees().join(id.as_str())
+    }
+
+    /// The folder in which git itself remembers a worktree. Its name is the worktree's: we made it.
+    pub(super) fn admin(&self, id: &WorktreeId) -> PathBuf {
+        self.common.join("worktrees").join(id.as_str())
+    }
+
+    /// Opens a worktree at the tip of a run's branch. `setup` is run in it once, with the ignored files
+    /// already there; a worktree whose setup did not succeed is not open, and is set up again when it is
+    /// asked for again.
+    pub fn open_worktree(
+        &self,
+        id: &WorktreeId,
+        run: &RunId,
+        setup: &mut dyn FnMut(&Path) -> Result<(), String>,
+    ) -> Result<Worktree, GitError> {
+        let known = ledger::read::<WorktreeRecord>(&self.worktree_file(id))?;
+        if let Some(record) = known.as_ref().filter(|record| record.ready && self.stands(id)) {
+            return Ok(self.worktree_of(record));
+        }
+        let record = match known {
+            Some(record) => record,
+            None => {
+                let base = self.record(run)?.tip;
+                let (id, run) = (id.clone(), run.clone());
+                let record = WorktreeRecord { id, run, base, ready: false, landed: vec![], conflict: None };
+                self.write(&self.worktree_file(&record.id), &record)?;
+                record
+            }
+        };
+        self.make(&record.id, &record.base)?;
+        self.copy_ignored(&self.path_of(id))?;
+        setup(&self.path_of(id)).map_err(|why| {
+            GitError::new(Trouble::Unsuitable, format!("worktree {id} could not be set up: {why}"))
+        })?;
+        let record = WorktreeRecord { ready: true, ..record };
+        self.write(&self.worktree_file(id), &record)?;
+        Ok(self.worktree_of(&record))
+    }
+
+    /// A worktree that is open.
+    pub fn worktree(&self, id: &WorktreeId) -> Result<Worktree, GitError> {
+        Ok(self.worktree_of(&self.worktree_record(id)?))
+    }
+
+    /// Every worktree that is open or was left in the middle of being opened or closed.
+    pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
+        let folder = self.chamber.home().join("worktrees");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&folder).at(&folder)? {
+            let name = entry.at(&folder)?.file_name();
+            let id = name.to_str().and_then(|name| name.strip_suffix(".json")).map(str::parse);
+            if let Some(Ok(id)) = id {
+                found.push(self.worktree(&id)?);
+            }
+        }
+        found.sort_by(|left, right| left.id.cmp(&right.id));
+        Ok(found)
+    }
+
+    pub(super) fn worktree_record(&self, id: &WorktreeId) -> Result<WorktreeRecord, GitError> {
+        let unknown = || GitError::new(Trouble::Unknown, format!("there is no worktree {id}"));
+        ledger::read(&self.worktree_file(id))?.ok_or_else(unknown)
+    }
+
+    fn worktree_of(&self, record: &WorktreeRecord) -> Worktree {
+        let path = self.path_of(&record.id);
+        Worktree { id: record.id.clone(), run: record.run.clone(), path, base: record.base.clone() }
+    }
+
+    /// Whether a folder stands where a worktree belongs: a folder, and no link to one.
+    pub(super) fn stands(&self, id: &WorktreeId) -> bool {
+        fs::symlink_metadata(self.path_of(id)).is_ok_and(|found| found.is_dir())
+    }
+
+    /// Makes a worktree with its files. What was left of an earlier try is completed: until a worktree is
+    /// ready nobody has worked in it, so laying its files again takes nothing away.
+    pub(super) fn make(&self, id: &WorktreeId, commit: &Oid) -> Result<(), GitError> {
+        let (path, index) = (self.path_of(id), self.index_file(id));
+        let held = self.hold_repository()?;
+        if !self.is_registered(id) || !self.stands(id) {
+            self.register(id, commit, &held)?;
+        }
+        self.lay_all(&index, &path, commit)?;
+        self.runner.step("copy index")?;
+        // Git finds what it needs to know about the files there, and need not read them all again.
+        let theirs = self.admin(id).join("index");
+        fs::copy(&index, &theirs).at(&theirs).map(drop)
+    }
+
+    /// Whether git knows the worktree, and the worktree git.
+    fn is_registered(&self, id: &WorktreeId) -> bool {
+        let (path, admin) = (self.path_of(id), self.admin(id));
+        says(&path.join(".git")) == points_to(&admin)
+            && says(&admin.join("gitdir")) == path.join(".git").as_os_str().as_bytes()
+            && admin.join("HEAD").is_file()
+    }
+
+    /// Has git make the worktree, without files: git would run what the configuration names for them.
+    fn register(&self, id: &WorktreeId, commit: &Oid, held: &Held) -> Result<(), GitError> {
+        self.check_identity()?;
+        let folder = self.place.worktrees();
+        if folder.is_symlink() {
+            let message = format!("`{}` is a link, not a folder", folder.display());
+            return Err(GitError::new(Trouble::Unsuitable, message));
+        }
+        fs::create_dir_all(&folder).at(&folder)?;
+        self.set_aside(id)?;
+        self.keep_commits_held(id, "its folder was gone", crate::clock::wall() / 1000, held)?;
+        self.forget(id)?;
+        let path = self.path_of(id);
+        let words = ["worktree", "add", "--quiet", "--no-checkout", "--detach"];
+        let call = self.at_home(&self.common).words(["-c", "worktree.useRelativePaths=false"]).words(words);
+        let call = call.words([path.as_os_str()]).words([commit.as_str()]).under(held.file());
+        self.runner.run(call)?.ok()?;
+        if self.is_registered(id) {
+            return Ok(());
+        }
+        let message = format!("git made worktree {id} in another way than it was asked to");
+        Err(GitError::new(Trouble::Git, message))
+    }
+
+    /// Something in the place of a worktree that is to be made: nobody's work is known to be in it, and
+    /// it is moved away and not removed.
+    fn set_aside(&self, id: &WorktreeId) -> Result<(), GitError> {
+        let path = self.path_of(id);
+        let Ok(found) = fs::symlink_metadata(&path) else { return Ok(()) };
+        self.runner.step("set aside")?;
+        let is_bare =
+            || fs::read_dir(&path).is_ok_and(|mut all| all.all(|one| is_pointer(one.as_ref().ok())));
+        if found.is_dir() && is_bare() {
+            return remove_whole(&path);
+        }
+        let own = crate::id::random()?;
+        let aside = self.place.worktrees().join(format!("{id}.aside-{own:016x}"));
+        fs::rename(&path, &aside).at(&path)
+    }
+
+    /// Has git forget a worktree. Its folder in git is ours by its name; what only it knows was kept.
+    pub(super) fn forget(&self, id: &WorktreeId) -> Result<(), GitError> {
+        self.check_identity()?;
+        let admin = self.admin(id);
+        match fs::symlink_metadata(&admin) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error).at(&admin),
+            Ok(_) => self.runner.step("forget worktree")?,
+        }
+        remove_whole(&admin)
+    }
+
+    /// Copies the ignored files that are listed from the person's checkout. What is there already stays.
+    fn copy_ignored(&self, to: &Path) -> Result<(), GitError> {
+        if self.settings.copied.is_empty() {
+            return Ok(());
+        }
+        self.runner.step("copy ignored files")?;
+        let index = self.chamber.home().join("index").join("none");
+        let found = self.listed(&index, &self.top)?;
+        if found.len() > MAX_COPIED_FILES {
+            let message = format!("{} ignored files would be copied into each worktree", found.len());
+            let hint = format!("list fewer; {MAX_COPIED_FILES} are allowed");
+            return Err(GitError::new(Trouble::TooMuch, message).hint(hint));
+        }
+        found.iter().try_for_each(|path| copy(&self.top, to, path))
+    }
+
+    /// The files of a folder that the settings list and that are neither ours nor another repository's.
+    pub(super) fn listed(&self, index: &Path, folder: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+        let patterns = self.settings.copied.iter().map(|pattern| format!(":(glob){pattern}"));
+        let words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"];
+        let call = self.inside(index, folder).words(words).words(patterns);
+        let out = self.runner.run(call)?.ok()?;
+        let state = self.place.state();
+        let is_ours = |path: &[u8]| below(folder, path).starts_with(&state) && folder == self.top;
+        let files = zeroed(&out).filter(|path| !path.ends_with(b"/") && !is_ours(path));
+        Ok(files.map(<[u8]>::to_vec).collect())
+    }
+
+    /// What stands in a worktree now.
+    pub fn tree(&self, id: &WorktreeId) -> Result<Standing, GitError> {
+        self.worktree_record(id)?;
+        if !self.stands(id) {
+            let message = format!("worktree {id} is not where it was made");
+            return Err(GitError::new(Trouble::Stale, message).hint("its last kept work can be brought back"));
+        }
+        self.stand(&self.index_file(id), &self.path_of(id))
+    }
+
+    /// How far the work in a worktree has come.
+    pub fn progress(&self, id: &WorktreeId) -> Result<Progress, GitError> {
+        let record = self.worktree_record(id)?;
+        let tree = self.tree(id)?.tree;
+        let words = ["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"];
+        let call = self.about_objects().words(words).words([record.base.as_str(), tree.as_str()]);
+        let out = self.runner.run(call)?.ok()?;
+        let (mut files, mut added, mut removed) = (Vec::new(), 0, 0);
+        for line in zeroed(&out) {
+            let mut parts = line.splitn(3, |byte| *byte == b'\t');
+            let (Some(more), Some(less), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+                return Err(unreadable(line));
+            };
+            // A file that is no text has no lines.
+            let count =
+                |bytes| std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            let (more, less): (u64, u64) = (count(more), count(less));
+            (added, removed) = (added + more, removed + less);
+            files.push(String::from_utf8_lossy(path).into_owned());
+        }
+        let commits = self.own_commits(id, &record.base)?.len() as u64;
+        Ok(Progress { tree, commits, files, added, removed })
+    }
+
+    /// Closes a worktree: keeps what exists only there, then removes it. Closing one that is closed
+    /// changes nothing.
+    pub fn close_worktree(&self, id: &WorktreeId, why: &str, when: u64) -> Result<Closed, GitError> {
+        if ledger::read::<WorktreeRecord>(&self.worktree_file(id))?.is_none() {
+            self.empty_trash(id)?;
+            return Ok(Closed { kept: self.last_kept(id)?, moved_to: None });
+        }
+        let trash = self.trash(id);
+        let moved_to = self.moved_to(id);
+        let mut kept = None;
+        let mut since = None;
+        if self.stands(id) {
+            since = Some(self.moment()?);
+            kept = self.keep(id, why, when)?;
+            self.runner.step("move worktree to trash")?;
+            fs::rename(self.path_of(id), &trash).at(&self.path_of(id))?;
+        }
+        if fs::symlink_metadata(&trash).is_ok_and(|found| found.is_dir()) {
+            // Whoever still had a file open could write until a moment ago.
+            if since.is_none_or(|since| changed_since(&trash, since).unwrap_or(true)) {
+                kept = self.keep_from(id, &trash, why, when)?.or(kept);
+            }
+        } else if moved_to.is_none() {
+            kept = self.keep_commits(id, why, when)?.or(kept);
+        }
+        if moved_to.is_none() {
+            self.forget(id)?;
+        }
+        self.make_durable(None)?;
+        self.strike(&self.worktree_file(id))?;
+        self.strike(&self.index_file(id))?;
+        self.empty_trash(id)?;
+        Ok(Closed {
+            kept: match kept {
+                Some(name) => Some(name),
+                None => self.last_kept(id)?,
+            },
+            moved_to,
+        })
+    }
+
+    /// Removes a scratch worktree, in which nobody works.
+    pub(super) fn drop_scratch(&self, id: &WorktreeId) -> Result<(), GitError> {
+        let _held = self.hold_repository()?;
+        self.runner.step("remove scratch")?;
+        let path = self.path_of(id);
+        if fs::symlink_metadata(&path).is_ok() {
+            remove_whole(&path)?;
+        }
+        self.forget(id)?;
+        self.strike(&self.index_file(id))
+    }
+
+    /// The time by the clock that the disk stamps files with.
+    fn moment(&self) -> Result<(i64, i64), GitError> {
+        let file = self.chamber.home().join("moment");
+        fs::write(&file, b"").at(&file)?;
+        let found = fs::metadata(&file).at(&file)?;
+        Ok((found.ctime(), found.ctime_nsec()))
+    }
+
+    pub(super) fn trash(&self, id: &WorktreeId) -> PathBuf {
+        self.chamber.home().join("trash").join(id.as_str())
+    }
+
+    fn empty_trash(&self, id: &WorktreeId) -> Result<(), GitError> {
+        let trash = self.trash(id);
+        if fs::symlink_metadata(&trash).is_err() {
+            return Ok(());
+        }
+        self.runner.step("empty trash")?;
+        remove_whole(&trash)
+    }
+
+    /// Where a worktree went that was moved with git.
+    fn moved_to(&self, id: &WorktreeId) -> Option<PathBuf> {
+        let file = look::path(&says(&self.admin(id).join("gitdir"))).to_owned();
+        let folder = file.parent()?.to_owned();
+        let is_elsewhere = folder.is_absolute() && folder != self.path_of(id) && folder != self.trash(id);
+        (is_elsewhere && says(&file) == points_to(&self.admin(id))).then_some(folder)
+    }
+}
+
+/// What a small file says, without its last newline; nothing where it cannot be read.
+pub(super) fn says(file: &Path) -> Vec<u8> {
+    let is_small = |found: &fs::Metadata| found.is_file() && found.len() <= MAX_POINTER_BYTES;
+    let mut text = match fs::symlink_metadata(file) {
+        Ok(found) if is_small(&found) => fs::read(file).unwrap_or_default(),
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    if text.ends_with(b"\n") {
+        text.pop();
+    }
+    text
+}
+
+/// What the `.git` file of a worktree says.
+pub(super) fn points_to(admin: &Path) -> Vec<u8> {
+    [b"gitdir: ", admin.as_os_str().as_bytes()].concat()
+}
+
+/// Whether an entry is the `.git` file that git makes first.
+fn is_pointer(entry: Option<&fs::DirEntry>) -> bool {
+    entry.is_some_and(|entry| {
+        entry.file_name() == ".git" && entry.file_type().is_ok_and(|kind| kind.is_file())
+    })
+}
+
+/// Whether anything below a folder has changed since a moment, or in it.
+fn changed_since(folder: &Path, since: (i64, i64)) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let found = fs::symlink_metadata(&path)?;
+        let changed = (found.ctime(), found.ctime_nsec()) >= since;
+        if changed || (found.is_dir() && changed_since(&path, since)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Copies one file, following no link at either end.
+fn copy(from: &Path, to: &Path, path: &[u8]) -> Result<(), GitError> {
+    let (source, target) = (below(from, path), below(to, path));
+    let free = matches!(look(to, path).at(&target)?, Seen::Nothing { blocked: false });
+    if !free || !matches!(look(from, path).at(&source)?, Seen::File(_)) {
+        return Ok(());
+    }
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let mut open = fs::OpenOptions::new().read(true).custom_flags(flags).open(&source).at(&source)?;
+    let found = open.metadata().at(&source)?;
+    if found.len() > MAX_COPIED_BYTES {
+        let message = format!("`{}` is larger than {MAX_COPIED_BYTES} bytes", source.display());
+        return Err(GitError::new(Trouble::TooMuch, message).hint("list smaller files to be copied"));
+    }
+    if let Some(above) = target.parent() {
+        fs::create_dir_all(above).at(above)?;
+    }
+    let mode = found.permissions().mode() & 0o777;
+    let mut new = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&target).at(&target)?;
+    io::copy(&mut open, &mut new).at(&target).map(drop)
+}
+
+/// Removes a folder with all that is in it, or the link or file that stands in its place. Folders that
+/// may not be written to are made writable first: they are about to go.
+pub(super) fn remove_whole(path: &Path) -> Result<(), GitError> {
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.at(path)?,
+    };
+    if !found.is_dir() {
+        return fs::remove_file(path).at(path);
+    }
+    if fs::remove_dir_all(path).is_ok() {
+        return Ok(());
+    }
+    open_up(path)?;
+    fs::remove_dir_all(path).at(path)
+}
+
+fn open_up(folder: &Path) -> Result<(), GitError> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).at(folder)?;
+    for entry in fs::read_dir(folder).at(folder)? {
+        let entry = entry.at(folder)?;
+        if entry.file_type().at(folder)?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+impl Worktree {
+    /// Which folder it is, while it stands.
+    pub fn is_there(&self) -> bool {
+        Identity::of(&self.path).is_ok()
+    }
+}

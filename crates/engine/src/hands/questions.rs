@@ -1,0 +1,106 @@
+//! Questions of agents to people, and what people answered.
+//!
+//! An agent that asks ends its turn: the step fails with the question, and where nothing else handles that,
+//! the instance is held. A person's answer is kept here, and whoever works on that instance next is told
+//! both. Only the newest question of an instance is open; nothing is answered twice.
+
+use ftl_core::run::InstanceId;
+use serde::{Deserialize, Serialize};
+
+use crate::id::RunId;
+use crate::paper::Paper;
+use crate::store::StoreError;
+use crate::store::notebook::Notebook as _;
+
+/// The kind of the notes.
+const KIND: &str = "question";
+
+/// How many questions of one instance are remembered.
+pub const MAX_QUESTIONS: usize = 32;
+
+/// What an agent asked, and what a person answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The question.
+    pub question: String,
+    /// The answer, and who gave it.
+    pub answer: Option<(String, String)>,
+}
+
+fn key(run: &RunId, instance: InstanceId) -> String {
+    format!("{run}/{}", instance.0)
+}
+
+/// All questions of an instance, oldest first.
+pub fn of(paper: &Paper, run: &RunId, instance: InstanceId) -> Result<Vec<Asked>, StoreError> {
+    Ok(read(paper.store().note(KIND, &key(run, instance))?))
+}
+
+fn read(note: Option<String>) -> Vec<Asked> {
+    note.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+/// The question that waits for an answer.
+pub fn open(paper: &Paper, run: &RunId, instance: InstanceId) -> Result<Option<String>, StoreError> {
+    let last = of(paper, run, instance)?.pop();
+    Ok(last.filter(|asked| asked.answer.is_none()).map(|asked| asked.question))
+}
+
+/// An agent asks. A question that was not answered is replaced.
+pub fn ask(paper: &Paper, run: &RunId, instance: InstanceId, question: &str) -> Result<(), StoreError> {
+    change(paper, run, instance, |all| {
+        all.retain(|asked| asked.answer.is_some());
+        let most = all.len().saturating_sub(MAX_QUESTIONS - 1);
+        all.drain(..most);
+        all.push(Asked { question: question.to_owned(), answer: None });
+        true
+    })
+    .map(drop)
+}
+
+/// A person answers; whether there was a question.
+pub fn answer(
+    paper: &Paper,
+    run: &RunId,
+    instance: InstanceId,
+    text: &str,
+    by: &str,
+) -> Result<bool, StoreError> {
+    change(paper, run, instance, |all| match all.last_mut() {
+        Some(asked) if asked.answer.is_none() => {
+            asked.answer = Some((text.to_owned(), by.to_owned()));
+            true
+        }
+        Some(_) | None => false,
+    })
+}
+
+fn change(
+    paper: &Paper,
+    run: &RunId,
+    instance: InstanceId,
+    edit: impl Fn(&mut Vec<Asked>) -> bool,
+) -> Result<bool, StoreError> {
+    let key = key(run, instance);
+    let mut changed = false;
+    paper.store().amend(&mut |notes| {
+        let mut all = read(notes.get(KIND, &key)?);
+        changed = edit(&mut all);
+        if changed {
+            let text = serde_json::to_string(&all).map_err(|error| StoreError::Failed(error.to_string()))?;
+            notes.put(KIND, &key, &text)?;
+        }
+        Ok(changed)
+    })?;
+    Ok(changed)
+}
+
+/// What an agent is told of answers: they are feedback, and reach it in every prompt that follows.
+pub fn told(all: &[Asked]) -> Option<String> {
+    let lines = all.iter().filter_map(|asked| {
+        let (text, by) = asked.answer.as_ref()?;
+        Some(format!("You asked: {}\n{by} answers: {text}", asked.question))
+    });
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("\n\n"))
+}

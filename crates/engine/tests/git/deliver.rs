@@ -1,0 +1,240 @@
+//! Delivery: the person's branch gets the work, or nothing is touched and the answer says why.
+
+use std::fs;
+
+use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
+use ftl_engine::git::{Checked, Delivering, Landed, Merged, Oid, Trouble};
+use ftl_engine::process::Cancel;
+
+use crate::support::{Stage, WHEN, commit, files, git};
+
+fn deliver_if(stage: &Stage, how: Delivery, verify: fn(&Merged) -> Checked) -> Delivered {
+    let delivering = Delivering { run: &stage.run, how, message: "Deliver it", when: WHEN };
+    stage.repo.deliver(&delivering, &Cancel::new(), &mut |merged| Ok(verify(merged))).unwrap()
+}
+
+fn deliver(stage: &Stage, how: Delivery) -> Delivered {
+    deliver_if(stage, how, |_| panic!("there is nothing new to verify"))
+}
+
+/// A stage whose run has landed a changed file, a new one, one that is gone, a folder that became a file
+/// and a file that became a folder.
+fn landed() -> (Stage, Oid) {
+    let stage = Stage::with(
+        |root| {
+            fs::create_dir_all(root.join("folder")).unwrap();
+            fs::write(root.join("folder/inner"), "inner").unwrap();
+            fs::write(root.join("file"), "file").unwrap();
+            fs::write(root.join("free.txt"), "free\n").unwrap();
+            commit(root, "more");
+        },
+        |_| {},
+    );
+    let worktree = stage.open(1);
+    let at = |name: &str| worktree.path.join(name);
+    fs::write(at("src/one.txt"), "changed\n").unwrap();
+    fs::write(at("new.txt"), "new\n").unwrap();
+    fs::remove_file(at("src/two.txt")).unwrap();
+    fs::remove_dir_all(at("folder")).unwrap();
+    fs::write(at("folder"), "now a file").unwrap();
+    fs::remove_file(at("file")).unwrap();
+    fs::create_dir(at("file")).unwrap();
+    fs::write(at("file/inner"), "now a folder").unwrap();
+    let Landed::Done { commit, .. } = stage.land(1) else { panic!("not landed") };
+    (stage, commit)
+}
+
+/// Asserts that nothing was delivered, and that nothing of the person's was touched.
+fn assert_stays(stage: &Stage, how: Delivery, verify: fn(&Merged) -> Checked, why: &str) {
+    let before = stage.persons();
+    let delivered = deliver_if(stage, how, verify);
+    assert_eq!(delivered.status, DeliveryStatus::Kept, "{}", delivered.summary);
+    assert!(delivered.summary.contains(why), "{} (wanted: {why})", delivered.summary);
+    assert_eq!(stage.persons(), before);
+    assert_eq!(stage.git(&["rev-parse", &delivered.branch]), stage.tip().as_str());
+    assert!(!stage.root().join(".git/index.lock").exists() || why.contains("index.lock"));
+}
+
+#[test]
+fn forward_the_branch_the_files_and_the_index_move_together() {
+    let (stage, tip) = landed();
+    fs::write(stage.root().join("free.txt"), "mine, not committed\n").unwrap();
+    fs::write(stage.root().join("untracked"), "mine").unwrap();
+    fs::write(stage.root().join("staged"), "mine").unwrap();
+    stage.git(&["add", "staged"]);
+    let start = stage.git(&["rev-parse", "main"]);
+    let before = files(&stage.root());
+    let delivered = deliver(&stage, Delivery::FastForward);
+    assert_eq!((delivered.status, delivered.commit), (DeliveryStatus::Landed, Some(tip.to_string())));
+    assert_eq!(stage.git(&["rev-parse", "HEAD"]), tip.as_str());
+    let status = stage.git(&["status", "--porcelain"]);
+    assert_eq!(status, " M free.txt\nA  staged\n?? untracked".trim_start_matches('\n'));
+    assert_eq!(fs::read_to_string(stage.root().join("file/inner")).unwrap(), "now a folder");
+    assert_eq!(fs::read_to_string(stage.root().join("folder")).unwrap(), "now a file");
+    assert!(!stage.root().join("src/two.txt").exists());
+    assert_eq!(deliver(&stage, Delivery::FastForward).commit, Some(tip.to_string()), "asked again");
+
+    let undone = stage.repo.undo_delivery(&stage.run).unwrap();
+    assert_eq!((undone.commit.as_str(), &undone.was), (start.as_str(), &tip));
+    assert_eq!(stage.git(&["rev-parse", "main"]), start);
+    assert_eq!(files(&stage.root()), before);
+    assert_eq!(stage.git(&["status", "--porcelain"]), status);
+    assert_eq!(stage.repo.undo_delivery(&stage.run).unwrap(), undone, "asked again");
+}
+
+#[test]
+fn squashed_it_is_one_commit() {
+    let (stage, tip) = landed();
+    let second = stage.open(2);
+    fs::write(second.path.join("more.txt"), "more").unwrap();
+    stage.land(2);
+    let delivered = deliver(&stage, Delivery::Squash);
+    assert_eq!(delivered.status, DeliveryStatus::Landed);
+    assert_eq!(stage.git(&["rev-list", "--count", "main"]), "3");
+    assert_eq!(
+        stage.git(&["rev-parse", "main^{tree}"]),
+        stage.git(&["rev-parse", &format!("{}^{{tree}}", stage.tip())])
+    );
+    assert!(stage.git(&["log", "-1", "--format=%B", "main"]).starts_with("Deliver it"));
+    assert_eq!(stage.git(&["status", "--porcelain"]), "");
+    assert_ne!(tip, stage.tip());
+    let undone = stage.repo.undo_delivery(&stage.run).unwrap();
+    assert_eq!(stage.git(&["status", "--porcelain"]), "");
+    let guards = stage.git(&["for-each-ref", "--format=%(objectname)", "refs/ftl/delivered"]);
+    assert_eq!(guards, undone.was.as_str(), "what was delivered can still be found");
+}
+
+#[test]
+fn a_delivery_is_not_taken_back_when_the_branch_has_moved_on() {
+    let (stage, _) = landed();
+    deliver(&stage, Delivery::FastForward);
+    fs::write(stage.root().join("later"), "later").unwrap();
+    commit(&stage.root(), "later");
+    let before = stage.persons();
+    assert_eq!(stage.repo.undo_delivery(&stage.run).unwrap_err().trouble, Trouble::Stale);
+    assert_eq!(stage.persons(), before);
+    let none = Stage::new();
+    assert_eq!(none.repo.undo_delivery(&none.run).unwrap_err().trouble, Trouble::Unknown);
+}
+
+#[test]
+fn a_branch_that_has_moved_is_merged_with_when_that_is_clean_and_verified() {
+    for how in [Delivery::FastForward, Delivery::Squash] {
+        let (stage, tip) = landed();
+        fs::write(stage.root().join("later"), "later").unwrap();
+        commit(&stage.root(), "later");
+        let start = stage.git(&["rev-parse", "main"]);
+        assert_stays(&stage, how, |_| Checked::Failed("red".to_owned()), "red");
+        let delivered = deliver_if(&stage, how, |merged| {
+            assert!(merged.path.join("later").exists() && merged.path.join("new.txt").exists());
+            Checked::Passed
+        });
+        assert_eq!(delivered.status, DeliveryStatus::Landed, "{}", delivered.summary);
+        let parents = stage.git(&["log", "-1", "--format=%P", "main"]);
+        let wanted = if how == Delivery::Squash { start.clone() } else { format!("{start} {tip}") };
+        assert_eq!(parents, wanted);
+        assert_eq!(stage.git(&["status", "--porcelain"]), "");
+    }
+}
+
+#[test]
+fn what_conflicts_stays_on_its_branch() {
+    let (stage, _) = landed();
+    fs::write(stage.root().join("src/one.txt"), "otherwise\n").unwrap();
+    commit(&stage.root(), "otherwise");
+    let verify = |_: &Merged| panic!("there is nothing to verify");
+    assert_stays(&stage, Delivery::FastForward, verify, "1 files conflict");
+}
+
+#[test]
+fn what_is_in_the_way_is_not_touched() {
+    let passed = |_: &Merged| Checked::Passed;
+    let cases: [(&str, fn(&std::path::Path)); 9] = [
+        ("src/one.txt", |root| fs::write(root.join("src/one.txt"), "mine").unwrap()),
+        ("src/two.txt", |root| fs::write(root.join("src/two.txt"), "mine").unwrap()),
+        ("src/one.txt", |root| fs::remove_file(root.join("src/one.txt")).unwrap()),
+        ("new.txt", |root| fs::write(root.join("new.txt"), "mine").unwrap()),
+        ("new.txt", |root| {
+            fs::write(root.join(".git/info/exclude"), "new.txt\n").unwrap();
+            fs::write(root.join("new.txt"), "mine").unwrap();
+        }),
+        ("new.txt", |root| {
+            fs::create_dir(root.join("new.txt")).unwrap();
+            fs::write(root.join("new.txt/mine"), "mine").unwrap();
+        }),
+        ("folder", |root| fs::write(root.join("folder/mine"), "mine").unwrap()),
+        ("src/one.txt", |root| {
+            fs::write(root.join("src/one.txt"), "mine").unwrap();
+            git(root, &["add", "-A"]);
+            git(root, &["show", "HEAD:src/one.txt"]);
+            fs::write(root.join("src/one.txt"), crate::support::lines("one", 20)).unwrap();
+        }),
+        ("src/one.txt", |root| {
+            fs::remove_file(root.join("src/one.txt")).unwrap();
+            std::os::unix::fs::symlink("two.txt", root.join("src/one.txt")).unwrap();
+        }),
+    ];
+    for (path, disturb) in cases {
+        let (stage, _) = landed();
+        disturb(&stage.root());
+        assert_stays(&stage, Delivery::FastForward, passed, &format!("`{path}`"));
+    }
+}
+
+#[test]
+fn a_checkout_in_another_state_is_left_alone() {
+    let passed = |_: &Merged| Checked::Passed;
+    let cases: [(&str, fn(&std::path::Path)); 8] = [
+        ("a merge is in progress", |root| {
+            fs::copy(root.join(".git/refs/heads/main"), root.join(".git/MERGE_HEAD")).unwrap();
+        }),
+        ("is being rebased", |root| {
+            git(root, &["checkout", "-q", "--detach"]);
+            fs::create_dir(root.join(".git/rebase-merge")).unwrap();
+            fs::write(root.join(".git/rebase-merge/head-name"), "refs/heads/main\n").unwrap();
+        }),
+        ("is checked out in", |root| {
+            git(root, &["checkout", "-q", "--detach"]);
+            git(root, &["worktree", "add", "-q", "../other place", "main"]);
+        }),
+        ("index.lock", |root| fs::write(root.join(".git/index.lock"), "").unwrap()),
+        ("attribute `filter`", |root| {
+            fs::write(root.join(".git/info/attributes"), "*.txt filter=lfs\n").unwrap();
+        }),
+        ("ends of lines", |root| drop(git(root, &["config", "core.autocrlf", "true"]))),
+        ("sparse", |root| drop(git(root, &["config", "core.sparseCheckout", "true"]))),
+        ("not there any more", |root| {
+            git(root, &["checkout", "-q", "--detach"]);
+            git(root, &["branch", "-D", "main"]);
+        }),
+    ];
+    for (why, disturb) in cases {
+        let (stage, _) = landed();
+        disturb(&stage.root());
+        assert_stays(&stage, Delivery::FastForward, passed, why);
+    }
+}
+
+#[test]
+fn what_was_asked_to_stay_stays() {
+    let (stage, _) = landed();
+    assert_stays(&stage, Delivery::BranchOnly, |_| Checked::Passed, "asked to stay");
+    let empty = Stage::new();
+    assert_stays(&empty, Delivery::FastForward, |_| Checked::Passed, "nothing has landed");
+    let detached = Stage::with(|root| drop(git(root, &["checkout", "-q", "--detach"])), |_| {});
+    let worktree = detached.open(1);
+    fs::write(worktree.path.join("new"), "new").unwrap();
+    detached.land(1);
+    assert_stays(&detached, Delivery::FastForward, |_| Checked::Passed, "no branch was checked out");
+}
+
+#[test]
+fn a_branch_that_is_checked_out_nowhere_moves_alone() {
+    let (stage, tip) = landed();
+    stage.git(&["checkout", "-q", "-b", "elsewhere"]);
+    let before = files(&stage.root());
+    assert_eq!(deliver(&stage, Delivery::FastForward).status, DeliveryStatus::Landed);
+    assert_eq!(stage.git(&["rev-parse", "main"]), tip.as_str());
+    assert_eq!(files(&stage.root()), before);
+    assert_eq!(stage.git(&["status", "--porcelain", "-b"]), "## elsewhere");
+}

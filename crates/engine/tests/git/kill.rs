@@ -1,0 +1,246 @@
+//! Killed at every step, then asked again: the same result, nothing twice, nothing lost. The kill is a real
+//! one: another process does the work and ends itself with SIGKILL before its N-th step.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
+use ftl_core::run::InstanceId;
+use ftl_engine::git::{Checked, Delivering, GitError, Landed, Landing, Repo, Watch, WorktreeId};
+use ftl_engine::id::RunId;
+use ftl_engine::process::Cancel;
+
+use crate::support::{Stage, WHEN, assert_kept, files, git, key, open};
+
+/// Ends this process before a step.
+struct Reaper {
+    left: AtomicUsize,
+}
+
+impl Watch for Reaper {
+    fn step(&self, _: &str) -> Result<(), GitError> {
+        if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            let own = rustix::process::getpid();
+            rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+        }
+        Ok(())
+    }
+}
+
+/// What is done, by the name under which the other process is told.
+fn act(repo: &Repo, deed: &str) {
+    let id = |instance| WorktreeId::of(&run(), InstanceId(instance));
+    match deed {
+        "open" => drop(repo.open_worktree(&id(3), &run(), &mut |_| Ok(())).unwrap()),
+        "keep" => drop(repo.keep(&id(1), "kept", WHEN).unwrap()),
+        "close" => drop(repo.close_worktree(&id(1), "closed", WHEN).unwrap()),
+        "land" => drop(land(repo, 1)),
+        "conflict" => drop(land(repo, 2)),
+        "deliver" => drop(deliver(repo)),
+        "undo" => drop(repo.undo_delivery(&run()).unwrap()),
+        other => panic!("{other} is not known"),
+    }
+}
+
+fn run() -> RunId {
+    RunId::of(1)
+}
+
+fn land(repo: &Repo, instance: u32) -> Landed {
+    let (id, key) = (WorktreeId::of(&run(), InstanceId(instance)), key(instance));
+    let landing = Landing { worktree: &id, key: &key, tree: None, message: "Do it", when: WHEN };
+    repo.land(&landing, &Cancel::new(), &mut |_| Ok(Checked::Passed)).unwrap()
+}
+
+fn deliver(repo: &Repo) -> Delivered {
+    let run = run();
+    let delivering = Delivering { run: &run, how: Delivery::Squash, message: "m", when: WHEN };
+    repo.deliver(&delivering, &Cancel::new(), &mut |_| Ok(Checked::Passed)).unwrap()
+}
+
+/// The other process; it does nothing unless it is told what.
+#[test]
+#[ignore = "the other tests here run it, in a process that is killed"]
+fn other_process() {
+    let told = |name: &str| std::env::var(name).ok();
+    let (Some(folder), Some(deed), Some(at)) = (told("KILL_FOLDER"), told("KILL_DEED"), told("KILL_AT"))
+    else {
+        return;
+    };
+    let repo = open(Path::new(&folder), |_| {}).unwrap();
+    let left = AtomicUsize::new(at.parse().unwrap());
+    act(&repo.watched(Arc::new(Reaper { left })), &deed);
+}
+
+/// Whether the other process was killed before that step; otherwise it came to its end.
+fn is_killed(folder: &Path, deed: &str, at: usize) -> bool {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "kill::other_process", "--ignored"]).env("KILL_FOLDER", folder);
+    let out = command.env("KILL_DEED", deed).env("KILL_AT", at.to_string()).output().unwrap();
+    if out.status.signal().is_some() {
+        return true;
+    }
+    assert!(out.status.success(), "{deed} at {at}: {}", String::from_utf8_lossy(&out.stdout));
+    false
+}
+
+/// Kills a deed before each of its steps, does it again, and has somebody look.
+fn sweep(deed: &str, prepare: impl FnOnce(&Stage), check: impl Fn(&Repo, &Path)) {
+    let stage = Stage::new();
+    prepare(&stage);
+    let (folder, template) = (stage.folder.path(), tempfile::tempdir().unwrap());
+    copy(folder, template.path());
+    for at in 1..500 {
+        fs::remove_dir_all(stage.root()).unwrap();
+        copy(template.path(), folder);
+        let killed = is_killed(folder, deed, at);
+        let repo = open(folder, |_| {}).unwrap();
+        act(&repo, deed);
+        check(&repo, &stage.root());
+        assert!(!stage.root().join(".git/index.lock").exists());
+        if !killed {
+            eprintln!("{deed}: killed before each of {} steps", at - 1);
+            return;
+        }
+    }
+    panic!("{deed} has no end");
+}
+
+fn copy(from: &Path, to: &Path) {
+    let done = Command::new("cp").arg("-a").arg(from.join("a repository")).arg(to).status().unwrap();
+    assert!(done.success());
+}
+
+/// A worktree with work of several kinds in it.
+fn work(stage: &Stage) {
+    let worktree = stage.open(1);
+    fs::write(worktree.path.join("src/one.txt"), "work on one").unwrap();
+    fs::write(worktree.path.join("new"), "new work").unwrap();
+    fs::create_dir(worktree.path.join("nested")).unwrap();
+    git(&worktree.path.join("nested"), &["init", "-q"]);
+    fs::write(worktree.path.join("nested/inner"), "inner work").unwrap();
+}
+
+#[test]
+fn opening() {
+    sweep(
+        "open",
+        |_| {},
+        |repo, root| {
+            let id = WorktreeId::of(&run(), InstanceId(3));
+            assert_eq!(files(&repo.path_of(&id)), files(root));
+            assert_eq!(fs::read_dir(root.join(".ftl/worktrees")).unwrap().count(), 1);
+            assert_eq!(git(root, &["worktree", "list"]).lines().count(), 2);
+            assert_eq!(git(&repo.path_of(&id), &["status", "--porcelain"]), "");
+        },
+    );
+}
+
+#[test]
+fn keeping() {
+    sweep("keep", work, |repo, root| {
+        let id = WorktreeId::of(&run(), InstanceId(1));
+        assert_kept(root, &files(&repo.path_of(&id)), "keep");
+        assert_eq!(repo.kept().unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn closing() {
+    let bytes = std::cell::RefCell::default();
+    let prepare = |stage: &Stage| {
+        work(stage);
+        *bytes.borrow_mut() = files(&stage.repo.path_of(&stage.id(1)));
+    };
+    sweep("close", prepare, |repo, root| {
+        assert_kept(root, &bytes.borrow(), "close");
+        assert_eq!(repo.kept().unwrap().len(), 1);
+        assert_eq!(repo.worktrees().unwrap(), []);
+        assert_eq!(fs::read_dir(root.join(".ftl/worktrees")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(root.join(".ftl/store/git/trash")).unwrap().count(), 0);
+        assert_eq!(git(root, &["worktree", "list"]).lines().count(), 1);
+    });
+}
+
+#[test]
+fn landing() {
+    let first = std::cell::OnceCell::new();
+    let prepare = |stage: &Stage| {
+        work(stage);
+        let other = stage.open(2);
+        fs::write(other.path.join("other"), "other").unwrap();
+        stage.land(2);
+    };
+    sweep("land", prepare, |repo, root| {
+        let Landed::Done { commit, .. } = land(repo, 1) else { panic!("not landed") };
+        assert_eq!(first.get_or_init(|| commit.clone()), &commit, "a redo is the same commit");
+        assert_eq!(git(root, &["rev-list", "--count", &format!("main..ftl/{}", run())]), "2");
+        assert_eq!(repo.branch(&run()).unwrap().tip, commit);
+        assert_eq!(git(root, &["rev-parse", &format!("ftl/{}", run())]), commit.as_str());
+        assert_eq!(repo.kept().unwrap(), []);
+        assert_eq!(git(root, &["worktree", "list"]).lines().count(), 3);
+    });
+}
+
+#[test]
+fn conflicting() {
+    let bytes = std::cell::RefCell::default();
+    let prepare = |stage: &Stage| {
+        work(stage);
+        let other = stage.open(2);
+        fs::write(other.path.join("src/one.txt"), "otherwise on one").unwrap();
+        fs::write(other.path.join("mine"), "mine").unwrap();
+        *bytes.borrow_mut() = files(&other.path);
+        stage.land(1);
+    };
+    sweep("conflict", prepare, |repo, root| {
+        let Landed::Conflict { files: names, .. } = land(repo, 2) else { panic!("no conflict") };
+        assert_eq!(names, ["src/one.txt"]);
+        let worktree = repo.worktree(&WorktreeId::of(&run(), InstanceId(2))).unwrap();
+        assert_eq!(worktree.base, repo.branch(&run()).unwrap().tip);
+        assert_kept(root, &bytes.borrow(), "conflict");
+        assert_eq!(repo.kept().unwrap().len(), 1);
+        assert!(fs::read_to_string(worktree.path.join("src/one.txt")).unwrap().contains("<<<<<<<"));
+        assert!(worktree.path.join("new").exists() && worktree.path.join("mine").exists());
+    });
+}
+
+/// The person has work of their own in the checkout, beside what is delivered.
+fn landed(stage: &Stage) {
+    work(stage);
+    fs::remove_file(stage.repo.path_of(&stage.id(1)).join("src/two.txt")).unwrap();
+    stage.land(1);
+    fs::write(stage.root().join("mine"), "not committed").unwrap();
+    fs::write(stage.root().join(".gitignore"), "*.log\n").unwrap();
+}
+
+#[test]
+fn delivering() {
+    let first = std::cell::OnceCell::new();
+    sweep("deliver", landed, |repo, root| {
+        let delivered = deliver(repo);
+        assert_eq!(delivered.status, DeliveryStatus::Landed, "{}", delivered.summary);
+        assert_eq!(first.get_or_init(|| delivered.commit.clone()), &delivered.commit);
+        assert_eq!(Some(git(root, &["rev-parse", "main"])), delivered.commit);
+        assert_eq!(git(root, &["rev-list", "--count", "main"]), "2");
+        assert_eq!(git(root, &["status", "--porcelain"]), " M .gitignore\n?? mine");
+        assert!(!root.join("src/two.txt").exists() && root.join("new").exists());
+    });
+}
+
+#[test]
+fn undoing() {
+    let prepare = |stage: &Stage| {
+        landed(stage);
+        deliver(&stage.repo);
+    };
+    sweep("undo", prepare, |_, root| {
+        assert_eq!(git(root, &["rev-list", "--count", "main"]), "1");
+        assert_eq!(git(root, &["status", "--porcelain"]), " M .gitignore\n?? mine");
+        assert!(root.join("src/two.txt").exists() && !root.join("new").exists());
+    });
+}

@@ -1,0 +1,307 @@
+//! Agents over the Agent Client Protocol: goose itself, Claude Code and Codex through their adapters.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ftl_agents::acp::{Acp, Agent, Habits};
+use ftl_agents::bench::{Ran, Shell};
+use ftl_agents::contract::{
+    Answer, Backend as _, Desk, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, Trouble, converse,
+};
+use ftl_agents::secrets::Secrets;
+use ftl_agents::timing::RealTime;
+use ftl_core::desk::Spot;
+use ftl_core::value::Name;
+use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};
+use serde_json::{Value as Json, json};
+
+use super::rooms::{KEY, Room, installed};
+
+/// The agents: the name of their habits, and of their program.
+const GOOSE: (&str, &str) = ("goose", "goose");
+const CLAUDE: (&str, &str) = ("claude", "claude-acp");
+const CODEX: (&str, &str) = ("codex", "codex-acp");
+
+/// A sign that commands may be run: terminals go through the launcher.
+#[derive(Debug)]
+struct Sign;
+
+impl Shell for Sign {
+    fn run(&self, _: &str, _: &Path, _: Duration, _: &dyn Desk) -> Result<Ran, String> {
+        Err(String::from("a terminal is no shell"))
+    }
+}
+
+/// An agent in a room, bound as the settings of a person would bind it; nothing if it is not installed.
+fn bound((habits, program): (&str, &str), room: &Room, scenario: &str) -> Option<Acp> {
+    let program = installed(program)?;
+    let host = format!("http://{}", room.model.address());
+    let (args, own): (&[&str], Vec<(&str, String)>) = match habits {
+        "goose" => (
+            &["acp"],
+            vec![
+                ("GOOSE_PROVIDER", "openai".into()),
+                ("GOOSE_MODEL", "scripted".into()),
+                ("GOOSE_DISABLE_KEYRING", "1".into()),
+                ("OPENAI_HOST", host),
+                ("OPENAI_BASE_PATH", format!("s/{scenario}/v1/chat/completions")),
+                ("OPENAI_API_KEY", KEY.into()),
+            ],
+        ),
+        "claude" => (
+            &[],
+            vec![
+                ("ANTHROPIC_BASE_URL", format!("{host}/s/{scenario}")),
+                ("ANTHROPIC_API_KEY", KEY.into()),
+                ("ANTHROPIC_MODEL", "scripted".into()),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".into()),
+                ("CLAUDE_CODE_MAX_RETRIES", "1".into()),
+            ],
+        ),
+        _ => {
+            codex_settings(room, scenario);
+            (&[], vec![("SCRIPTED_KEY", KEY.into())])
+        }
+    };
+    let own = own.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let agent = Agent {
+        name: habits.into(),
+        program: program.into(),
+        args: args.iter().map(|arg| (*arg).into()).collect(),
+        env: room.env().into_iter().chain(own).collect(),
+        habits: Habits::of(habits).unwrap(),
+    };
+    let mut secrets = Secrets::new();
+    secrets.hide(KEY);
+    Some(Acp::new(agent, Arc::new(secrets), Arc::new(RealTime::new())))
+}
+
+fn codex_settings(room: &Room, scenario: &str) {
+    let folder = room.home().join(".codex");
+    std::fs::create_dir_all(&folder).unwrap();
+    // Codex offers its tool for patches only to a model whose name it knows.
+    let settings = format!(
+        "model = \"gpt-5.5\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\
+         approvals_reviewer = \"user\"\n[model_providers.scripted]\nname = \"scripted\"\nbase_url = \"{}\"\n\
+         env_key = \"SCRIPTED_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 1\nstream_max_retries = 1\n\
+         [analytics]\nenabled = false\n",
+        room.model.url(scenario)
+    );
+    std::fs::write(folder.join("config.toml"), settings).unwrap();
+}
+
+fn order(room: &Room) -> Order {
+    Order {
+        folder: room.work(),
+        role: "coder".into(),
+        form: Some("code".into()),
+        model: None,
+        system: "You write code for a test.".into(),
+        allowance: allowance(9),
+        answer: answer(),
+        limits: Limits { requests: 20, silence: Duration::from_secs(30), whole: Duration::from_secs(60) },
+        shell: Some(Arc::new(Sign)),
+        launcher: Some(room.launcher()),
+        lobby: Some(room.lobby()),
+    }
+}
+
+/// One conversation by these steps; nothing of it is alive afterwards.
+fn talk(agent: (&str, &str), steps: Json) -> Option<(Ended, Heard, Room)> {
+    let room = Room::new(json!({ "play": { "steps": steps } }));
+    let backend = bound(agent, &room, "play")?;
+    assert_eq!(backend.probe().usable, Ok(()));
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let words = [Part::new(PartKind::Task, "Do what you are told.")];
+    let ended = converse(&backend, order(&room), &words, &desk(&clerk));
+    assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", agent.0);
+    Some((ended, clerk.heard(), room))
+}
+
+fn write(path: &str) -> Json {
+    let args = json!({ "path": format!("{{{{cwd}}}}/{path}"), "rel": path, "content": "hello\n" });
+    json!({ "call": { "name": "@write", "args": args } })
+}
+
+fn shell(command: &str) -> Json {
+    json!({ "call": { "name": "@shell", "args": { "cmd": command } } })
+}
+
+fn submit(answer: &Json) -> Json {
+    json!({ "call": { "name": "*submit", "args": answer } })
+}
+
+fn done() -> Json {
+    json!({ "summary": "done" })
+}
+
+/// Everything that was made, as `tool path`.
+fn made(heard: &Heard) -> Vec<String> {
+    let spot = |spot: &Option<Spot>| match spot {
+        Some(Spot::Inside(path) | Spot::Outside(path)) => format!(" {path}"),
+        None => String::new(),
+    };
+    heard.made.iter().map(|call| format!("{}{}", call.tool, spot(&call.spot))).collect()
+}
+
+/// It writes a file and runs a command; each is counted once, and its tokens are charged. Its first answer
+/// does not fit and goes back to it.
+fn works(agent: (&str, &str)) -> Option<(Ended, Heard, Room)> {
+    let mut first = write("src/a.txt");
+    first["text"] = json!("I write it. ");
+    let steps = json!([
+        first,
+        shell("cat src/a.txt"),
+        submit(&json!({ "summary": 7 })),
+        { "text": "Is it fine?" },
+        submit(&done()),
+        { "text": "Done." },
+    ]);
+    let (ended, heard, room) = talk(agent, steps)?;
+    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!(room.text("src/a.txt").as_deref(), Some("hello\n"));
+    assert!(heard.text.contains("I write it."), "{heard:?}");
+    assert_eq!(heard.total(TURNS), 2);
+    assert!(heard.total(TOKENS) > 0, "{heard:?}");
+    Some((ended, heard, room))
+}
+
+#[test]
+fn goose_works() {
+    let Some((ended, heard, _room)) = works(GOOSE) else { return };
+    assert_eq!(made(&heard), ["write src/a.txt", "bash", "submit", "submit"]);
+    assert_eq!(
+        ended.unknown,
+        [Name::from(MONEY), Name::from(TOKENS)].into(),
+        "it tells of its last request only"
+    );
+}
+
+#[test]
+fn claude_works() {
+    let Some((ended, heard, _room)) = works(CLAUDE) else { return };
+    assert_eq!(made(&heard), ["write src/a.txt", "bash", "submit", "submit"]);
+    assert!(ended.unknown.is_empty() && heard.total(MONEY) > 0, "{ended:?}");
+}
+
+#[test]
+fn codex_works() {
+    let Some((ended, heard, _room)) = works(CODEX) else { return };
+    assert_eq!(
+        made(&heard),
+        ["write src/a.txt", "submit", "submit"],
+        "it does not tell of commands in its sandbox"
+    );
+    assert_eq!(ended.unknown, [Name::from(MONEY)].into());
+}
+
+/// It is denied what is outside its delta, and what is outside its worktree, and goes on to submit.
+fn is_denied(agent: (&str, &str)) {
+    let steps = json!([write("other.txt"), write("src/.git/x"), submit(&done()), { "text": "Done." }]);
+    let Some((ended, heard, room)) = talk(agent, steps) else { return };
+    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!((room.text("other.txt"), room.text("src/.git/x")), (None, None));
+    let denied: Vec<&str> = heard.denied.iter().map(|(_, why)| why.as_str()).collect();
+    assert!(denied.iter().any(|why| why.starts_with("other.txt may not be written here")), "{denied:?}");
+    assert!(denied.iter().any(|why| why.contains("is in .git")), "{denied:?}");
+    assert_eq!(made(&heard), ["submit"]);
+}
+
+#[test]
+fn goose_is_denied_outside_its_delta() {
+    is_denied(GOOSE);
+}
+
+#[test]
+fn claude_is_denied_outside_its_delta() {
+    is_denied(CLAUDE);
+}
+
+#[test]
+fn codex_is_denied_outside_its_delta() {
+    is_denied(CODEX);
+}
+
+/// A command of it runs, and nobody wants its answer any more: all of it is gone at once.
+fn is_cancelled(agent: (&str, &str)) {
+    let room = Room::new(
+        json!({ "play": { "steps": [shell("perl -e 'sleep 41'; touch src/survived"), { "text": "slept" }] } }),
+    );
+    let Some(backend) = bound(agent, &room, "play") else { return };
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let words = [Part::new(PartKind::Task, "Do what you are told.")];
+    let order = order(&room);
+    std::thread::scope(|scope| {
+        let desk = desk(&clerk);
+        let talking = scope.spawn(move || (converse(&backend, order, &words, &desk), Instant::now()));
+        room.wait_until("its command", |room| room.alive().iter().any(|words| words.contains("sleep 41")));
+        clerk.cancel();
+        let cancelled = Instant::now();
+        let (ended, at) = talking.join().unwrap();
+        assert_eq!(ended.outcome, Err(Trouble::Cancelled));
+        assert!(at.duration_since(cancelled) < Duration::from_secs(10));
+    });
+    assert_eq!(room.alive(), Vec::<String>::new());
+    assert_eq!(room.text("src/survived"), None);
+}
+
+#[test]
+fn goose_is_cancelled_and_leaves_nothing() {
+    is_cancelled(GOOSE);
+}
+
+#[test]
+fn claude_is_cancelled_and_leaves_nothing() {
+    is_cancelled(CLAUDE);
+}
+
+#[test]
+fn codex_is_cancelled_and_leaves_nothing() {
+    is_cancelled(CODEX);
+}
+
+/// Its model fails: whatever it says about that and however it ends, there is no answer.
+fn is_not_believed(agent: (&str, &str)) {
+    let steps = json!([{ "fail": { "status": 401, "times": 99, "message": "invalid key" } }]);
+    let Some((ended, heard, _room)) = talk(agent, steps) else { return };
+    assert!(ended.outcome.is_err(), "{ended:?}");
+    assert!(heard.made.is_empty(), "{heard:?}");
+}
+
+#[test]
+fn goose_is_not_believed() {
+    is_not_believed(GOOSE);
+}
+
+#[test]
+fn claude_is_not_believed() {
+    is_not_believed(CLAUDE);
+}
+
+#[test]
+fn codex_is_not_believed() {
+    is_not_believed(CODEX);
+}
+
+/// It says its answer instead of submitting it.
+fn says_its_answer(agent: (&str, &str)) {
+    let steps = json!([write("src/a.txt"), { "text": "Here it is: {\"summary\": \"done\"}" }]);
+    let Some((ended, heard, _room)) = talk(agent, steps) else { return };
+    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:?}");
+}
+
+#[test]
+fn goose_says_its_answer() {
+    says_its_answer(GOOSE);
+}
+
+#[test]
+fn claude_says_its_answer() {
+    says_its_answer(CLAUDE);
+}
+
+#[test]
+fn codex_says_its_answer() {
+    says_its_answer(CODEX);
+}
