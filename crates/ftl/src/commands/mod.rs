@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod draw;
 pub(crate) mod ftl;
+pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod protocols;
