@@ -154,11 +154,12 @@ impl Repo {
         Ok((said.code == 0 && name.starts_with("refs/heads/")).then_some(name))
     }
 
-    /// Moves refs, all or none, each only from where it was seen.
+    /// Moves refs, all or none, each only from where it was seen. Who moves refs shows a lock; a git that
+    /// outlives us moves them from there as well, or not at all.
     pub(super) fn move_refs(
         &self,
         moves: &[(String, &Oid, Option<Oid>)],
-        held: &Held,
+        _held: &Held,
     ) -> Result<(), GitError> {
         self.check_identity()?;
         let nothing = self.chamber.nothing();
@@ -168,7 +169,7 @@ impl Repo {
             text.extend_from_slice(format!("update {name}\0{new}\0{old}\0").as_bytes());
         }
         let words = ["update-ref", "-z", "--no-deref", "--create-reflog", "-m", "ftl", "--stdin"];
-        let call = self.at_home(&self.common).words(words).input(Input::Bytes(text)).under(held.file());
+        let call = self.at_home(&self.common).words(words).input(Input::Bytes(text));
         self.runner.run(call)?.ok().map(drop).map_err(|error| {
             let hint = "a branch called `ftl` is in the way of branches `ftl/…`; see also `git show-ref`";
             error.hint(hint)

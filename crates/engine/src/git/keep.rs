@@ -335,8 +335,8 @@ impl Repo {
             return Ok(Vec::new());
         }
         ask.push_str(&format!("^{base}\n"));
-        if let Some(tip) = self.worktree_record(id).and_then(|record| self.record(&record.run)).ok() {
-            ask.push_str(&format!("^{}\n", tip.tip));
+        if let Ok(record) = self.worktree_record(id).and_then(|record| self.record(&record.run)) {
+            ask.push_str(&format!("^{}\n", record.tip));
         }
         let call = self.about_objects().words(["rev-list", "--parents", "--stdin"]);
         let out = self.runner.run(call.input(Input::Bytes(ask.into_bytes())))?.ok()?;

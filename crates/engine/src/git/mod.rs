@@ -17,7 +17,7 @@
 //! | `commit` | commits whose names depend on nothing but their arguments |
 //! | `branch` | the branch of a run |
 //! | `worktree` | opened, closed |
-//! | `keep`, `odd`, `salvage` | what exists only in a worktree; what git cannot hold as it is; bringing it back |
+//! | `keep`, `odd`, `salvage` | what exists only in a worktree; what no tree can hold; bringing it back |
 //! | `merge`, `land` | onto the run's branch |
 //! | `person`, `deliver` | the person's checkout; onto the person's branch, and back |
 
@@ -63,6 +63,7 @@ pub use tree::{MAX_CHANGED_FILES, Standing};
 pub use worktree::{Closed, MAX_COPIED_BYTES, MAX_COPIED_FILES, Progress, Worktree};
 
 use chamber::{Chamber, Rules};
+use durable::Synced;
 use error::At as _;
 use runner::{Call, Output, Runner};
 
@@ -119,6 +120,7 @@ pub struct Repo {
     common: PathBuf,
     identity: Identity,
     chamber: Chamber,
+    synced: Arc<Synced>,
 }
 
 /// Which folder it is, whatever its name.
@@ -153,7 +155,8 @@ impl Repo {
             let folder = chamber.home().join(folder);
             fs::create_dir_all(&folder).at(&folder)?;
         }
-        Ok(Repo { runner, place, settings, top, own, common, identity, chamber })
+        let synced = Arc::default();
+        Ok(Repo { runner, place, settings, top, own, common, identity, chamber, synced })
     }
 
     /// The same, watched step by step.

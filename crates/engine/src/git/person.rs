@@ -184,6 +184,13 @@ impl Repo {
         {
             return Ok(Some(String::from("a submodule would change")));
         }
+        let is_rule =
+            |change: &&Differing| change.path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes");
+        if let Some(change) = changes.iter().find(is_rule) {
+            // It may have the person's own git run what their settings name.
+            let path = String::from_utf8_lossy(&change.path);
+            return Ok(Some(format!("`{path}` would change, and with it what your git does to files")));
+        }
         let out = self.as_person(["config", "--list", "-z"])?.ok()?;
         for line in zeroed(&out) {
             let text = String::from_utf8_lossy(line).to_lowercase();

@@ -33,7 +33,7 @@ pub const OLDEST_GIT: (u32, u32) = (2, 38);
 
 /// Settings that win over those of a repository. Each names something that git would start, or that
 /// would make it do more than it was asked for.
-const SETTINGS: [&str; 25] = [
+const SETTINGS: [&str; 27] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
@@ -45,6 +45,9 @@ const SETTINGS: [&str; 25] = [
     "core.gitProxy=",
     "core.alternateRefsCommand=false",
     "core.quotePath=false",
+    // An object that a power cut left empty would be taken for written when the work is done again.
+    "core.fsync=loose-object,pack,reference",
+    "core.fsyncMethod=fsync",
     "credential.helper=",
     "commit.gpgSign=false",
     "tag.gpgSign=false",
@@ -89,6 +92,9 @@ pub trait Watch: Send + Sync {
     fn step(&self, what: &str) -> Result<(), GitError>;
 }
 
+/// Writes what git is to read.
+type Writing<'a> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'a>;
+
 /// What git gets on its standard input.
 pub(super) enum Input<'a> {
     /// Nothing.
@@ -96,7 +102,7 @@ pub(super) enum Input<'a> {
     /// These bytes.
     Bytes(Vec<u8>),
     /// What a function writes.
-    Written(Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'a>),
+    Written(Writing<'a>),
 }
 
 /// One call of git.
@@ -138,8 +144,8 @@ impl<'a> Call<'a> {
         Call { most, ..self }
     }
 
-    /// The same under a lock. Git has it open too: when we are killed, the lock is free only when the
-    /// git that worked under it has ended.
+    /// The same under a lock, for a git that reads nothing. It has the lock open too: when we are killed,
+    /// the lock is free only when the git that worked under it has ended.
     pub(super) fn under(self, lock: &'a File) -> Call<'a> {
         Call { held: Some(lock), ..self }
     }

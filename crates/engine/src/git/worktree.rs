@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use super::durable::Moment;
 use super::error::At as _;
 use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
 use super::tree::unreadable;
-use super::{GitError, Identity, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
+use super::{GitError, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
 use crate::id::RunId;
 
 /// The most ignored files that a worktree gets a copy of.
@@ -324,7 +325,6 @@ impl Repo {
         if moved_to.is_none() {
             self.forget(id)?;
         }
-        self.make_durable(None)?;
         self.strike(&self.worktree_file(id))?;
         self.strike(&self.index_file(id))?;
         self.empty_trash(id)?;
@@ -347,14 +347,6 @@ impl Repo {
         }
         self.forget(id)?;
         self.strike(&self.index_file(id))
-    }
-
-    /// The time by the clock that the disk stamps files with.
-    fn moment(&self) -> Result<(i64, i64), GitError> {
-        let file = self.chamber.home().join("moment");
-        fs::write(&file, b"").at(&file)?;
-        let found = fs::metadata(&file).at(&file)?;
-        Ok((found.ctime(), found.ctime_nsec()))
     }
 
     pub(super) fn trash(&self, id: &WorktreeId) -> PathBuf {
@@ -405,7 +397,7 @@ fn is_pointer(entry: Option<&fs::DirEntry>) -> bool {
 }
 
 /// Whether anything below a folder has changed since a moment, or in it.
-fn changed_since(folder: &Path, since: (i64, i64)) -> io::Result<bool> {
+fn changed_since(folder: &Path, since: Moment) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let found = fs::symlink_metadata(&path)?;
@@ -465,11 +457,4 @@ fn open_up(folder: &Path) -> Result<(), GitError> {
         }
     }
     Ok(())
-}
-
-impl Worktree {
-    /// Which folder it is, while it stands.
-    pub fn is_there(&self) -> bool {
-        Identity::of(&self.path).is_ok()
-    }
 }
