@@ -142,14 +142,14 @@ impl Repo {
 
     pub(super) fn resolve_at(&self, git: &std::path::Path, name: &str) -> Result<Option<Oid>, GitError> {
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", name];
-        let said = self.runner.run(self.at_home(git).words(words))?;
+        let said = self.run(self.at_home(git).words(words))?;
         if said.code == 0 { Oid::read(&said.out).map(Some) } else { Ok(None) }
     }
 
     /// The person's branch, as a whole ref.
     pub(super) fn checked_out(&self) -> Result<Option<String>, GitError> {
         let words = ["symbolic-ref", "--quiet", "HEAD"];
-        let said = self.runner.run(self.at_home(&self.own).words(words))?;
+        let said = self.run(self.at_home(&self.own).words(words))?;
         let name = String::from_utf8_lossy(&said.out).trim().to_owned();
         Ok((said.code == 0 && name.starts_with("refs/heads/")).then_some(name))
     }
@@ -170,7 +170,7 @@ impl Repo {
         }
         let words = ["update-ref", "-z", "--no-deref", "--create-reflog", "-m", "ftl", "--stdin"];
         let call = self.at_home(&self.common).words(words).input(Input::Bytes(text));
-        self.runner.run(call)?.ok().map(drop).map_err(|error| {
+        self.run(call)?.ok().map(drop).map_err(|error| {
             let hint = "a branch called `ftl` is in the way of branches `ftl/…`; see also `git show-ref`";
             error.hint(hint)
         })

@@ -165,7 +165,7 @@ impl Repo {
 
     fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
         let words = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];
-        let said = self.runner.run(self.about_objects().words(words))?;
+        let said = self.run(self.about_objects().words(words))?;
         match said.code {
             0 => Ok(true),
             1 => Ok(false),

@@ -355,7 +355,7 @@ impl Repo {
             return Ok(());
         }
         let words = ["update-ref", "--no-deref", "-m", "ftl: onto the newest commit", "HEAD", tip.as_str()];
-        self.runner.run(self.at_home(&admin).words(words))?.ok()?;
+        self.run(self.at_home(&admin).words(words))?.ok()?;
         self.read_tree(&admin.join("index"), tip)
     }
 }

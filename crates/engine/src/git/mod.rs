@@ -197,7 +197,7 @@ impl Repo {
 
     /// The same, to be run at once.
     fn ask<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Result<Output, GitError> {
-        self.runner.run(self.at_home(&self.common).words(words))
+        self.run(self.at_home(&self.common).words(words))
     }
 
     /// A call in the chamber, with an index and a folder of files.
@@ -210,7 +210,13 @@ impl Repo {
         self.chamber.call(self.chamber.folder())
     }
 
-    /// Refuses to write into a repository that is not the one that was opened.
+    /// Runs git, if the repository is still the one that was opened.
+    fn run(&self, call: Call<'_>) -> Result<Output, GitError> {
+        self.check_identity()?;
+        self.runner.run(call)
+    }
+
+    /// Refuses to work with a repository that is not the one that was opened.
     fn check_identity(&self) -> Result<(), GitError> {
         if Identity::of(&self.common).is_ok_and(|found| found == self.identity) {
             return Ok(());

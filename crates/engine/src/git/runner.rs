@@ -338,3 +338,36 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let status = child.wait()?;
     Ok(ended.then_some(status))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_and_time_are_bounded_and_the_environment_is_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let runner = Runner::find(Path::new("/nowhere")).unwrap();
+        runner.check_version(folder.path()).unwrap();
+        let few = runner.run(Call::new(folder.path()).words(["version"]).most(3)).err().unwrap();
+        assert_eq!(few.trouble, Trouble::TooMuch);
+        let slow = runner.clone().limit(Duration::from_millis(50));
+        let never = Input::Written(Box::new(|to| {
+            // Git reads until we end it, and then nobody reads any more.
+            while to.write_all(b"blob\ndata 1\nx\n").and_then(|()| to.flush()).is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        }));
+        git(&runner, folder.path(), &["init", "-q", "--bare"]);
+        let call = Call::new(folder.path()).words(["fast-import", "--quiet"]).input(never);
+        assert_eq!(slow.run(call).err().unwrap().trouble, Trouble::TimedOut);
+        let seen = git(&runner, folder.path(), &["config", "--list", "--show-scope"]);
+        assert!(seen.lines().all(|line| line.starts_with("local") || line.starts_with("command")), "{seen}");
+        assert!(seen.contains("core.hookspath=/dev/null"));
+    }
+
+    fn git(runner: &Runner, folder: &Path, words: &[&str]) -> String {
+        let out = runner.run(Call::new(folder).words(words)).unwrap().ok().unwrap();
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
