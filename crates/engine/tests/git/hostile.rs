@@ -159,9 +159,7 @@ fn nothing_that_a_repository_names_is_run() {
 #[test]
 fn a_git_that_hangs_is_ended() {
     let stage = Stage::new();
-    // The object store waits for ever: git reads a pipe that nobody writes to.
-    let pipe = stage.root().join(".git/info/exclude");
-    fs::remove_file(&pipe).unwrap();
+    // Git waits for ever: it reads a pipe that nobody writes to.
     let packed = stage.root().join(".git/packed-refs");
     let _ = fs::remove_file(&packed);
     rustix::fs::mknodat(
@@ -181,7 +179,7 @@ fn a_git_that_hangs_is_ended() {
 }
 
 #[test]
-fn a_replaced_object_and_a_hostile_environment_do_not_count() {
+fn a_replaced_object_does_not_count() {
     let stage = Stage::new();
     let worktree = stage.open(1);
     let blob = git(&stage.root(), &["rev-parse", "main:src/one.txt"]);
