@@ -3,11 +3,10 @@
 //! the way that exists only there.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::error::At as _;
-use super::look::below;
+use super::look::{Seen, below, look};
 use super::runner::Input;
 use super::tree::{Differing, unlock};
 use super::{GitError, Oid, Repo};
@@ -58,14 +57,13 @@ impl Repo {
     }
 }
 
-/// Removes a file and the folders that it leaves empty.
+/// Removes a file and the folders that it leaves empty. A link on the way is not followed: what is behind
+/// it is nobody's to remove.
 fn remove(folder: &Path, path: &[u8]) -> Result<(), GitError> {
     let file = below(folder, path);
-    match fs::remove_file(&file) {
-        Ok(()) => {}
-        // A folder here, or something else on the way, means that the file is gone already.
-        Err(error) if is_gone(&error) => {}
-        Err(error) => return Err(error).at(&file),
+    match look(folder, path).at(&file)? {
+        Seen::Nothing { .. } | Seen::Folder => return Ok(()),
+        Seen::File(_) | Seen::Link | Seen::Special => fs::remove_file(&file).at(&file)?,
     }
     for above in file.ancestors().skip(1).take_while(|above| *above != folder) {
         if fs::remove_dir(above).is_err() {
@@ -75,9 +73,23 @@ fn remove(folder: &Path, path: &[u8]) -> Result<(), GitError> {
     Ok(())
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_behind_a_link_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("tree/real/deep")).unwrap();
+        fs::create_dir(at("outside")).unwrap();
+        fs::write(at("outside/file"), "precious").unwrap();
+        fs::write(at("tree/real/deep/file"), "goes").unwrap();
+        std::os::unix::fs::symlink(at("outside"), at("tree/link")).unwrap();
+        for path in ["link/file", "real/deep/file", "real/deep/file", "none/file"] {
+            remove(&at("tree"), path.as_bytes()).unwrap();
+        }
+        assert!(at("outside/file").exists() && at("tree/link").is_symlink());
+        assert!(!at("tree/real").exists(), "folders that are empty go too");
+    }
 }
