@@ -19,6 +19,10 @@ nextest *ARGS:
     cargo nextest run --workspace {{ARGS}}
     cargo test --workspace --doc
 
+# Install the pinned agents that the tests drive into target/agents; without them those tests say that they were skipped.
+agents *ARGS:
+    tools/agents/install {{ARGS}}
+
 # Lint as CI does: nothing may warn.
 lint:
     cargo fmt --all --check

@@ -239,14 +239,13 @@ impl Session {
         let script = script.map(Script::parse).transpose().map_err(SessionError::Machine)?;
         let names = script.as_ref().map(Script::names).unwrap_or_default();
         let answered = |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
-        let (roster, hall) = self.roster()?;
+        let roster = self.roster()?;
+        let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
         needs::staffed(&self.library, protocol, &roster, &hall, &answered).map_err(SessionError::Unfit)
     }
 
-    fn roster(&self) -> Result<(Roster, Hall), SessionError> {
-        let roster = self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))?;
-        let hall = Hall::new(&roster, &|name| std::env::var(name).ok());
-        Ok((roster, hall))
+    fn roster(&self) -> Result<Roster, SessionError> {
+        self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))
     }
 
     /// Claims a run that nobody drives. An owner that lives keeps it; one that has not moved for a long
@@ -391,7 +390,8 @@ impl Session {
 
     /// The hand that asks agents, as the settings bind them.
     fn agents(&self, supervisor: Arc<Supervisor>) -> Result<Agents, SessionError> {
-        let (roster, hall) = self.roster()?;
+        let (roster, lobby) = (self.roster()?, self.lobby()?);
+        let hall = Hall::new(&roster, &variable, &lobby.folder);
         let mut backends = BTreeMap::new();
         for agent in roster.agents() {
             backends.insert(agent.name.as_str(), hall.backend(agent));
@@ -411,7 +411,7 @@ impl Session {
             commands: self.config.command_limits(),
             programs: self.config.agent_limits(),
         };
-        let mut agents = Agents::new(seats, means).with_lobby(self.lobby()?);
+        let mut agents = Agents::new(seats, means).with_lobby(lobby);
         if let Some(paper) = &self.paper {
             agents = agents.with_memory(paper.clone(), hall.secrets().clone());
         }
@@ -430,6 +430,11 @@ impl Session {
         let program = std::env::current_exe()?;
         Ok(Lobby { folder: folder.0.clone(), program, args: vec![String::from("mcp")] })
     }
+}
+
+/// A variable of our own environment.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The prompts: those of the program, or all of those in the repository's own folder.

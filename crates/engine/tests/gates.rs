@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::build::{PreflightStatus, Syntax, VerifyOutcome};
 use ftl_engine::change::{Change, Content, FileChange, Kind};
-use ftl_engine::gates::verify::{CouldNotRun, Policy, Verified, When, against, bound_to, run};
+use ftl_engine::gates::verify::{CouldNotRun, MAX_RUNS, Policy, Verified, When, against, bound_to, run};
 use ftl_engine::gates::{Yard, preflight};
 use ftl_engine::process::{Cancel, Guard, Limits, Supervisor, own_orphans};
 use ftl_engine::store::{MemoryStore, Store as _};
@@ -305,6 +305,39 @@ fn a_file_that_a_grammar_never_understood_is_not_held_against_the_work() {
     assert_eq!(ground.preflight(&["a.ts"]).status, PreflightStatus::Fail);
     let answer = ground.preflight_with(&["a.ts"], &[], &Change { files: vec![file] });
     assert_eq!(answer.status, PreflightStatus::Skip, "{}", answer.summary);
+}
+
+#[test]
+fn a_checker_that_takes_too_long_says_nothing() {
+    let mut ground = Ground::with(&[("a.sh", "if true; fi\n"), ("../bin/bash", "#!/bin/sh\nsleep 600\n")]);
+    let bin = ground.folder.path().join("bin");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("bash"), mode).unwrap();
+    ground.limits =
+        Limits { soft: Some(Duration::from_millis(300)), grace: Duration::from_secs(1), ..ground.limits };
+    let mut yard = ground.yard();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(bin).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).unwrap();
+    yard.env.iter_mut().filter(|(name, _)| name == "PATH").for_each(|pair| pair.1.clone_from(&path));
+    let started = Instant::now();
+    let answer =
+        preflight::check(&yard, &["a.sh".to_owned()], &[], &Change::default(), "tree", &Cancel::new());
+    assert_eq!(answer.status, PreflightStatus::Skip, "{}", answer.summary);
+    assert!(started.elapsed() < preflight::CHECK_LIMIT, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_command_is_run_so_often_at_most_and_only_so_much_of_its_output_is_read() {
+    let ground = Ground::new();
+    let often = Policy { reruns: 1_000, when: When::Always, confirm: 0 };
+    let found = run(&ground.yard(), "exit 1", "tree", often, &Cancel::new()).unwrap();
+    assert_eq!((found.outcome, found.runs), (VerifyOutcome::Failed, MAX_RUNS));
+    let script =
+        "echo '1 failed, 1 passed in 0.1s'; yes 0123456789 | head -c 9000000; echo; echo '3 passed in 0.1s'";
+    let found = ground.verify(script).unwrap();
+    assert_eq!(found.census.as_ref().unwrap().run, Some(3), "the end is read too: {}", found.summary);
+    assert_eq!(found.outcome, VerifyOutcome::Passed);
 }
 
 #[test]

@@ -399,6 +399,13 @@ mod tests {
         assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
     }
 
+    #[test]
+    fn only_so_many_places_are_given() {
+        let pattern = Pattern::read(Language::Python, "f($A)").unwrap();
+        assert_eq!(pattern.find(&"f(1)\n".repeat(MAX_PLACES)).unwrap().len(), MAX_PLACES);
+        assert_eq!(pattern.find(&"f(1)\n".repeat(MAX_PLACES + 50)).unwrap().len(), MAX_PLACES);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(150))]
 

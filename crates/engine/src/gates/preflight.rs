@@ -202,8 +202,8 @@ fn node_words(text: &str) -> Option<Vec<OsString>> {
 
 /// What a checker says; nothing where it could not run or did not say where.
 fn ask(yard: &Yard<'_>, checker: &Checker, text: &str, cancel: &Cancel) -> Option<Form> {
-    let limits =
-        Limits { soft: Some(CHECK_LIMIT), hard: Some(CHECK_LIMIT * 2), silence: None, ..yard.limits };
+    let soft = yard.limits.soft.map_or(CHECK_LIMIT, |soft| soft.min(CHECK_LIMIT));
+    let limits = Limits { soft: Some(soft), hard: Some(soft * 2), silence: None, ..yard.limits };
     let stdin = Stdin::Bytes(text.as_bytes().to_vec());
     let command = Command { program: checker.program.into(), args: checker.args.clone(), stdin, limits };
     let ended = yard.run(command, cancel).ok()?;

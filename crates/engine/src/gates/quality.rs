@@ -97,7 +97,7 @@ fn summary(violations: &[Violation], unchecked: &[&str]) -> String {
         parts.push("the idioms that can be looked for are kept, and the exports are still there".to_owned());
     }
     if !unchecked.is_empty() {
-        parts.push(format!("not looked for, as no program can: {}", unchecked.join("; ")));
+        parts.push(format!("not looked for, as it cannot be done here: {}", unchecked.join("; ")));
     }
     parts.join("; ")
 }
@@ -166,7 +166,7 @@ fn is_prose(rule: &str) -> bool {
 }
 
 fn required(rule: &str, files: &[Looked]) -> Answer {
-    let mut looked = 0;
+    let (mut looked, mut unknown) = (0, false);
     for file in files.iter().filter(|file| super::yardstick::is_code(&file.path)) {
         let Some(text) = &file.after else { continue };
         match needle(rule, Language::of(&file.path)) {
@@ -186,22 +186,25 @@ fn required(rule: &str, files: &[Looked]) -> Answer {
                 // `@app.get("/")`.
                 let begins =
                     quoted(rule).iter().any(|code| code.starts_with('@') && text.contains(code.as_str()));
-                if begins || found.iter().any(|one| *one != Some(false)) {
+                if begins || found.contains(&Some(true)) {
                     return Answer::Kept;
                 }
+                unknown |= found.contains(&None);
                 looked += 1;
             }
         }
     }
-    if looked == 0 {
-        return Answer::Kept;
+    match (looked, unknown) {
+        (0, _) => return Answer::Kept,
+        (_, true) => return Answer::Unchecked,
+        (_, false) => {}
     }
     let message = format!("no file of the work uses `{rule}`, which is required");
     Answer::Violated(vec![Violation { rule: rule.to_owned(), path: None, line: None, message }])
 }
 
 fn forbidden(rule: &str, files: &[Looked]) -> Answer {
-    let mut violations = Vec::new();
+    let (mut violations, mut unknown) = (Vec::new(), false);
     for file in files.iter().filter(|file| super::yardstick::is_code(&file.path)) {
         let Some(after) = &file.after else { continue };
         let before = file.before.as_deref().unwrap_or_default();
@@ -211,8 +214,10 @@ fn forbidden(rule: &str, files: &[Looked]) -> Answer {
             Needle::Text(words) => words.iter().flat_map(|word| lines_with(text, word)).collect(),
             Needle::Structure(patterns) => structure(patterns, text),
         };
-        if matches!(needle, Needle::Prose) {
-            return Answer::Unchecked;
+        match &needle {
+            Needle::Prose => return Answer::Unchecked,
+            Needle::Structure(patterns) => unknown |= patterns.iter().any(|one| one.find(after).is_none()),
+            Needle::Text(_) => {}
         }
         for (line, _) in new_places(&places(before), places(after)) {
             violations.push(Violation {
@@ -223,7 +228,11 @@ fn forbidden(rule: &str, files: &[Looked]) -> Answer {
             });
         }
     }
-    if violations.is_empty() { Answer::Kept } else { Answer::Violated(violations) }
+    match (violations.is_empty(), unknown) {
+        (false, _) => Answer::Violated(violations),
+        (true, true) => Answer::Unchecked,
+        (true, false) => Answer::Kept,
+    }
 }
 
 fn lines_with(text: &str, word: &str) -> Vec<(usize, String)> {

@@ -1,8 +1,12 @@
 //! Backends out of the roster: keys are looked up once, and each goes to its own backend alone.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ftl_agents::acp::{self, Acp};
+use ftl_agents::cli::{Binding, Cli, Home};
 use ftl_agents::contract::{Backend, Enforced};
 use ftl_agents::model::seats::Seats;
 use ftl_agents::model::{Endpoint, Model};
@@ -10,22 +14,34 @@ use ftl_agents::scripted::{Script, Scripted};
 use ftl_agents::secrets::{Key, Secrets};
 use ftl_agents::timing::{RealTime, Retry, Timing};
 
-use super::{Agent, KeySource, Kind, Roster, Service};
+use super::programs::is_secret;
+use super::{Agent, KeySource, Kind, Roster, Service, Surroundings};
+
+/// What every program gets: where programs are, and in which words it speaks.
+const ALWAYS: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"];
 
 /// The agents of a roster with their keys: what backends are made of. All sessions of a process that go to
 /// one agent share its backend, and with it the seats of its service.
-pub struct Hall {
+pub struct Hall<'a> {
+    variable: &'a dyn Fn(&str) -> Option<String>,
+    rooms: PathBuf,
     keys: BTreeMap<String, Result<Key, String>>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
 }
 
-impl Hall {
-    /// Looks the keys of a roster up, with that way to find a variable of the environment.
-    pub fn new(roster: &Roster, variable: &dyn Fn(&str) -> Option<String>) -> Hall {
+impl<'a> Hall<'a> {
+    /// Looks the keys of a roster up, with that way to find a variable of the environment. Programs of
+    /// agents find rooms in that folder.
+    pub fn new(roster: &Roster, variable: &'a dyn Fn(&str) -> Option<String>, rooms: &Path) -> Hall<'a> {
         let mut keys = BTreeMap::new();
         let mut secrets = Secrets::new();
         for agent in roster.agents() {
+            for name in agent.passed().iter().filter(|name| is_secret(name)) {
+                if let Some(value) = variable(name) {
+                    secrets.hide(&value);
+                }
+            }
             let Some(source) = agent.key() else { continue };
             let key = match source {
                 KeySource::Variable(name) => Key::of_variable(name, variable(name)),
@@ -36,7 +52,8 @@ impl Hall {
             }
             keys.insert(agent.name.clone(), key);
         }
-        Hall { keys, secrets: Arc::new(secrets), timing: Arc::new(RealTime::new()) }
+        let (secrets, timing) = (Arc::new(secrets), Arc::new(RealTime::new()));
+        Hall { variable, rooms: rooms.to_owned(), keys, secrets, timing }
     }
 
     /// Everything that must never be seen.
@@ -65,7 +82,52 @@ impl Hall {
             Kind::Model(service) => {
                 Arc::new(Model::new(endpoint(&agent.name, service, key), secrets, timing))
             }
+            Kind::Acp(spoken) => {
+                let env = self.environment(&spoken.around, &agent.name)?;
+                let env = env.into_iter().map(|(name, value)| (name.into(), value)).collect();
+                let program = acp::Agent {
+                    name: agent.name.clone(),
+                    program: (&spoken.program).into(),
+                    args: spoken.args.iter().map(Into::into).collect(),
+                    env,
+                    habits: spoken.habits.clone(),
+                };
+                Arc::new(Acp::new(program, secrets, timing))
+            }
+            Kind::Cli(adapted) => {
+                let binding = Binding {
+                    name: agent.name.clone(),
+                    adapter: adapted.adapter.clone(),
+                    program: adapted.program.clone(),
+                    home: if adapted.around.own_home { Home::Own } else { Home::Private },
+                    model: adapted.model.clone(),
+                    env: self.environment(&adapted.around, &agent.name)?,
+                    values: adapted.values.clone(),
+                    rooms: self.rooms.clone(),
+                };
+                Arc::new(Cli::new(binding, secrets, timing))
+            }
         })
+    }
+
+    /// All that a program gets: where programs are, its home, and what the settings name.
+    fn environment(&self, around: &Surroundings, name: &str) -> Result<Vec<(String, OsString)>, String> {
+        let home = match around.own_home {
+            true => self.variable("HOME").ok_or("HOME is not set, and `home` is `own`")?,
+            false => self.rooms.join(format!("home-{name}")).into_os_string(),
+        };
+        let mut env = vec![(String::from("HOME"), home)];
+        for name in ALWAYS.iter().copied().chain(around.pass.iter().map(String::as_str)) {
+            if let Some(value) = self.variable(name) {
+                env.push((name.to_owned(), value));
+            }
+        }
+        env.extend(around.set.iter().map(|(name, value)| (name.clone(), value.into())));
+        Ok(env)
+    }
+
+    fn variable(&self, name: &str) -> Option<OsString> {
+        (self.variable)(name).map(OsString::from)
     }
 }
 
@@ -73,16 +135,26 @@ impl Agent {
     /// Where its key is.
     pub fn key(&self) -> Option<&KeySource> {
         match &self.kind {
-            Kind::Scripted { .. } => None,
+            Kind::Scripted { .. } | Kind::Acp(_) | Kind::Cli(_) => None,
             Kind::Model(service) => service.key.as_ref(),
+        }
+    }
+
+    /// The variables that its program gets.
+    fn passed(&self) -> &[String] {
+        match &self.kind {
+            Kind::Scripted { .. } | Kind::Model(_) => &[],
+            Kind::Acp(spoken) => &spoken.around.pass,
+            Kind::Cli(adapted) => &adapted.around.pass,
         }
     }
 
     /// The model that it asks, where it is known.
     pub fn model(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Scripted { .. } => None,
+            Kind::Scripted { .. } | Kind::Acp(_) => None,
             Kind::Model(service) => Some(&service.model),
+            Kind::Cli(adapted) => adapted.model.as_deref(),
         }
     }
 }

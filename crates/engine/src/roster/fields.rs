@@ -12,7 +12,7 @@ use crate::amount::Unit;
 use crate::config::{ConfigError, Origin};
 
 /// The kinds of agents, as settings name them.
-pub(super) const KINDS: [&str; 2] = ["scripted", "model"];
+pub(super) const KINDS: [&str; 4] = ["scripted", "model", "acp", "cli"];
 
 /// Reads the settings of one agent.
 pub(super) struct Reader<'a> {
@@ -40,6 +40,20 @@ impl<'a> Reader<'a> {
     /// Whether a value came with the repository.
     pub(super) fn is_shared(&self, key: &str) -> bool {
         self.said.get(key).is_some_and(|(_, origin)| origin.is_shared())
+    }
+
+    /// Whether a value is the path of a file.
+    pub(super) fn is_path(&self, key: &str) -> bool {
+        self.said.get(key).and_then(|(value, _)| value.as_str()).is_some_and(|text| text.ends_with(".toml"))
+    }
+
+    /// Whether all that a table says are addresses of this machine, and words that are no addresses do not
+    /// count as such.
+    pub(super) fn is_local(&self, key: &str) -> bool {
+        let table = self.said.get(key).and_then(|(value, _)| value.as_table());
+        table.is_some_and(|table| {
+            table.values().all(|one| one.as_str().is_some_and(super::programs::leads_here))
+        })
     }
 
     /// What is wrong with a key.
@@ -112,6 +126,16 @@ impl<'a> Reader<'a> {
             list.iter().map(|one| one.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
         });
         texts.ok_or_else(|| self.wrong(key, "it is no list of texts", "write [\"one\", \"two\"]"))
+    }
+
+    /// A table of texts.
+    pub(super) fn texts(&mut self, key: &'static str) -> Result<Vec<(String, String)>, ConfigError> {
+        let Some(value) = self.take(key) else { return Ok(Vec::new()) };
+        let pairs = value.as_table().and_then(|table| {
+            let pair = |(name, one): (&String, &toml::Value)| Some((name.clone(), one.as_str()?.to_owned()));
+            table.iter().map(pair).collect::<Option<Vec<_>>>()
+        });
+        pairs.ok_or_else(|| self.wrong(key, "it is no table of texts", "write { NAME = \"…\" }"))
     }
 
     pub(super) fn count(&mut self, key: &'static str) -> Result<Option<u64>, ConfigError> {

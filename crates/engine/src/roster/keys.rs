@@ -56,7 +56,7 @@ pub(super) fn host(url: &str) -> &str {
     host.split_once(':').map_or(host, |(name, _)| name)
 }
 
-fn is_this_machine(host: &str) -> bool {
+pub(super) fn is_this_machine(host: &str) -> bool {
     let address = host.parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

@@ -8,10 +8,14 @@ mod build;
 mod fields;
 mod keys;
 pub mod needs;
+mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use ftl_agents::acp::Habits;
+use ftl_agents::cli::Adapter;
 use ftl_agents::model::price::Prices;
 use ftl_agents::model::{Calls, Dialect};
 use ftl_core::catalogue::Catalogue;
@@ -65,6 +69,10 @@ pub enum Kind {
     },
     /// A model service, with our own loop of tools.
     Model(Service),
+    /// A program that speaks the Agent Client Protocol.
+    Acp(Spoken),
+    /// A program of its own, spoken to as an adapter says.
+    Cli(Adapted),
 }
 
 impl Kind {
@@ -73,6 +81,8 @@ impl Kind {
         match self {
             Kind::Scripted { .. } => "scripted",
             Kind::Model(_) => "model",
+            Kind::Acp(_) => "acp",
+            Kind::Cli(_) => "cli",
         }
     }
 }
@@ -100,6 +110,52 @@ pub struct Service {
     pub concurrency: usize,
     /// What its models cost.
     pub prices: Prices,
+}
+
+/// What a program of an agent gets of the person's surroundings.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    /// The variables that are passed on, by name.
+    pub pass: Vec<String>,
+    /// Variables with their values.
+    pub set: BTreeMap<String, String>,
+    /// Whether it lives in the person's own home, with the logins that are there.
+    pub own_home: bool,
+}
+
+/// A program that speaks the Agent Client Protocol.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spoken {
+    /// The program.
+    pub program: String,
+    /// Its words.
+    pub args: Vec<String>,
+    /// What it surely does.
+    pub habits: Habits,
+    /// What it gets.
+    pub around: Surroundings,
+}
+
+/// A program that is spoken to as an adapter says.
+#[derive(Clone, Debug)]
+pub struct Adapted {
+    /// The adapter.
+    pub adapter: Arc<Adapter>,
+    /// The program, where it is not the adapter's own.
+    pub program: Option<PathBuf>,
+    /// The model.
+    pub model: Option<String>,
+    /// What the adapter wants to know.
+    pub values: BTreeMap<String, String>,
+    /// What it gets.
+    pub around: Surroundings,
+}
+
+impl PartialEq for Adapted {
+    fn eq(&self, other: &Adapted) -> bool {
+        let parts = |one: &Adapted| (one.adapter.name.clone(), one.program.clone(), one.model.clone());
+        parts(self) == parts(other) && self.values == other.values && self.around == other.around
+    }
 }
 
 /// Who answers a role.
@@ -208,6 +264,8 @@ fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
     let kind = match kind.as_deref() {
         Some("scripted") => Kind::Scripted { script: reader.needed_path("script")? },
         Some("model") => Kind::Model(service(&mut reader)?),
+        Some("acp") => Kind::Acp(programs::spoken(&mut reader)?),
+        Some("cli") => Kind::Cli(programs::adapted(&mut reader)?),
         Some(_) | None => return Err(reader.missing("kind")),
     };
     reader.done(kind.word())?;

@@ -135,7 +135,7 @@ pub fn staffed(
     library: &Library,
     protocol: &str,
     roster: &Roster,
-    hall: &Hall,
+    hall: &Hall<'_>,
     answered: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<String>, Unfit> {
     let (needed, mut roles) = needed(library, protocol);

@@ -58,7 +58,7 @@ fn a_script_lies_beside_the_file_that_names_it() {
 /// What is wrong, and what to do about it.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("[agents]\nx = 3\n", "agents.x is no agent", "[agents.x]"),
-    ("[agents.x]\n", "agents.x has no `kind`", "the kinds are scripted, model"),
+    ("[agents.x]\n", "agents.x has no `kind`", "the kinds are scripted, model, acp, cli"),
     ("[agents.x]\nkind = \"modle\"\n", "agents.x.kind: `modle` is unknown", "did you mean `model`?"),
     ("[agents.x]\nkind = \"scripted\"\n", "agents.x has no `script`", "ftl init"),
     ("[agents.x]\nkind = \"model\"\n", "agents.x has no `dialect`", "chat, responses and anthropic"),
@@ -78,6 +78,34 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("@price = { inptu = 3, output = 1 }\n", "agents.x.price: it is no price", "for a million tokens"),
     ("@key = \"sk-live-0123456789\"\n", "agents.x.key: it is no name of a variable", "OPENAI_API_KEY"),
     ("@key = \"A_KEY\"\nkey_file = \"k\"\n", "agents.x.key: there is a `key_file` too", "say one of them"),
+    ("[agents.x]\nkind = \"acp\"\n", "agents.x has no `program`", "ftl init"),
+    (
+        "[agents.x]\nkind = \"acp\"\nprogram = \"p\"\nlike = \"me\"\n",
+        "`me` is unknown",
+        "goose, claude, codex",
+    ),
+    ("[agents.x]\nkind = \"cli\"\nadapter = \"cloude\"\n", "there is no adapter `cloude`", "ends in .toml"),
+    ("[agents.x]\nkind = \"cli\"\nadapter = \"a.toml\"\n", "a.toml: No such file", "ends in .toml"),
+    (
+        "[agents.x]\nkind = \"cli\"\nadapter = \"claude\"\nsettings = { colour = \"red\" }\n",
+        "the adapter claude has no setting `colour`",
+        "it has retries",
+    ),
+    (
+        "[agents.x]\nkind = \"cli\"\nadapter = \"claude\"\nset = 3\n",
+        "agents.x.set: it is no table of texts",
+        "NAME",
+    ),
+    (
+        "[agents.x]\nkind = \"cli\"\nadapter = \"claude\"\nprogram = \"./claude\"\n",
+        "agents.x.program: a file that came with a repository would choose who gets ANTHROPIC_API_KEY",
+        ".ftl/config.toml",
+    ),
+    (
+        "[agents.x]\nkind = \"acp\"\nprogram = \"p\"\nenv = [\"OPENAI_API_KEY\"]\n",
+        "would choose who gets OPENAI_API_KEY",
+        ".ftl/config.toml",
+    ),
     ("@calls = \"text\"\n", "agents.x.calls: `text` is unknown", "there is native, schema"),
     ("@model = 3\n", "agents.x.model: it is no text", "quotes"),
     ("[roles]\nbuilder = \"nobody\"\n", "roles.builder: there is no agent `nobody`", "[agents.nobody]"),
@@ -125,10 +153,40 @@ fn keys_are_looked_up_once_and_hidden() {
     let text = format!("{SOUND}model = \"m\"\nkey = \"SOME_KEY\"\n");
     let roster = read(&[("config.toml", &text)]).unwrap();
     let agent = roster.agent("x").unwrap();
-    let hall = Hall::new(&roster, &|name| (name == "SOME_KEY").then(|| "test-key-0123".to_owned()));
+    let hall = Hall::new(
+        &roster,
+        &|name| (name == "SOME_KEY").then(|| "test-key-0123".to_owned()),
+        Path::new("rooms"),
+    );
     assert_eq!(hall.secrets().redact("it is test-key-0123."), "it is [hidden].");
     assert!(hall.backend(agent).is_ok());
-    let poor = Hall::new(&roster, &|_| None);
+    let poor = Hall::new(&roster, &|_| None, Path::new("rooms"));
     assert!(poor.backend(agent).err().unwrap().contains("the variable SOME_KEY"));
     assert!(poor.enforces(agent).is_ok(), "what it enforces does not depend on a key");
+}
+
+#[test]
+fn programs_get_what_is_named_and_nothing_else() {
+    let text = "[agents.c]\nkind = \"cli\"\nadapter = \"claude\"\nmodel = \"m\"\naccept = [\"calls\"]\n\
+        [agents.g]\nkind = \"acp\"\nprogram = \"goose\"\nargs = [\"acp\"]\nlike = \"goose\"\nmode = \"chat\"\n\
+        env = [\"OPENAI_API_KEY\"]\nset = { GOOSE_MODE = \"approve\" }\nhome = \"own\"\n";
+    let roster = read(&[("config.toml", text)]).unwrap();
+    let Kind::Acp(goose) = &roster.agent("g").unwrap().kind else { panic!() };
+    assert_eq!((goose.habits.mode.as_deref(), goose.around.own_home), (Some("chat"), true));
+    let variable = |name: &str| match name {
+        "HOME" => Some("/home/ada".to_owned()),
+        "OPENAI_API_KEY" => Some("test-key-0123".to_owned()),
+        "AWS_SECRET" => Some("never-passed".to_owned()),
+        _ => None,
+    };
+    let hall = Hall::new(&roster, &variable, Path::new("rooms"));
+    assert_eq!(hall.secrets().redact("test-key-0123"), "[hidden]");
+    let env = hall.environment(&goose.around, "g").unwrap();
+    let env: Vec<(&str, &str)> =
+        env.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    assert_eq!(env, [("HOME", "/home/ada"), ("OPENAI_API_KEY", "test-key-0123"), ("GOOSE_MODE", "approve")]);
+    let enforced = hall.enforces(roster.agent("c").unwrap()).unwrap();
+    assert_eq!(enforced.calls, ftl_agents::contract::Counted::Before);
+    // A file that comes with a repository may name an agent, and point it at this machine.
+    read(&[("ftl.toml", "[agents.c]\nkind = \"cli\"\nadapter = \"claude\"\n")]).unwrap();
 }

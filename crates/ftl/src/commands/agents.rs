@@ -45,12 +45,13 @@ pub(crate) fn run(cli: &Cli, asked: &cli::Agents, out: &Out) -> Result<Exit, Fai
     }
 }
 
-fn roster(cli: &Cli) -> Result<(Roster, Hall), Failure> {
-    let place = session::place(cli)?;
-    let config = session::config(&place)?;
-    let roster = config.roster().map_err(|error| Failure::new(error.to_string(), error.hint))?;
-    let hall = Hall::new(&roster, &|name| std::env::var(name).ok());
-    Ok((roster, hall))
+fn roster(cli: &Cli) -> Result<Roster, Failure> {
+    let config = session::config(&session::place(cli)?)?;
+    config.roster().map_err(|error| Failure::new(error.to_string(), error.hint))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// What is known of an agent.
@@ -67,7 +68,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(agent: &Agent, roster: &Roster, hall: &Hall) -> Row {
+    fn of(agent: &Agent, roster: &Roster, hall: &Hall<'_>) -> Row {
         let roles = roster.roles().filter(|(_, bound)| bound.agent == agent.name);
         let (usable, what) = match hall.backend(agent) {
             Ok(backend) => {
@@ -157,7 +158,8 @@ fn table(enforced: &Enforced, accept: &[&str]) -> String {
 }
 
 fn show(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
-    let (roster, hall) = roster(cli)?;
+    let roster = roster(cli)?;
+    let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
     let rows: Vec<Row> = roster.agents().map(|agent| Row::of(agent, &roster, &hall)).collect();
     if out.is_json() {
         let roles: serde_json::Map<String, Json> = roster
@@ -220,13 +222,14 @@ impl Desk for Bell {
 fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
-    let (roster, hall) = roster(cli)?;
+    let roster = roster(cli)?;
     let agent = agent(&roster, name)?;
     let cannot = |why: &str| {
         Failure::new(format!("`{name}` cannot be asked: {why}"), "`ftl agents` shows all of them")
     };
-    let backend = hall.backend(agent).map_err(|why| cannot(&why))?;
     let room = Room::make(cli).map_err(|error| cannot(&error))?;
+    let hall = Hall::new(&roster, &variable, &room.folder);
+    let backend = hall.backend(agent).map_err(|why| cannot(&why))?;
     let began = Instant::now();
     let (ended, used) = room.ask(&*backend).map_err(|why| cannot(&why))?;
     let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -24,6 +24,8 @@ pub(super) struct Cases {
     pub(super) cases: Vec<Case>,
     /// Marks that are on no single test.
     pub(super) marks: Vec<Mark>,
+    /// Whether there were more tests than are looked at.
+    pub(super) is_cut: bool,
 }
 
 /// One test, or a function in a test file that asserts for tests.
@@ -173,6 +175,7 @@ impl<'a> Reader<'a> {
 
     fn case(&mut self, node: Node<'_>, name: &str, is_test: bool, body: Option<Node<'_>>) {
         if self.found.cases.len() >= MAX_CASES {
+            self.found.is_cut = true;
             return;
         }
         let line = node.start_position().row + 1;

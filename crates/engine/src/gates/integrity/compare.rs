@@ -67,7 +67,7 @@ pub(super) fn added<'a>(before: Option<&Cases>, after: &'a Cases) -> Vec<&'a Cas
 /// What got weaker in one file.
 pub(super) fn compare(path: &str, before: &Cases, after: &Cases, moved: &Moved) -> Vec<Finding> {
     let (old, new) = (by_name(before), by_name(after));
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = cut(path, before, after).into_iter().collect();
     let mut fresh: Vec<&Case> = added(Some(before), after).into_iter().filter(|case| case.is_test).collect();
     for (name, case) in &old {
         let same = new.get(name).copied();
@@ -88,6 +88,13 @@ pub(super) fn compare(path: &str, before: &Cases, after: &Cases, moved: &Moved) 
     findings.extend(hidden(path, before, after));
     findings.extend(marks(path, "the file", &before.marks, &after.marks, false));
     findings
+}
+
+/// A file with more tests than are looked at is never called fine.
+fn cut(path: &str, before: &Cases, after: &Cases) -> Option<Finding> {
+    let message = "it has more tests than are looked at, and it differs";
+    let is_cut = before.is_cut || after.is_cut;
+    is_cut.then(|| Finding::block(FindingKind::TestUnreadable, path, None, message))
 }
 
 /// In Python a second definition takes the place of the first, which then never runs.
@@ -158,6 +165,10 @@ fn weaker(path: &str, name: &str, before: &Case, after: &Case) -> Vec<Finding> {
     if is < was {
         let message = format!("{name} asserts {is} times, {was} times before");
         findings.push(Finding::block(FindingKind::AssertionRemoved, path, Some(after.line), message));
+    }
+    if without(&before.assertions, &after.assertions).len() > MAX_COMPARED {
+        let message = format!("more than {MAX_COMPARED} assertions of {name} differ, too many to compare");
+        findings.push(Finding::block(FindingKind::TestUnreadable, path, Some(after.line), message));
     }
     findings.extend(pairs(before, after).into_iter().filter_map(|(old, new)| changed(path, name, old, new)));
     findings

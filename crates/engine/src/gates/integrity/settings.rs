@@ -326,7 +326,7 @@ fn package(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
             ));
         }
         let message = format!("script `{name}` was {was:?} and is {is:?}");
-        findings.push(match used.contains(name) {
+        findings.push(match is_in(&used, name) {
             true => Finding::block(
                 FindingKind::VerifyChanged,
                 sides.path,
@@ -377,6 +377,11 @@ fn runner_key(
     told.collect()
 }
 
+/// Whether a name was reached. Where too many were to be followed, every name may have been.
+fn is_in(used: &BTreeSet<String>, name: &str) -> bool {
+    used.contains(name) || used.len() >= MAX_FOLLOWED
+}
+
 /// The scripts that a verify command goes through: those it asks for, those before and after them, and so on.
 fn used_scripts(
     verify: &str,
@@ -421,7 +426,7 @@ pub(super) fn targets(sides: &Sides<'_>, brief: &Brief) -> Vec<Finding> {
             format!("target `{name}`")
         };
         // Variables and settings outside all targets reach every one of them.
-        let is_used = used.contains(name) || (name.is_empty() && is_asked);
+        let is_used = is_in(&used, name) || (name.is_empty() && is_asked);
         findings.push(match is_used {
             true => Finding::block(
                 FindingKind::VerifyChanged,

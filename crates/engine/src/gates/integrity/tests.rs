@@ -163,11 +163,51 @@ fn more_tests_than_are_looked_at_do_not_hurt() {
         .map(|at| format!("def test_{at}():\n    assert f({at}) == {at}\n"))
         .collect();
     let found = cases::read("test_a.py", &many).unwrap();
-    assert_eq!(found.cases.len(), cases::MAX_CASES);
+    assert!(found.cases.len() == cases::MAX_CASES && found.is_cut);
     let change = Change { files: vec![file("tests/test_a.py", Some(many.as_bytes()), Some(b"x = 1\n"))] };
     let found = look(&change, &brief());
     assert_eq!(found.len(), crate::gates::MAX_FINDINGS);
     assert!(found.iter().all(Finding::stops));
+}
+
+#[test]
+fn a_file_with_too_many_tests_or_assertions_is_never_called_fine() {
+    let tests = |count: usize| {
+        (0..count).map(|at| format!("def test_{at}():\n    assert f() == 1\n")).collect::<String>()
+    };
+    let look_at = |before: &str, after: &str| {
+        let found = look(
+            &Change { files: vec![file("tests/test_a.py", Some(before.as_bytes()), Some(after.as_bytes()))] },
+            &brief(),
+        );
+        found.iter().any(|one| one.kind == FindingKind::TestUnreadable)
+    };
+    assert!(!look_at(&tests(cases::MAX_CASES), &format!("{}x = 1\n", tests(cases::MAX_CASES))));
+    assert!(look_at(&tests(cases::MAX_CASES + 1), &tests(cases::MAX_CASES)));
+    let asserts = |count: usize, value: usize| {
+        let lines = (0..count).map(|at| format!("    assert f({at}) == {value}\n"));
+        format!("def test_a():\n{}", lines.collect::<String>())
+    };
+    assert!(!look_at(&asserts(500, 1), &asserts(500, 2)));
+    assert!(look_at(&asserts(501, 1), &asserts(501, 2)));
+}
+
+#[test]
+fn a_chain_of_targets_that_is_too_long_is_taken_as_used() {
+    let chain = |count: usize, last: &str| {
+        let rules = (0..count).map(|at| format!("t{at}: t{}\n", at + 1));
+        format!("{}t{count}:\n\t{last}\nother:\n\t{last}\n", rules.collect::<String>())
+    };
+    let brief =
+        Brief { delta: vec!["Makefile".to_owned()], verify: "make t0".to_owned(), verify_source: None };
+    let told_of = |count: usize| {
+        let (before, after) = (chain(count, "a"), chain(count, "b"));
+        let change =
+            Change { files: vec![file("Makefile", Some(before.as_bytes()), Some(after.as_bytes()))] };
+        look(&change, &brief).iter().filter(|one| one.stops()).count()
+    };
+    assert_eq!(told_of(100), 1, "only the target that is used");
+    assert_eq!(told_of(300), 2, "nobody knows which are used");
 }
 
 #[test]
