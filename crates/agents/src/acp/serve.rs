@@ -61,6 +61,7 @@ impl Talk {
             reply.refuse("the call has no id");
             return Ok(());
         };
+        self.calls.renew(id);
         self.calls.told(id, call).map_err(|why| bad(&why))?;
         let is_allowed = !self.is_leaving() && self.judged(id);
         reply.with(json!({ "outcome": outcome(params, is_allowed) }));
@@ -146,6 +147,9 @@ impl Talk {
     /// Takes in what is told about a call, and rules on what has been made without asking.
     pub(super) fn told_of_a_call(&mut self, update: &Json) -> Result<(), Trouble> {
         let Some(id) = update.get("toolCallId").and_then(Json::as_str) else { return Ok(()) };
+        if update.get("sessionUpdate").and_then(Json::as_str) == Some("tool_call") {
+            self.calls.renew(id);
+        }
         if self.calls.get(id).is_none() {
             self.words.call(&self.secrets, &*self.desk);
         }
