@@ -41,7 +41,7 @@ impl Repo {
             call = call.var(name_is, name).var(email_is, person.email.trim()).var(date_is, &when);
         }
         let message = making.message.replace('\0', " ");
-        Oid::read(&self.runner.run(call.input(Input::Bytes(message.into_bytes())))?.ok()?)
+        Oid::read(&self.run(call.input(Input::Bytes(message.into_bytes())))?.ok()?)
     }
 }
 

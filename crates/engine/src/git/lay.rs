@@ -9,21 +9,22 @@ use std::path::Path;
 use super::error::At as _;
 use super::look::below;
 use super::runner::Input;
-use super::tree::Differing;
+use super::tree::{Differing, unlock};
 use super::{GitError, Oid, Repo};
 
 impl Repo {
     /// Makes an index hold a tree, knowing nothing about files.
     pub(super) fn read_tree(&self, index: &Path, tree: &Oid) -> Result<(), GitError> {
+        unlock(index)?;
         let call = self.about_objects().var("GIT_INDEX_FILE", index);
-        self.runner.run(call.words(["read-tree", tree.as_str()]))?.ok().map(drop)
+        self.run(call.words(["read-tree", tree.as_str()]))?.ok().map(drop)
     }
 
     /// Fills an empty folder with a tree, and an index with what is known about the files.
     pub(super) fn lay_all(&self, index: &Path, folder: &Path, tree: &Oid) -> Result<(), GitError> {
         self.read_tree(index, tree)?;
         let call = self.inside(index, folder).words(["checkout-index", "-a", "-f", "-u", "-q"]);
-        self.runner.run(call)?.ok().map(drop)
+        self.run(call)?.ok().map(drop)
     }
 
     /// Lays a difference into a folder and into an index.
@@ -31,6 +32,7 @@ impl Repo {
         if changes.is_empty() {
             return Ok(());
         }
+        unlock(index)?;
         self.runner.step("remove files")?;
         for gone in changes.iter().filter(|change| !change.after.is_there()) {
             remove(folder, &gone.path)?;
@@ -45,14 +47,14 @@ impl Repo {
             })
         }));
         let call = self.inside(index, folder).words(["update-index", "-z", "--index-info"]);
-        self.runner.run(call.input(input))?.ok()?;
+        self.run(call.input(input))?.ok()?;
         let there: Vec<&[u8]> =
             changes.iter().filter(|change| change.after.is_there()).map(|change| &*change.path).collect();
         if there.is_empty() {
             return Ok(());
         }
         let call = self.inside(index, folder).words(["checkout-index", "-f", "-u", "-q", "-z", "--stdin"]);
-        self.runner.run(call.input(Input::Bytes(there.join(&0))))?.ok().map(drop)
+        self.run(call.input(Input::Bytes(there.join(&0))))?.ok().map(drop)
     }
 }
 
