@@ -78,3 +78,11 @@ clean-tree:
 # All that CI runs.
 ci:
     .ci/run
+
+# A real model on this machine does a one-file task under ftl; downloads 1.1 GB once.
+local-model *ARGS:
+    tools/local-model/check {{ARGS}}
+
+# Install the real agents that the tests drive, at pinned versions, into target/agents.
+agents *ARGS:
+    tools/agents/install {{ARGS}}
