@@ -22,6 +22,7 @@ use super::tree::{Differing, Standing};
 use super::worktree::WorktreeRecord;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
 use crate::change::MAX_CONTENT_BYTES;
+use crate::id::RunId;
 use crate::process::Cancel;
 
 /// The longest message of a commit.
@@ -287,6 +288,24 @@ impl Repo {
         checked.map_err(|why| {
             GitError::new(Trouble::Unsuitable, format!("what would land could not be verified: {why}"))
         })
+    }
+
+    /// Has somebody look at a commit that is there already, in a clean checkout that goes away again. Those
+    /// who look at commits of one run take turns.
+    pub fn look_at<T>(
+        &self,
+        run: &RunId,
+        commit: &Oid,
+        cancel: &Cancel,
+        look: &mut dyn FnMut(&Path) -> T,
+    ) -> Result<T, GitError> {
+        let scratch = WorktreeId::looking(run);
+        let _turn = self.hold(scratch.as_str(), cancel)?;
+        self.drop_scratch(&scratch)?;
+        self.make(&scratch, commit)?;
+        let seen = look(&self.path_of(&scratch));
+        self.drop_scratch(&scratch)?;
+        Ok(seen)
     }
 
     /// Brings a worktree onto the tip after a conflict, once, and answers.

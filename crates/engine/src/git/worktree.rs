@@ -242,7 +242,7 @@ impl Repo {
     }
 
     /// Copies the ignored files that are listed from the person's checkout. What is there already stays.
-    fn copy_ignored(&self, to: &Path) -> Result<(), GitError> {
+    pub fn copy_ignored(&self, to: &Path) -> Result<(), GitError> {
         if self.settings.copied.is_empty() {
             return Ok(());
         }

@@ -8,6 +8,7 @@
 
 mod agents;
 mod audit;
+mod building;
 mod campaign;
 mod check;
 mod colour;
