@@ -19,7 +19,7 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo, WHOLE_RUN};
-use crate::hands::agents::{Agents, Means, Seat};
+use crate::hands::agents::{Agents, Listener, Means, Seat};
 use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::Shell;
 use crate::hands::site::Sites;
@@ -164,6 +164,7 @@ pub struct Session {
     paper: Option<Arc<Paper>>,
     owner: OnceLock<Owner>,
     lobby: OnceLock<Private>,
+    listener: OnceLock<Arc<dyn Listener>>,
 }
 
 impl Session {
@@ -176,14 +177,19 @@ impl Session {
         command: String,
         guard: Guard,
     ) -> Session {
-        let (owner, lobby) = (OnceLock::new(), OnceLock::new());
-        Session { place, store, library, config, command, guard, paper: None, owner, lobby }
+        let (owner, lobby, listener) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Session { place, store, library, config, command, guard, paper: None, owner, lobby, listener }
     }
 
     /// The same with hands for campaigns, plans, workspaces and lessons.
     #[must_use]
     pub fn with_paper(self, paper: Arc<Paper>) -> Session {
         Session { paper: Some(paper), ..self }
+    }
+
+    /// Lets somebody follow what agents say in the runs that are driven from now on; only the first one.
+    pub fn listen(&self, listener: Arc<dyn Listener>) {
+        let _ = self.listener.set(listener);
     }
 
     /// Its store.
@@ -366,7 +372,7 @@ impl Session {
     }
 
     /// The hands for a run: the script that it was opened with first, then those of this program.
-    fn hands(&self, run: &RunId) -> Result<(Box<dyn Hands>, Option<Arc<Sites>>), SessionError> {
+    fn hands(&self, run: &RunId) -> Result<Staff, SessionError> {
         process::own_orphans()?;
         let supervisor =
             Arc::new(Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?);
@@ -438,6 +444,9 @@ impl Session {
         if let Some(paper) = &self.paper {
             agents = agents.with_memory(paper.clone(), hall.secrets().clone());
         }
+        if let Some(listener) = self.listener.get() {
+            agents = agents.heard_by(listener.clone());
+        }
         Ok(agents)
     }
 
@@ -454,6 +463,9 @@ impl Session {
         Ok(Lobby { folder: folder.0.clone(), program, args: vec![String::from("mcp")] })
     }
 }
+
+/// The hands of a run, and the sites that some of them work at.
+type Staff = (Box<dyn Hands>, Option<Arc<Sites>>);
 
 /// A variable of our own environment.
 fn variable(name: &str) -> Option<String> {

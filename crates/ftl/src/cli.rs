@@ -466,12 +466,20 @@ pub(crate) struct Run {
     /// Agents and actions answer from this file
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+
+    /// Show what agents say while they work, on standard error
+    #[arg(long)]
+    pub(crate) talk: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     /// A run, or the beginning of it; everything that can go on if left out
     pub(crate) id: Option<String>,
+
+    /// Show what agents say while they work, on standard error
+    #[arg(long)]
+    pub(crate) talk: bool,
 }
 
 #[derive(Debug, Args)]

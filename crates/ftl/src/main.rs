@@ -21,6 +21,7 @@ mod runs;
 mod session;
 mod shelf;
 mod signals;
+mod talk;
 mod when;
 mod write;
 

@@ -33,6 +33,7 @@ use crate::runs;
 use crate::session::{self, session_failure};
 use crate::shelf::{Found, Shelf};
 use crate::signals;
+use crate::talk::Talk;
 
 /// How often the end of a run that somebody else drives is looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -51,6 +52,9 @@ pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
     let shelf = Shelf::load(cli)?;
     let library = can_be_opened(shelf, &asked.protocol, &inputs)?;
     let session = session::open_with(cli, library)?;
+    if asked.talk {
+        session.listen(Arc::new(Talk::new()));
+    }
     let opening =
         Opening { protocol: Name::from(asked.protocol.as_str()), inputs, terms: session.config().terms() };
     let stop = signals::stop(out)?;
@@ -124,6 +128,9 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
         return Ok(Exit::Done);
     }
     let session = session::open(cli)?;
+    if asked.talk {
+        session.listen(Arc::new(Talk::new()));
+    }
     let stop = signals::stop(out)?;
     match rows.as_slice() {
         [row] => {

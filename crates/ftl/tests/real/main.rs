@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::needless_pass_by_value,
     clippy::print_stderr,
     unreachable_pub,
     reason = "a test that cannot go on fails by panicking, and says what it leaves out"

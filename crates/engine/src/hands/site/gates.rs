@@ -90,7 +90,7 @@ impl Sites {
         let tree = site.standing()?;
         let change = site.change(&tree)?;
         let commands = noted.map(|noted| noted.spec.preflight).unwrap_or_default();
-        let yard = self.yard(job, site.folder.clone(), "preflight", None);
+        let yard = self.yard(job, site.folder, "preflight", None);
         Ok(preflight::check(&yard, &asked.files, &commands, &change, tree.as_str(), &job.cancel))
     }
 
@@ -111,7 +111,7 @@ impl Sites {
 pub(super) fn look(change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
     let brief = noted.map(Noted::brief);
     let mut findings = brief.as_ref().map(|brief| scope::look(change, brief)).unwrap_or_default();
-    findings.extend(integrity::look(change, &brief.unwrap_or_else(Brief::default)));
+    findings.extend(integrity::look(change, &brief.unwrap_or_default()));
     findings
 }
 

@@ -109,7 +109,7 @@ impl Sites {
         }
         let folder = self.furnish(job, &site.repo, &merged.path)?;
         let brief = wish.noted.as_ref().map(Noted::brief);
-        let needed = restore(&change, &brief.unwrap_or_else(Brief::default), &[]);
+        let needed = restore(&change, &brief.unwrap_or_default(), &[]);
         let is_whole = needed == Restore::default();
         put_back(&folder, &change, &needed).map_err(|error| error.to_string())?;
         for command in &wish.verify {
