@@ -187,6 +187,39 @@ pub fn parse(text: &str) -> Decision {
     Decision { kind, markers, questions: questions(text), plan_json, plan }
 }
 
+/// How long the prose of a planner may be that is put to a person.
+pub const MAX_PROSE_CHARS: usize = 2_000;
+
+/// What a planner says in prose, without marks, headings and fenced blocks: what a person is asked where no
+/// line of it is a question.
+pub fn prose(text: &str) -> String {
+    let mut all = String::new();
+    let mut is_fenced = false;
+    for line in text.lines().map(str::trim) {
+        let is_fence = line.starts_with("```") || line.starts_with("~~~");
+        is_fenced ^= is_fence;
+        let plain = unmarked(line);
+        let is_mark = MARKS.iter().any(|mark| (mark.says)(&Line { level: 0, text: &plain }));
+        if !is_fenced && !is_fence && !is_mark && !plain.starts_with('#') && !line.is_empty() {
+            all.push_str(if all.is_empty() { "" } else { " " });
+            all.push_str(line);
+        }
+    }
+    let cut: String = all.chars().take(MAX_PROSE_CHARS).collect();
+    if cut.is_empty() { String::from("The planner asks, and does not say what.") } else { cut }
+}
+
+/// What is wrong with a plan that has more tasks than its flow takes.
+pub fn too_many(tasks: usize, most: u64) -> String {
+    format!("the plan has {tasks} tasks, and this flow takes {most}: use `ftl campaign run`")
+}
+
+/// A line in small letters, without stars, back ticks and quotation marks of Markdown.
+fn unmarked(line: &str) -> String {
+    let plain: String = line.chars().filter(|letter| !matches!(letter, '*' | '`')).collect();
+    plain.trim().trim_start_matches(['>', ' ']).to_lowercase()
+}
+
 /// Calls for each line outside fenced blocks, and for each line that opens one.
 fn for_lines(text: &str, mut call: impl FnMut(&Line<'_>, bool)) {
     let mut fence: Option<String> = None;
@@ -201,8 +234,7 @@ fn for_lines(text: &str, mut call: impl FnMut(&Line<'_>, bool)) {
                 fence = Some(ticks);
             }
             None => {
-                let plain: String = trimmed.chars().filter(|letter| !matches!(letter, '*' | '`')).collect();
-                let plain = plain.trim().trim_start_matches(['>', ' ']).to_lowercase();
+                let plain = unmarked(trimmed);
                 let level = plain.bytes().take_while(|byte| *byte == b'#').count();
                 call(&Line { level, text: plain[level..].trim() }, false);
             }
@@ -334,6 +366,21 @@ impl Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_without_a_question_is_still_asked() {
+        let cases = [
+            (
+                "### CLARIFY\nTell me the **port**.\n```json\n{}\n```\n# Head\nAnd the host.",
+                "Tell me the **port**. And the host.",
+            ),
+            ("Decision: CONFIRM\n", "The planner asks, and does not say what."),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(prose(text), wanted);
+        }
+        assert_eq!(prose(&"x".repeat(MAX_PROSE_CHARS + 9)).len(), MAX_PROSE_CHARS);
+    }
 
     const PLAN: &str = r#"{"idioms": {"required": ["{"], "forbidden": []}, "objective": "a } b", "tasks": [{"seq": "001", "slug": "a", "delta": ["a.py"], "verify": "echo \"}\""}]}"#;
 

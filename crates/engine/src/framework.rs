@@ -290,7 +290,8 @@ fn sources(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn is_foreign(folder: &Path) -> bool {
+/// Whether a folder holds what others wrote or what was built.
+pub(crate) fn is_foreign(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let marked = ["pyvenv.cfg", "CACHEDIR.TAG", "conda-meta"].iter().any(|mark| folder.join(mark).exists());
     name.starts_with('.') || FOREIGN.contains(&name) || name.ends_with(".egg-info") || marked

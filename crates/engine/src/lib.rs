@@ -14,6 +14,7 @@ pub mod drive;
 pub mod driver;
 pub mod embedder;
 pub mod exploration;
+pub mod explore;
 pub mod extract;
 pub mod framework;
 pub mod gates;

@@ -20,16 +20,19 @@ use crate::config::Config;
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo, WHOLE_RUN};
 use crate::hands::agents::{Agents, Listener, Means, Seat};
+use crate::hands::explorer::Explorer;
+use crate::hands::planned::{BUILDING, OnlyPlans, Planned};
 use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::Shell;
 use crate::hands::site::Sites;
-use crate::hands::{Hands, Workshop};
+use crate::hands::{Hands, Width, Workshop};
 use crate::id::RunId;
 use crate::journal;
 use crate::order::{Order, Reply};
 use crate::owner::{self, Card, Life, Owner};
 use crate::paper::Paper;
 use crate::place::{Place, replace};
+use crate::plan_file::Plan;
 use crate::process::{self, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
 use crate::roster::{Hall, Roster};
@@ -144,6 +147,17 @@ pub fn driven(place: &Place, row: &RunRow) -> Result<Driven, SessionError> {
     })
 }
 
+/// What a run is opened with beside its inputs. It is kept where whoever takes the run over finds it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Given<'a> {
+    /// What agents and actions answer.
+    pub script: Option<&'a str>,
+    /// What answers in the planner's place.
+    pub plan: Option<&'a Plan>,
+    /// Whether nothing is to be built.
+    pub only_plans: bool,
+}
+
 /// What became of a claim.
 #[derive(Debug)]
 pub enum Claim {
@@ -165,6 +179,7 @@ pub struct Session {
     owner: OnceLock<Owner>,
     lobby: OnceLock<Private>,
     listener: OnceLock<Arc<dyn Listener>>,
+    jobs: Option<usize>,
 }
 
 impl Session {
@@ -178,13 +193,20 @@ impl Session {
         guard: Guard,
     ) -> Session {
         let (owner, lobby, listener) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Session { place, store, library, config, command, guard, paper: None, owner, lobby, listener }
+        let (paper, jobs) = (None, None);
+        Session { place, store, library, config, command, guard, paper, owner, lobby, listener, jobs }
     }
 
     /// The same with hands for campaigns, plans, workspaces and lessons.
     #[must_use]
     pub fn with_paper(self, paper: Arc<Paper>) -> Session {
         Session { paper: Some(paper), ..self }
+    }
+
+    /// The same with so many agents at the same time.
+    #[must_use]
+    pub fn with_jobs(self, jobs: usize) -> Session {
+        Session { jobs: Some(jobs.max(1)), ..self }
     }
 
     /// Lets somebody follow what agents say in the runs that are driven from now on; only the first one.
@@ -222,30 +244,54 @@ impl Session {
 
     /// Opens a run and returns it ready to be driven. A script is kept beside the store first, so that
     /// whoever takes the run over plays the same one.
-    pub fn open(&self, mut opening: Opening, script: Option<&str>) -> Result<(Driver, Todo), SessionError> {
+    pub fn open(&self, opening: Opening, script: Option<&str>) -> Result<(Driver, Todo), SessionError> {
+        self.open_with(opening, Given { script, ..Given::default() })
+    }
+
+    /// The same with all that a run can be given.
+    pub fn open_with(&self, mut opening: Opening, given: Given<'_>) -> Result<(Driver, Todo), SessionError> {
         self.store.writable()?;
-        opening.terms.accepted = self.staffed(&opening.protocol, script)?;
+        opening.terms.accepted = self.staffed(&opening.protocol, given)?;
         let id = RunId::random()?;
-        if let Some(text) = script {
+        let kept = self.kept(&id, given);
+        if !kept.is_empty() {
             std::fs::create_dir_all(self.scripts())?;
-            replace(&self.script_file(&id), text.as_bytes())?;
+        }
+        for (file, text) in &kept {
+            replace(file, text.as_bytes())?;
         }
         let at = SystemClock::not_before(0).now();
         let owner = self.owner()?.name();
         let opened = Driver::open(self.store.clone(), self.library.clone(), (id.clone(), owner), opening, at);
         // Only a run that was refused is surely not there. After a failure of the disk it may be, and
-        // whoever resumes it must find its script.
-        if matches!(opened, Err(DriveError::Refused(_))) && script.is_some() {
-            let _ = std::fs::remove_file(self.script_file(&id));
+        // whoever resumes it must find what it was given.
+        if matches!(opened, Err(DriveError::Refused(_))) {
+            for (file, _) in &kept {
+                let _ = std::fs::remove_file(file);
+            }
         }
         Ok(opened?)
     }
 
+    /// What is kept of what a run is given, by file.
+    fn kept(&self, run: &RunId, given: Given<'_>) -> Vec<(PathBuf, String)> {
+        let script = given.script.map(|text| (self.script_file(run), text.to_owned()));
+        let plan = given.plan.map(|plan| (self.plan_file(run), plan.to_json().pretty()));
+        let only = given.only_plans.then(|| (self.only_plans_file(run), String::new()));
+        [script, plan, only].into_iter().flatten().collect()
+    }
+
     /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did.
-    fn staffed(&self, protocol: &str, script: Option<&str>) -> Result<Vec<String>, SessionError> {
-        let script = script.map(Script::parse).transpose().map_err(SessionError::Machine)?;
+    fn staffed(&self, protocol: &str, given: Given<'_>) -> Result<Vec<String>, SessionError> {
+        let script = given.script.map(Script::parse).transpose().map_err(SessionError::Machine)?;
         let names = script.as_ref().map(Script::names).unwrap_or_default();
-        let answered = |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
+        let is_scripted =
+            |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
+        let answered = |role: &str| match role {
+            "planner" if given.plan.is_some() => true,
+            "planner" | "explorer" => is_scripted(role),
+            _ => given.only_plans || is_scripted(role),
+        };
         let roster = self.roster()?;
         let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
         needs::staffed(&self.library, protocol, &roster, &hall, &answered).map_err(SessionError::Unfit)
@@ -359,6 +405,32 @@ impl Session {
         self.scripts().join(format!("{run}.toml"))
     }
 
+    fn plan_file(&self, run: &RunId) -> PathBuf {
+        self.scripts().join(format!("{run}.plan.json"))
+    }
+
+    fn only_plans_file(&self, run: &RunId) -> PathBuf {
+        self.scripts().join(format!("{run}.only-plans"))
+    }
+
+    /// The hands of a flow: explorers look with code first, and what the run was given answers.
+    fn flow(&self, workshop: Workshop, run: &RunId, agents: &Arc<Agents>) -> Result<Workshop, SessionError> {
+        let mut workshop = workshop;
+        if let Some(paper) = &self.paper {
+            let explorer = Explorer::new(agents.clone(), paper.clone());
+            workshop = workshop.with("Task(explorer)", Arc::new(explorer));
+        }
+        if self.plan_file(run).exists() {
+            let text = std::fs::read_to_string(self.plan_file(run))?;
+            workshop = workshop.with("Task(planner)", Arc::new(Planned::new(text, agents.clone())));
+        }
+        if self.only_plans_file(run).exists() {
+            let refuses: Arc<OnlyPlans> = Arc::new(OnlyPlans);
+            workshop = BUILDING.iter().fold(workshop, |shop, name| shop.with(name, refuses.clone()));
+        }
+        Ok(workshop)
+    }
+
     /// The script that a run was opened with, if it was.
     fn script(&self, run: &RunId) -> Result<Option<Script>, SessionError> {
         let file = self.script_file(run);
@@ -383,8 +455,10 @@ impl Session {
             self.config.command_limits(),
             self.config.agent_limits(),
         ));
+        let width = self.config.width();
+        let width = Width { agents: self.jobs.unwrap_or(width.agents), ..width };
         let probe = Arc::new(crate::hands::shell::Probes::new(shell.clone(), self.config.clone()));
-        let mut workshop = Workshop::new(self.config.width()).with("sh", shell.clone()).probing(probe);
+        let mut workshop = Workshop::new(width).with("sh", shell.clone()).probing(probe);
         let script = self.script(run)?;
         // A script that answers everything answers everything but the shell.
         let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
@@ -405,6 +479,7 @@ impl Session {
             for role in Catalogue::standard().roles() {
                 workshop = workshop.with(&format!("Task({})", role.name), agents.clone());
             }
+            workshop = self.flow(workshop, run, &agents)?;
         }
         if let Some(script) = script {
             let names: Vec<String> = script.names().into_iter().map(str::to_owned).collect();

@@ -14,12 +14,12 @@ use crate::paint::{self, paint};
 
 /// The groups of `ftl --help`. A command that is in no group fails a test below.
 const GROUPS: &[(&str, &[&str])] = &[
+    ("Flows", &["task", "campaign"]),
     ("Run", &["run", "resume", "stop"]),
     ("See and steer", &["status", "why", "log", "watch", "answer", "override", "raise", "audit"]),
     (
         "The FTL protocol's own",
         &[
-            "campaign",
             "workspace",
             "memory",
             "observer",
@@ -67,6 +67,8 @@ const MAIN: Page = Page {
     more: "A protocol is a Markdown document that a person reads and `ftl` executes. Its diagram cannot disagree \
             with its behaviour, because `ftl` checks one against the other.",
     examples: &[
+        "ftl \"fix the failing test\"     one task: explore, plan, build, verify, land",
+        "ftl campaign \"add a login\"     many tasks in a graph, each verified and landed by itself",
         "ftl run mine objective=\"…\"     run a protocol of yours until it needs nothing or nobody",
         "ftl status                     every run: where it stands, what it spent, what it waits for",
         "ftl why k3v9                   each way out of where a run stands, and what it still needs",
@@ -79,6 +81,17 @@ const MAIN: Page = Page {
 };
 
 const PAGES: &[Page] = &[
+    Page {
+        command: "task",
+        more: "Takes one objective from words to a commit: explores the repository, has a plan made, builds and \
+            verifies it on a branch of its own, and asks how it should land.",
+        examples: &[
+            "ftl \"fix the failing test\"                     the short form of `ftl task run`",
+            "ftl task run fix --plan plan.json              with a plan of your own",
+            "ftl \"fix the failing test\" --dry-run           explore and plan, and build nothing",
+        ],
+        last: "An objective with white space needs no `task run`.",
+    },
     Page {
         command: "run",
         more: "Opens a run of a protocol and drives it until it has ended, is held, or waits for a person. Every \
@@ -352,7 +365,10 @@ pub(crate) enum Command {
         what: Audit,
     },
 
-    /// The campaign: its tasks, how far they are, its archive
+    /// One objective from words to a commit: `ftl "<task>"`
+    Task(Group<groups::Task>),
+
+    /// Many tasks in a graph: `ftl campaign "<objective>"`, and how far they are
     Campaign(Group<groups::Campaign>),
 
     /// The briefs that builders get
@@ -471,6 +487,28 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) talk: bool,
 }
+
+/// How a flow is asked for.
+#[derive(Debug, Args)]
+pub(crate) struct Flow {
+    /// What is to be reached, in your words
+    pub(crate) objective: String,
+
+    /// The plan, in place of the planner: a file, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
+
+    /// Explore and plan, show the plan, and build nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// How many agents work at the same time; else the setting width.agents
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
+    pub(crate) jobs: Option<u16>,
+}
+
+/// How many agents may work at the same time.
+pub(crate) const MAX_JOBS: u16 = 256;
 
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
@@ -651,10 +689,17 @@ impl Format {
 pub(crate) const JSON: &str = "--json";
 pub(crate) const ENTRY: &str = "--entry";
 
-/// The words of the command line. In `memory add-failure` and `memory add-pattern` the flag `--json` is
-/// what comes in; everywhere else it is the form of what goes out.
+/// The words of the command line, as clap knows them.
 pub(crate) fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = args.collect();
+    lesson_words(&mut words);
+    flow_words(&mut words);
+    words
+}
+
+/// In `memory add-failure` and `memory add-pattern` the flag `--json` is what comes in; everywhere else it
+/// is the form of what goes out.
+fn lesson_words(words: &mut [OsString]) {
     let at = |wanted: &[&str]| words.iter().position(|word| wanted.iter().any(|one| word == one));
     let (memory, verb) = (at(&["memory"]), at(&["add-failure", "add-pattern"]));
     if let (Some(memory), Some(verb)) = (memory, verb)
@@ -669,7 +714,43 @@ pub(crate) fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
             }
         }
     }
-    words
+}
+
+/// `ftl "<task>"` is `ftl task run "<task>"`, and `ftl campaign "<objective>"` is `ftl campaign run
+/// "<objective>"`: no command and no verb has white space in it.
+fn flow_words(words: &mut Vec<OsString>) {
+    let Some(first) = first_word(words, 1) else { return };
+    if is_flow(&words[first]) {
+        words.splice(first..first, ["task", "run"].map(OsString::from));
+    } else if words[first] == "campaign"
+        && let Some(verb) = first_word(words, first + 1)
+        && is_flow(&words[verb])
+    {
+        words.insert(verb, OsString::from("run"));
+    }
+}
+
+/// Whether a word can only belong to a flow: an objective, or a flag that nothing else has there.
+fn is_flow(word: &OsString) -> bool {
+    let text = word.to_string_lossy();
+    let flag = text.split('=').next().unwrap_or_default();
+    text.is_empty()
+        || (!text.starts_with('-') && text.contains(char::is_whitespace))
+        || ["--plan", "--dry-run", "--jobs"].contains(&flag)
+}
+
+/// The first word from there on that is no flag of every command, nor the value of one.
+fn first_word(words: &[OsString], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        let text = words.get(at)?.to_string_lossy();
+        match text.as_ref() {
+            "--repo" | "--by" | "--color" => at += 2,
+            "--json" => at += 1,
+            _ if ["--repo=", "--by=", "--color="].iter().any(|flag| text.starts_with(flag)) => at += 1,
+            _ => return Some(at),
+        }
+    }
 }
 
 /// The whole command line, with its commands in groups and its examples.
@@ -724,6 +805,38 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn an_objective_is_told_from_a_command() {
+        let cases = [
+            ("ftl|fix the bug", "ftl|task|run|fix the bug"),
+            (
+                "ftl|--json|--repo|a b|fix the bug|--dry-run",
+                "ftl|--json|--repo|a b|task|run|fix the bug|--dry-run",
+            ),
+            ("ftl|--by=A B|fix\nit", "ftl|--by=A B|task|run|fix\nit"),
+            ("ftl|", "ftl|task|run|"),
+            ("ftl|--plan|p|fix it", "ftl|task|run|--plan|p|fix it"),
+            ("ftl|--jobs=3|fix it", "ftl|task|run|--jobs=3|fix it"),
+            ("ftl|fix", "ftl|fix"),
+            ("ftl|task|run|fix it", "ftl|task|run|fix it"),
+            ("ftl|campaign|add a login", "ftl|campaign|run|add a login"),
+            ("ftl|campaign|--json|add a login", "ftl|campaign|--json|run|add a login"),
+            ("ftl|campaign|--dry-run|add", "ftl|campaign|run|--dry-run|add"),
+            ("ftl|campaign|status", "ftl|campaign|status"),
+            ("ftl|campaign|create|add a login", "ftl|campaign|create|add a login"),
+            ("ftl|campaign", "ftl|campaign"),
+            ("ftl|answer|k3|all of it", "ftl|answer|k3|all of it"),
+            ("ftl", "ftl"),
+            ("ftl|--repo", "ftl|--repo"),
+            ("ftl|--help", "ftl|--help"),
+        ];
+        for (typed, wanted) in cases {
+            let found = words(typed.split('|').map(OsString::from));
+            let found: Vec<String> = found.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            assert_eq!(found.join("|"), wanted, "{typed}");
+        }
     }
 
     #[test]

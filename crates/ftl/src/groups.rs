@@ -7,15 +7,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::Page;
+use crate::cli::{Flow, Page};
 
 /// What the help of these commands says beside their options.
 pub(crate) const PAGES: &[Page] = &[
     Page {
         command: "campaign",
-        more: "The one current campaign. Every word prints JSON or one line for scripts. The store is the truth; \
+        more: "`run`, or an objective with white space, takes an objective to verified commits: explores, has a \
+            graph of tasks planned, builds them side by side and lands them one by one. Every other word is about \
+            the one current campaign and prints JSON or one line for scripts. The store is the truth; \
             `.ftl/campaign.json` is its copy.",
         examples: &[
+            "ftl campaign \"add a login\"",
+            "ftl campaign run \"add a login\" --plan plan.json --jobs 4",
             "ftl campaign create \"add login\" --framework fastapi",
             "ftl campaign add-tasks < plan.json",
             "ftl campaign ready-tasks | jq -r '.[].seq'",
@@ -113,7 +117,15 @@ pub(crate) struct Group<V: Subcommand> {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Explore, plan, build, verify and land one task
+    Run(Flow),
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Campaign {
+    /// Explore, plan, and build, verify and land every task of the plan
+    Run(Flow),
     /// Open a campaign; one that is still active goes to the archive
     Create {
         /// What it is to reach

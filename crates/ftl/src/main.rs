@@ -77,6 +77,7 @@ fn run(cli: &Cli) -> Exit {
         Command::Override(asked) => commands::steer::override_(cli, asked, &out),
         Command::Raise(asked) => commands::steer::raise(cli, asked, &out),
         Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
+        Command::Task(asked) => commands::flow::task(cli, asked, &out),
         Command::Campaign(asked) => ftl::campaign::run(cli, asked, &out),
         Command::Workspace(asked) => ftl::workspace::run(cli, asked, &out),
         Command::Memory(asked) => ftl::memory::run(cli, asked, &out),

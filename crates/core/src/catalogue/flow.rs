@@ -221,6 +221,8 @@ crate::actions! {
     DecisionParse = "decision.parse" look (
         /// The planner's text.
         text: String,
+        /// How many tasks the plan may have; any number when left out.
+        most: Option<u64>,
     ) -> Decision, piped "text";
 
     /// Reads a plan out of a text and validates it.

@@ -89,12 +89,16 @@ crate::records! {
     AskStructure {
         /// What the exploration is for.
         objective: Option<String>,
+        /// What code has found already; filled in by `ftl`.
+        found: Option<Value>,
     }
 
     /// What any other explorer is asked.
     AskExplorer {
         /// What the exploration is for.
         objective: String,
+        /// What code has found already; filled in by `ftl`.
+        found: Option<Value>,
     }
 
     /// Where things are.

@@ -5,6 +5,7 @@
 
 mod language;
 mod surface;
+mod symbols;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ pub use language::{
     Language, MAX_PARSED_BYTES, MAX_SYNTAX_ERRORS, SyntaxError, SyntaxReport, syntax_check, syntax_of_change,
 };
 pub use surface::{MAX_EXPORTS, MAX_IMPORTS};
+pub use symbols::{MAX_SYMBOLS, Symbol, symbols};
 
 use crate::plan_file::{Lines, Task, TaskType, check_path};
 

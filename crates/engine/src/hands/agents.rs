@@ -122,6 +122,11 @@ impl Agents {
         self
     }
 
+    /// Whether anybody is bound to a role, of use or not.
+    pub fn is_bound(&self, role: &str) -> bool {
+        self.seats.contains_key(role)
+    }
+
     fn seat(&self, role: &str) -> Result<&Seat, String> {
         match self.seats.get(role) {
             Some(seat) => seat.as_ref().map_err(|why| format!("the {role} cannot be asked: {why}")),
@@ -142,8 +147,12 @@ impl Agents {
             (feedback, answers) => feedback.or(answers),
         };
         let (folder, write) = self.site(role, job).map_err(could_not)?;
-        let allowance =
-            Allowance { tools: tools(role, asked.form.word, &write), write, ..Allowance::default() };
+        let allowance = Allowance {
+            tools: tools(role, asked.form.word, &write),
+            write,
+            calls: calls(role),
+            ..Allowance::default()
+        };
         let answer = Schema::new(schema(&asked.form.answer)).map_err(could_not)?;
         let filling = Filling {
             role,
@@ -306,10 +315,20 @@ fn told(value: &Value) -> String {
     }
 }
 
+/// How many calls an explorer has: enough to look at what code could not tell.
+const EXPLORER_CALLS: u64 = 4;
+
+/// How many counted calls a role has, where no meter of its protocol counts them.
+fn calls(role: &str) -> Option<u64> {
+    (role == "explorer").then_some(EXPLORER_CALLS)
+}
+
 /// The tools of a role: one that may write nothing looks only, and a builder that plans has none.
 fn tools(role: &str, form: Option<&str>, write: &Write) -> std::collections::BTreeSet<Name> {
     let names: &[&str] = match (role, form, write) {
         ("builder", Some("plan"), _) => &["submit"],
+        // Four look side by side, and what they find is merged: nobody could tell whom an answer is for.
+        ("explorer", _, _) => &["read", "search", "recall", "signal", "submit"],
         (_, _, Write::Nothing) => &["read", "search", "recall", "signal", "ask", "submit"],
         (_, _, Write::Only(_) | Write::Anything) => {
             &["read", "search", "edit", "write", "bash", "recall", "signal", "ask", "submit"]
@@ -432,7 +451,7 @@ impl Shell for Commands {
     }
 }
 
-fn nothing_used() -> Usage {
+pub(super) fn nothing_used() -> Usage {
     [TOKENS, MONEY, TURNS].map(|meter| (Name::from(meter), 0)).into()
 }
 

@@ -6,7 +6,9 @@
 //! has done so already.
 
 pub mod agents;
+pub mod explorer;
 pub mod paper;
+pub mod planned;
 pub mod programs;
 pub mod questions;
 pub mod record;

@@ -228,27 +228,7 @@ fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     let (clear, write, root) = (paper.clone(), paper.clone(), paper.place().root().to_owned());
     let readable = root.clone();
     workshop
-        .doing(|_, asked: flow::DecisionParse| {
-            let decision = decision::parse(&asked.text);
-            let plan = match &decision.plan {
-                Some(Ok(plan)) => Some(plan.to_shape()),
-                Some(Err(_)) | None => None,
-            };
-            let kind = match decision.kind {
-                decision::Kind::Proceed => flow::DecisionKind::Proceed,
-                decision::Kind::Clarify => flow::DecisionKind::Clarify,
-                decision::Kind::Confirm => flow::DecisionKind::Confirm,
-                decision::Kind::Unknown => flow::DecisionKind::Unknown,
-            };
-            Ok(flow::Decision {
-                kind,
-                problems: decision.problems(),
-                plan,
-                selection: decision.questions.first().cloned(),
-                questions: decision.questions.clone(),
-                markers_found: Some(decision.markers.iter().map(|mark| (*mark).to_owned()).collect()),
-            })
-        })
+        .doing(|_, asked: flow::DecisionParse| Ok(decided(&asked)))
         .doing(|_, asked: flow::PlanParse| {
             let found = decision::parse(&asked.text);
             Ok(match found.plan {
@@ -285,6 +265,39 @@ pub(super) fn file_text(folder: &Path, path: &str) -> Result<FileText, Failure> 
     let truncated = bytes.len() > MAX_FILE_BYTES;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_FILE_BYTES)]).into_owned();
     Ok(FileText { text, path: path.to_owned(), truncated: Some(truncated) })
+}
+
+/// What a planner's text says, and everything that is wrong with its plan.
+fn decided(asked: &flow::DecisionParse) -> flow::Decision {
+    let found = decision::parse(&asked.text);
+    let mut problems = found.problems();
+    let plan = match (&found.plan, asked.most) {
+        (Some(Ok(plan)), Some(most)) if plan.tasks.len() as u64 > most => {
+            problems.push(decision::too_many(plan.tasks.len(), most));
+            None
+        }
+        (Some(Ok(plan)), _) => Some(plan.to_shape()),
+        (Some(Err(_)) | None, _) => None,
+    };
+    let kind = match found.kind {
+        decision::Kind::Proceed => flow::DecisionKind::Proceed,
+        decision::Kind::Clarify => flow::DecisionKind::Clarify,
+        decision::Kind::Confirm => flow::DecisionKind::Confirm,
+        decision::Kind::Unknown => flow::DecisionKind::Unknown,
+    };
+    // Whoever asks without a question mark still asks.
+    let mut questions = found.questions.clone();
+    if questions.is_empty() && matches!(found.kind, decision::Kind::Clarify | decision::Kind::Confirm) {
+        questions.push(decision::prose(&asked.text));
+    }
+    flow::Decision {
+        kind,
+        problems,
+        plan,
+        selection: questions.first().cloned(),
+        questions,
+        markers_found: Some(found.markers.iter().map(|mark| (*mark).to_owned()).collect()),
+    }
 }
 
 /// The explorers' answers: a list of them, or one under each mode. What is none is left out.

@@ -140,14 +140,39 @@ impl Paper {
     pub fn find_similar(&self, threshold: f64, most: usize, alike: Alike<'_>) -> Result<Json, PaperError> {
         let Some(current) = self.campaign()? else { return Ok(Json::List(Vec::new())) };
         let print = current.fingerprint(&self.explored_files()?);
+        self.similar_to(&print, threshold, most, &|print, other| similarity(print, other, alike))
+    }
+
+    /// Campaigns of the archive whose objective is like this one, the most alike first: before anything is
+    /// planned there are no files and no tasks to compare.
+    pub fn campaigns_like(
+        &self,
+        objective: &str,
+        threshold: f64,
+        most: usize,
+        alike: Alike<'_>,
+    ) -> Result<Json, PaperError> {
+        let preview: String = objective.chars().take(PREVIEW_CHARS).collect();
+        let print = Json::object([("objective_preview", Json::from(preview))]);
+        self.similar_to(&print, threshold, most, &|print, other| {
+            Some(alike(&preview_of(print), &preview_of(other)))
+        })
+    }
+
+    fn similar_to(
+        &self,
+        print: &Json,
+        threshold: f64,
+        most: usize,
+        similarity: &dyn Fn(&Json, &Json) -> Option<f64>,
+    ) -> Result<Json, PaperError> {
         let mut rows: Vec<(f64, Json)> = Vec::new();
         for (name, campaign) in self.archives()? {
             let other = match campaign.field("fingerprint") {
                 Some(print) if print.is_object() => print.clone(),
                 Some(_) | None => campaign.fingerprint(&[]),
             };
-            let Some(similarity) = similarity(&print, &other, alike).filter(|found| *found >= threshold)
-            else {
+            let Some(similarity) = similarity(print, &other).filter(|found| *found >= threshold) else {
                 continue;
             };
             rows.push((similarity, row(&name, similarity, &campaign, other)));
@@ -155,6 +180,10 @@ impl Paper {
         rows.sort_by(|left, right| right.0.total_cmp(&left.0));
         Ok(Json::List(rows.into_iter().take(most).map(|(_, row)| row).collect()))
     }
+}
+
+fn preview_of(print: &Json) -> String {
+    print.get("objective_preview").and_then(Json::as_str).unwrap_or_default().to_owned()
 }
 
 fn row(name: &str, similarity: f64, campaign: &Campaign, print: Json) -> Json {
@@ -193,14 +222,12 @@ fn similarity(current: &Json, other: &Json, alike: Alike<'_>) -> Option<f64> {
     if wanted != "none" && wanted != found {
         return None;
     }
-    let text =
-        |print: &Json| print.get("objective_preview").and_then(Json::as_str).unwrap_or_default().to_owned();
     let files = |print: &Json| -> Vec<String> {
         let files = print.get("delta_files").map(Json::items).unwrap_or_default();
         files.iter().filter_map(Json::as_str).map(str::to_owned).collect()
     };
     let tasks = |print: &Json| print.get("task_count").and_then(Json::as_f64).unwrap_or(0.0);
-    let mut similarity = 0.6 * alike(&text(current), &text(other));
+    let mut similarity = 0.6 * alike(&preview_of(current), &preview_of(other));
     let (left, right) = (files(current), files(other));
     if !left.is_empty() && !right.is_empty() {
         let both = left.iter().filter(|file| right.contains(file)).count() as f64;

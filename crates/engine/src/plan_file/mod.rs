@@ -6,6 +6,7 @@
 mod errors;
 mod fields;
 pub mod merge;
+pub mod preview;
 mod rules;
 #[cfg(test)]
 mod tests;

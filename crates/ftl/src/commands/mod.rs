@@ -1,11 +1,13 @@
 //! The commands, one file each. A command asks, shapes the answer and says how it ended.
 
 pub(crate) mod agents;
+pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod draw;
+pub(crate) mod flow;
 pub(crate) mod ftl;
 pub(crate) mod init;
 pub(crate) mod log;

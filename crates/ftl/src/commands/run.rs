@@ -69,12 +69,14 @@ pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
         );
         out.progress(&format!("{}\n", title.trim_end()))?;
     }
-    let rest = Wheel::new(&session, &stop, out).drive(driver, todo)?;
+    let wheel = Wheel::new(&session, &stop, out);
+    let rest = wheel.drive(driver, todo)?;
+    let rest = wheel.with_person(cli, &id, rest)?;
     report(&[(id, Left::Rest(rest))], out)
 }
 
 /// What is wrong with a name or an input is told before a store is made for it.
-fn can_be_opened(shelf: Shelf, name: &str, inputs: &Fields) -> Result<Arc<Library>, Failure> {
+pub(crate) fn can_be_opened(shelf: Shelf, name: &str, inputs: &Fields) -> Result<Arc<Library>, Failure> {
     match shelf.find_name(name)? {
         Found::Protocol(_) => {}
         Found::Stray(_) => {
@@ -134,7 +136,11 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
     let stop = signals::stop(out)?;
     match rows.as_slice() {
         [row] => {
-            let left = Wheel::new(&session, &stop, out).resume(row, by.as_deref())?;
+            let wheel = Wheel::new(&session, &stop, out);
+            let left = match wheel.resume(row, by.as_deref())? {
+                Left::Rest(rest) => Left::Rest(wheel.with_person(cli, &row.run, rest)?),
+                left @ Left::Theirs(..) => left,
+            };
             report(&[(row.run.clone(), left)], out)
         }
         several => resume_all(&Wheel { several: true, ..Wheel::new(&session, &stop, out) }, several),
@@ -195,9 +201,9 @@ fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
 
 /// Driving runs in the foreground.
 pub(crate) struct Wheel<'a> {
-    session: &'a Session,
-    stop: &'a Stop,
-    out: &'a Out,
+    pub(super) session: &'a Session,
+    pub(super) stop: &'a Stop,
+    pub(super) out: &'a Out,
     /// Whether lines say which run they are about, because there are several.
     several: bool,
 }
@@ -306,7 +312,7 @@ impl<'a> Wheel<'a> {
     }
 
     /// Drives a run that is ours, and shows what happens.
-    fn drive(&self, driver: Driver, todo: Todo) -> Result<Rest, Failure> {
+    pub(crate) fn drive(&self, driver: Driver, todo: Todo) -> Result<Rest, Failure> {
         let before = if self.several { paint(paint::QUIET, driver.id()) } else { String::from(" ") };
         let mut follow = Follow { out: self.out, before };
         self.session.drive(driver, todo, self.stop, &mut follow).map_err(|error| session_failure(&error))
@@ -341,7 +347,7 @@ impl Watch for Follow<'_> {
 }
 
 /// What became of runs: a line each, what a person can do, and the exit code of the worst.
-fn report(ends: &[(RunId, Left)], out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn report(ends: &[(RunId, Left)], out: &Out) -> Result<Exit, Failure> {
     if out.is_json() {
         let runs: Vec<Document<'_>> = ends.iter().map(|(id, left)| document(id, left)).collect();
         match runs.as_slice() {

@@ -12,7 +12,7 @@ use super::brief::Noted;
 use super::{Site, Sites};
 use crate::change::Change;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified, against, bound_to};
-use crate::gates::{Brief, Finding, Yard, integrity, preflight, quality, scope};
+use crate::gates::{Finding, Yard, integrity, preflight, quality, scope};
 use crate::git::Oid;
 use crate::hands::paper::file_text;
 use crate::hands::typed::Done;

@@ -20,7 +20,7 @@ use super::{Site, Sites};
 use crate::change::{Change, Content, Kind};
 use crate::clock;
 use crate::gates::verify::{self, Policy, Verified};
-use crate::gates::{Brief, Restore, blocks, restore, told};
+use crate::gates::{Restore, blocks, restore, told};
 use crate::git::{self, Checked, Delivering, Key, Landed, Merged, Oid, Repo};
 use crate::hands::typed::Done;
 use crate::hands::{Job, Workshop};

@@ -10,6 +10,7 @@ use ftl_engine::paper::{Paper, PaperError, views};
 
 use super::{failure, help, look, note, open, print, text_of, with, word};
 use crate::cli::Cli;
+use crate::commands;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::groups::{Campaign, Group};
@@ -20,6 +21,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Campaign>, out: &Out) -> Result<Exit,
     let Some(verb) = &asked.verb else { return help(out, "campaign", Exit::Error) };
     let now = clock::local();
     match verb {
+        Campaign::Run(flow) => commands::flow::campaign(cli, flow, out),
         Campaign::Create { objective, framework } => {
             let made =
                 with(out, &open(cli)?, |paper| paper.create_campaign(objective, framework.as_deref(), &now))?;

@@ -1,0 +1,45 @@
+//! What happened before: lessons that bear on the objective, and campaigns that are like it.
+//!
+//! Looking counts nothing: that a lesson was given out is counted where a brief gives it to a builder.
+
+use ftl_memory::Kind;
+use ftl_memory::recall::Asked;
+
+use crate::paper::lessons::{alike, now};
+use crate::paper::{Paper, PaperError};
+use ftl_core::json::Json;
+
+/// How much alike a campaign must be, from 0 to 1.
+pub const SIMILAR: f64 = 0.5;
+
+/// How many campaigns are named.
+pub const MAX_SIMILAR: usize = 3;
+
+/// What is told of a campaign.
+const TOLD: [&str; 4] = ["objective", "similarity", "outcome", "patterns_from"];
+
+pub(super) fn look(paper: Option<&Paper>, objective: &str) -> Result<Json, PaperError> {
+    let Some(paper) = paper else { return Ok(found(Json::List(Vec::new()), &[], (0, 0))) };
+    let (asked, now) = (Asked { objective: Some(objective.to_owned()), ..Asked::default() }, now());
+    let (given, totals) = paper.look_up(|lessons| {
+        let totals = (lessons.count(Kind::Failure)?, lessons.count(Kind::Pattern)?);
+        Ok((lessons.context(&asked, &now)?, totals))
+    })?;
+    let similar = paper.campaigns_like(objective, SIMILAR, MAX_SIMILAR, &alike)?;
+    let told =
+        |row: &Json| Json::object(TOLD.into_iter().filter_map(|key| Some((key, row.get(key)?.clone()))));
+    let similar = Json::List(similar.items().iter().map(told).collect());
+    Ok(found(similar, given.to_json(false).fields(), totals))
+}
+
+fn found(similar: Json, given: &[(String, Json)], (failures, patterns): (u64, u64)) -> Json {
+    let empty = |key| (key, Json::List(Vec::new()));
+    let mut json = Json::object([empty("failures"), empty("patterns")]);
+    for (key, value) in given {
+        json.put(key, value.clone());
+    }
+    json.put("similar_campaigns", similar);
+    let totals = [("failures", Json::from(failures)), ("patterns", Json::from(patterns))];
+    json.put("total_in_memory", Json::object(totals));
+    json
+}

@@ -1,0 +1,207 @@
+//! Asking a person at the terminal what a run asks, and driving it on with the answer.
+//!
+//! Nobody is asked who cannot answer: without a terminal on both sides the run rests, and its last line says
+//! how to answer it. While a person thinks the run is not held: whoever answers first elsewhere is heard.
+
+use std::io::Read as _;
+
+use ftl_core::run::{Action, Event, Input, Wanted};
+use ftl_core::value::Value;
+use ftl_engine::drive::{Rest, Stop};
+use ftl_engine::id::RunId;
+use ftl_engine::order::Order;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::flow::is_asked;
+use super::run::Wheel;
+use crate::cli::Cli;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::paint::{self, paint, safe};
+use crate::runs;
+use crate::session::{self, session_failure};
+
+/// How long an answer may be that is typed at the terminal.
+pub(crate) const MAX_TYPED_BYTES: usize = 64 * 1024;
+
+/// How often a signal is looked for while a person thinks.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// What a person typed.
+enum Typed {
+    /// A line.
+    Line(String),
+    /// Nothing more will come.
+    End,
+    /// A signal came first.
+    Stopped,
+}
+
+impl Wheel<'_> {
+    /// Asks the person at the terminal for as long as the run rests on a question.
+    pub(crate) fn with_person(&self, cli: &Cli, run: &RunId, rest: Rest) -> Result<Rest, Failure> {
+        let mut rest = rest;
+        loop {
+            let Rest::Rests(summary) = &rest else { return Ok(rest) };
+            if summary.standing != "waiting" || !is_asked(self.out) {
+                return Ok(rest);
+            }
+            let Some(question) = self.question(run)? else { return Ok(rest) };
+            let by = session::person(cli, self.session.place())?;
+            let value = match ask(&question, self.stop, self.out)? {
+                Typed::Line(text) => Value::text(text),
+                Typed::End => return Ok(rest),
+                Typed::Stopped => return Ok(Rest::Stopped(summary.clone())),
+            };
+            let order = Order::Answer { instance: question.instance, action: Some(question.id), value, by };
+            rest = self.told(run, &order)?;
+        }
+    }
+
+    /// The first question of a run, with the words in which it is asked: a journal keeps only their digest.
+    fn question(&self, run: &RunId) -> Result<Option<Action>, Failure> {
+        let machine = self.session.look(run).map_err(|error| session_failure(&error))?;
+        let again = machine.decide(&Input { at: 0, event: Event::Recover });
+        Ok(again.start.into_iter().find(|action| action.wanted == Wanted::Question))
+    }
+
+    /// Has an order carried out and drives the run on. What is refused is told, and the run rests as before.
+    fn told(&self, run: &RunId, order: &Order) -> Result<Rest, Failure> {
+        let number = self.session.send(run, order).map_err(|error| session_failure(&error))?;
+        let mut replied = || self.session.reply(number).map_or(true, |reply| reply.is_some());
+        let rest = self.take_over(run, "waiting for it to take the answer", &mut replied)?;
+        let reply = self.session.reply(number).map_err(|error| session_failure(&error))?;
+        if let Some(refused) = reply.and_then(|reply| reply.refused) {
+            self.out.error(&session::refusal(&refused, run.as_str()));
+        }
+        if let Some(rest) = rest {
+            return Ok(rest);
+        }
+        let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
+        let summary = row.as_ref().map(runs::summary).unwrap_or_default();
+        Ok(if self.stop.said() > 0 { Rest::Stopped(summary) } else { Rest::Rests(summary) })
+    }
+}
+
+/// Puts a question until it is answered as it can be answered.
+fn ask(question: &Action, stop: &Stop, out: &Out) -> Result<Typed, Failure> {
+    let choices: Vec<&str> = question
+        .params
+        .get("choices")
+        .map(Value::items)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Value::as_text)
+        .collect();
+    out.text(&asked_text(question.params.get("question").unwrap_or(&Value::None), &choices))?;
+    loop {
+        out.text("> ")?;
+        let line = match line(stop) {
+            Typed::Line(line) => line,
+            ended @ (Typed::End | Typed::Stopped) => {
+                out.text("\n")?;
+                return Ok(ended);
+            }
+        };
+        match chosen(&line, &choices) {
+            Ok(answer) => return Ok(Typed::Line(answer)),
+            Err(hint) => out.text(&format!("{} {hint}\n", paint(paint::HINT, "hint:")))?,
+        }
+    }
+}
+
+/// A question as a person reads it: several in a list, and what can be answered.
+fn asked_text(question: &Value, choices: &[&str]) -> String {
+    let mark = paint(paint::WARNING, "?");
+    let mut text = match question {
+        Value::List(items) => items.iter().map(|one| format!("{mark} {}\n", words(one))).collect(),
+        Value::Text(_) | Value::None | Value::Bool(_) | Value::Number(_) | Value::Record(_) => {
+            format!("{mark} {}\n", words(question))
+        }
+    };
+    for (at, choice) in choices.iter().enumerate() {
+        text.push_str(&format!("  {} {}\n", paint(paint::STRONG, at + 1), safe(choice)));
+    }
+    text
+}
+
+fn words(value: &Value) -> String {
+    safe(&value.as_text().map_or_else(|| value.to_string(), str::to_owned))
+}
+
+/// What a line answers: one of the choices, by its word or its number, or any words where there are none.
+fn chosen(line: &str, choices: &[&str]) -> Result<String, String> {
+    let line = line.trim();
+    if line.is_empty() {
+        return Err(String::from("type an answer; Ctrl-D leaves the question open"));
+    }
+    if choices.is_empty() {
+        return Ok(line.to_owned());
+    }
+    let by_number = line.parse::<usize>().ok().and_then(|at| choices.get(at.checked_sub(1)?));
+    let found = choices.iter().find(|choice| choice.eq_ignore_ascii_case(line)).or(by_number);
+    found.map(|choice| (*choice).to_owned()).ok_or_else(|| format!("it is one of {}", choices.join(", ")))
+}
+
+/// A line from standard input, as the terminal hands it over; a signal ends the waiting.
+fn line(stop: &Stop) -> Typed {
+    let stdin = std::io::stdin();
+    let mut bytes = Vec::new();
+    loop {
+        if stop.said() > 0 {
+            return Typed::Stopped;
+        }
+        let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
+        if !poll(&mut asked, Some(&LOOK)).is_ok_and(|ready| ready > 0) {
+            continue;
+        }
+        let mut byte = [0];
+        match stdin.lock().read(&mut byte) {
+            Ok(1) if byte[0] == b'\n' => break,
+            Ok(1) if bytes.len() < MAX_TYPED_BYTES => bytes.push(byte[0]),
+            Ok(1) => {}
+            Ok(_) | Err(_) if bytes.is_empty() => return Typed::End,
+            Ok(_) | Err(_) => break,
+        }
+    }
+    Typed::Line(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_answer_questions() {
+        let landing = ["ff", "squash", "branch-only"];
+        let cases: [(&str, &[&str], Result<&str, &str>); 8] = [
+            (" the blue one \r", &[], Ok("the blue one")),
+            ("  ", &[], Err("Ctrl-D")),
+            ("2", &landing, Ok("squash")),
+            ("FF", &landing, Ok("ff")),
+            ("0", &landing, Err("ff, squash, branch-only")),
+            ("4", &landing, Err("one of")),
+            ("merge", &landing, Err("one of")),
+            ("", &landing, Err("type an answer")),
+        ];
+        for (line, choices, wanted) in cases {
+            match (chosen(line, choices), wanted) {
+                (Ok(found), Ok(wanted)) => assert_eq!(found, wanted),
+                (Err(found), Err(wanted)) => assert!(found.contains(wanted), "{found}"),
+                (found, wanted) => panic!("{line}: {found:?}, not {wanted:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn several_questions_are_a_list() {
+        let text =
+            asked_text(&Value::list([Value::text("Which port?"), Value::text("Which\u{7} host?")]), &[]);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert_eq!(text.lines().count(), 2);
+        assert!(text.starts_with("? Which port?\n? Which") && !text.contains('\u{7}'), "{text}");
+        let text =
+            anstream::adapter::strip_str(&asked_text(&Value::text("Land?"), &["ff", "squash"])).to_string();
+        assert_eq!(text, "? Land?\n  1 ff\n  2 squash\n");
+    }
+}

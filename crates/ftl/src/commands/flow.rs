@@ -1,0 +1,297 @@
+//! `ftl "<task>"` and `ftl campaign "<objective>"`: the two flows, from an objective to commits.
+//!
+//! A flow is a run of the protocol of its name. What is wrong with what it was given is told before anything
+//! is opened; everything else is the protocol's own.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use ftl_core::json::Json;
+use ftl_core::run::{Policy, ROOT, Terms};
+use ftl_core::value::{Name, Value};
+use ftl_engine::drive::Rest;
+use ftl_engine::driver::Opening;
+use ftl_engine::id::RunId;
+use ftl_engine::order::Order;
+use ftl_engine::plan_file::preview::Preview;
+use ftl_engine::plan_file::{self, Plan, Reading};
+use ftl_engine::session::{Given, Session};
+use ftl_engine::{decision, place::Place};
+
+use super::ftl::{help, text_of};
+use super::run::{Left, Wheel, can_be_opened, report};
+use crate::cli::{Cli, Flow};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::groups::{Group, Task};
+use crate::out::Out;
+use crate::paint::{self, paint, safe};
+use crate::session::{self, session_failure};
+use crate::shelf::Shelf;
+use crate::signals;
+
+/// How long an objective may be.
+pub(crate) const MAX_OBJECTIVE_BYTES: usize = 16 * 1024;
+
+/// How many levels of a graph are shown by how far a line is from the edge.
+const MAX_LEVELS: usize = 8;
+
+/// How the work of a flow lands when nobody can be asked.
+const UNASKED: &str = "branch-only";
+
+/// One of the two flows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Task,
+    Campaign,
+}
+
+impl Which {
+    /// The protocol.
+    const fn protocol(self) -> &'static str {
+        match self {
+            Which::Task => "task",
+            Which::Campaign => "campaign",
+        }
+    }
+
+    /// How many tasks its plan may have.
+    const fn most(self) -> Option<u64> {
+        match self {
+            Which::Task => Some(1),
+            Which::Campaign => None,
+        }
+    }
+}
+
+/// `ftl task run`.
+pub(crate) fn task(cli: &Cli, asked: &Group<Task>, out: &Out) -> Result<Exit, Failure> {
+    match &asked.verb {
+        None => help(out, "task", Exit::Usage),
+        Some(Task::Run(flow)) => run(cli, Which::Task, flow, out),
+    }
+}
+
+/// `ftl campaign run`.
+pub(crate) fn campaign(cli: &Cli, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+    run(cli, Which::Campaign, flow, out)
+}
+
+fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+    let place = session::place(cli)?;
+    session::not_an_agent(&place)?;
+    let objective = objective(&flow.objective)?;
+    let plan = flow.plan.as_deref().map(|file| plan(file, objective, which)).transpose()?;
+    if let (Some(plan), true) = (&plan, flow.dry_run) {
+        return show(None, plan, out);
+    }
+    needs_git(&place)?;
+    let inputs = [(Name::from("objective"), Value::text(objective))].into();
+    let library = can_be_opened(Shelf::load(cli)?, which.protocol(), &inputs)?;
+    let session = session::open_with(cli, library)?;
+    let session = flow.jobs.iter().fold(session, |session, jobs| session.with_jobs(usize::from(*jobs)));
+    let mut terms = session.config().terms();
+    let unasked = !is_asked(out) && stands_in(&mut terms, which.protocol());
+    let opening = Opening { protocol: Name::from(which.protocol()), inputs, terms };
+    let given = Given { plan: plan.as_ref(), only_plans: flow.dry_run, ..Given::default() };
+    let stop = signals::stop(out)?;
+    let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
+    let id = driver.id().clone();
+    if !out.is_json() {
+        let title = safe(&driver.summary().title);
+        out.progress(&format!("run {} of {}: {title}\n", paint(paint::STRONG, &id), which.protocol()))?;
+    }
+    let wheel = Wheel::new(&session, &stop, out);
+    let rest = wheel.drive(driver, todo)?;
+    let rest = wheel.with_person(cli, &id, rest)?;
+    if flow.dry_run
+        && let Some(plan) = planned(&session, &id)?
+    {
+        end(&session, &wheel, &id)?;
+        return show(Some(&id), &plan, out);
+    }
+    let landed = unasked && matches!(&rest, Rest::Rests(summary) if summary.standing == "complete");
+    let exit = report(&[(id.clone(), Left::Rest(rest))], out)?;
+    if landed {
+        tell_branch(&id, out)?;
+    }
+    Ok(exit)
+}
+
+/// What is to be reached: words, and not too many of them.
+fn objective(text: &str) -> Result<&str, Failure> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Failure::usage(
+            "the objective is empty",
+            "say what is to be reached: ftl \"fix the bug\"",
+        ));
+    }
+    if text.len() > MAX_OBJECTIVE_BYTES {
+        let message = format!("the objective has {} bytes; {MAX_OBJECTIVE_BYTES} is the most", text.len());
+        return Err(Failure::usage(
+            message,
+            "say it shorter, and put the rest into a file of the repository",
+        ));
+    }
+    Ok(text)
+}
+
+/// A plan that a person gave: everything that is wrong with it at once, before anything is opened.
+fn plan(file: &Path, objective: &str, which: Which) -> Result<Plan, Failure> {
+    let text = text_of(file)?;
+    let malformed = |problems: Vec<String>, hint: &str| {
+        let message = format!("the plan in `{}` is not valid: {}", file.display(), problems.join("; "));
+        Failure { exit: Exit::Malformed, ..Failure::new(message, hint) }
+    };
+    let how = Reading { objective: Some(objective), is_revision: false };
+    let plan = plan_file::read_as(&text, how).map_err(|errors| {
+        let problems = errors.iter().map(ToString::to_string).collect();
+        malformed(problems, "`ftl decision FILE --validate` shows each problem with its place")
+    })?;
+    match which.most() {
+        Some(most) if plan.tasks.len() as u64 > most => {
+            let problem = decision::too_many(plan.tasks.len(), most);
+            Err(malformed(vec![problem], "give a plan of one task, or use `ftl campaign run`"))
+        }
+        Some(_) | None => Ok(plan),
+    }
+}
+
+/// Flows build in worktrees of a commit: there must be a repository, and a commit in it.
+fn needs_git(place: &Place) -> Result<(), Failure> {
+    let git = |words: &[&str]| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(place.root()).args(["-c", "core.fsmonitor=false"]).args(words);
+        git.env("GIT_OPTIONAL_LOCKS", "0").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        git.status().map(|status| status.success())
+    };
+    let root = place.root().display();
+    match git(&["rev-parse", "--git-dir"]) {
+        Err(error) => Err(Failure::new(
+            format!("git cannot be run: {error}"),
+            "install git: flows build on branches of it",
+        )),
+        Ok(false) => Err(Failure::new(
+            format!("`{root}` is in no git repository"),
+            "flows need git: `git init`, and commit what is there; the other commands work without",
+        )),
+        Ok(true) => match git(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(Failure::new(
+                format!("the repository in `{root}` has no commit"),
+                "flows build on a commit: `git add` and `git commit` what is there first",
+            )),
+        },
+    }
+}
+
+/// Whether a person can be asked here and now.
+pub(crate) fn is_asked(out: &Out) -> bool {
+    !out.is_json() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Has the work stay on its branch where nobody can be asked and the settings say nothing; whether it will.
+fn stands_in(terms: &mut Terms, protocol: &str) -> bool {
+    let state = format!("{protocol}.COMPLETE");
+    if [state.as_str(), protocol, "*"].iter().any(|key| terms.policies.contains_key(*key)) {
+        return false;
+    }
+    terms.policies.insert(state, Policy::Answer(Value::text(UNASKED)));
+    true
+}
+
+/// Says that the work has not landed.
+fn tell_branch(run: &RunId, out: &Out) -> Result<(), Failure> {
+    let line = format!("nobody was asked how to land it: the work is on the branch ftl/{run}\n");
+    if out.is_json() {
+        out.beside(&line);
+        return Ok(());
+    }
+    out.text(&line)
+}
+
+/// The plan that a run has come to, if it has.
+fn planned(session: &Session, run: &RunId) -> Result<Option<Plan>, Failure> {
+    let machine = session.look(run).map_err(|error| session_failure(&error))?;
+    let Some(root) = machine.instance(ROOT) else { return Ok(None) };
+    let Some(value) = root.tracked.get("plan").filter(|plan| !plan.is_none()) else { return Ok(None) };
+    let cannot = |what: String| Failure::new(format!("the plan cannot be shown: {what}"), "run `ftl doctor`");
+    let json = Json::of(value).map_err(|error| cannot(error.to_string()))?;
+    let plan = plan_file::check(&json, Reading::default());
+    plan.map(Some)
+        .map_err(|errors| cannot(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
+}
+
+/// Ends a run that has planned and builds nothing.
+fn end(session: &Session, wheel: &Wheel<'_>, run: &RunId) -> Result<(), Failure> {
+    let (by, reason) = (String::from("ftl --dry-run"), String::from("it was only to plan"));
+    let order = Order::Stop { instance: ROOT, by, reason };
+    let number = session.send(run, &order).map_err(|error| session_failure(&error))?;
+    let mut replied = || session.reply(number).map_or(true, |reply| reply.is_some());
+    wheel.take_over(run, "waiting for it to stop", &mut replied).map(|_| ())
+}
+
+/// Shows a plan and how it would be carried out.
+fn show(run: Option<&RunId>, plan: &Plan, out: &Out) -> Result<Exit, Failure> {
+    let preview = Preview::of(plan)
+        .map_err(|message| Failure::new(format!("the plan has no order: {message}"), "mend the plan"))?;
+    if out.is_json() {
+        let mut json = preview.to_json();
+        json.put("run", run.map_or(Json::Null, |run| Json::from(run.to_string())));
+        json.put("plan", plan.to_json());
+        out.bytes(&format!("{}\n", json.pretty()))?;
+        return Ok(Exit::Done);
+    }
+    out.text(&preview_text(plan, &preview))?;
+    Ok(Exit::Done)
+}
+
+fn preview_text(plan: &Plan, preview: &Preview<'_>) -> String {
+    let framework = plan.framework.as_deref().unwrap_or("none");
+    let mut text = format!(
+        "{} {}\n{} framework {}, {} tasks, {} deep, {} calls of tools in all\n",
+        paint(paint::STRONG, "plan"),
+        safe(&plan.objective),
+        paint(paint::QUIET, "    "),
+        safe(framework),
+        plan.tasks.len(),
+        preview.depth(),
+        preview.budget()
+    );
+    for (task, depth) in &preview.order {
+        let level = (*depth).min(MAX_LEVELS);
+        let after = if task.depends.is_empty() {
+            String::new()
+        } else {
+            format!(", after {}", safe(&task.depends.join(", ")))
+        };
+        text.push_str(&format!(
+            "{}{} {} {} (depth {depth}, budget {}{after})\n",
+            "  ".repeat(level + 1),
+            paint(paint::STRONG, safe(&task.seq)),
+            safe(&task.slug),
+            task.kind.word(),
+            task.budget,
+        ));
+        let inner = "  ".repeat(level + 3);
+        if !task.delta.is_empty() {
+            text.push_str(&format!("{inner}changes {}\n", safe(&task.delta.join(", "))));
+        }
+        text.push_str(&format!("{inner}verify  {}\n", safe(&task.verify)));
+    }
+    for one in &preview.conflicts {
+        let word = paint(paint::WARNING, "conflict:");
+        let (left, right) = (safe(&one.tasks.0), safe(&one.tasks.1));
+        let files = safe(&one.files.join(", "));
+        text.push_str(&format!(
+            "{word} {left} and {right} both change {files}; they run one after the other\n"
+        ));
+    }
+    if !preview.is_whole {
+        text.push_str("there are more conflicts than are told here\n");
+    }
+    text.push_str("nothing was built\n");
+    text
+}
