@@ -115,7 +115,7 @@ fn a_brief_becomes_a_verified_commit_and_the_person_s_checkout_is_not_touched() 
 fn verdict(dir: &Dir, run: &str) -> (String, String) {
     let end = last(dir, run);
     let text = |json: &Json| json.as_str().unwrap_or_default().to_owned();
-    (text(&end["verdict"]), text(&end["values"]["reason"]))
+    (text(&end["end"]), text(&end["values"]["reason"]))
 }
 
 /// The refs under which work is kept.
@@ -411,4 +411,94 @@ fn a_file_is_read_where_the_instance_works_and_no_link_leads_out() {
     let text = last(&dir, &run)["values"]["text"].as_str().unwrap().to_owned();
     assert!(text.contains("def mul"), "{text}");
     assert_eq!((worktrees(&dir).len(), kept(&dir).len()), (0, 1), "nobody landed it, so it is kept");
+}
+
+#[test]
+fn a_project_in_a_folder_of_its_repository_is_built_there() {
+    if !has_python() {
+        return;
+    }
+    let stray = r#"{ tool = "bash", command = "echo x > ../stray.txt" }"#;
+    for (calls, wanted) in [(GOOD.to_owned(), "complete"), (format!("{GOOD}, {stray}"), "blocked")] {
+        let dir = Dir::repository();
+        dir.write("part/calc.py", CALC)
+            .write("part/test_calc.py", TESTS)
+            .write(".gitignore", "__pycache__/\n");
+        dir.git(&["add", "-A"]);
+        dir.git(&["commit", "-qm", "begin"]);
+        let tasks = [task("001", "add-mul", &["calc.py"], "python3 -m unittest")];
+        let plan = json!({ "objective": "multiply numbers", "tasks": tasks });
+        dir.write("plan.json", plan.to_string()).write("part/ftl.toml", BOUND);
+        dir.write("part/play.toml", implements(&calls));
+        dir.ftl(&["--repo", "part", "campaign", "create", "multiply numbers"]).code(0);
+        dir.ftl(&["--repo", "part", "workspace", "create", "--plan", "plan.json"]).code(0);
+        let said = dir.ftl(&["--repo", "part", "run", "builder", BRIEF, "mode=full", "budget=6", "--json"]);
+        let json = said.json();
+        assert_eq!(json["standing"], wanted, "{json:#}");
+        let branch = format!("ftl/{}", json["run"].as_str().unwrap());
+        let landed = dir.git(&["diff", "--name-only", "HEAD", &branch]);
+        assert_eq!(landed, if wanted == "complete" { "part/calc.py\n" } else { "" });
+        assert_eq!(said.out.contains("../stray.txt: outside_delta"), wanted == "blocked", "{said:#?}");
+    }
+}
+
+const STORY: &str = "INPUT: story\nSTATE: START\n  DO: site = worktree.open story={story}\n  \
+    DO: work = Task(coder) feedback=\"go\" write={site.path}\n  \
+    CHECK: tests = tests.run site={site}\n  CHECK: progress = worktree.progress site={site}\n  \
+    IF: NOT tests.passed → GOTO FAILED with site={site} why={tests.summary}\n  \
+    DO: merge = work.merge tree={tests.tree}\n  DO: closed = worktree.close site={site}\n  \
+    RETURN: complete summary={merge.summary} status={merge.status} files={progress.files} last={progress.last_tests}\n\
+    STATE: FAILED with site, why\n  DO: kept = worktree.keep site={site}\n  \
+    RETURN: error reason={why} kept={kept.kept}\n";
+
+fn coded(calls: &str, settings: &str) -> (Dir, String) {
+    let dir = Dir::repository();
+    dir.write("calc.py", CALC).write("test_calc.py", TESTS).write(".gitignore", "__pycache__/\n");
+    dir.git(&["add", "-A"]);
+    dir.git(&["commit", "-qm", "begin"]);
+    let bound = BOUND.replace("builder", "coder");
+    dir.protocol("story", STORY).write("ftl.toml", format!("{bound}{settings}"));
+    dir.write(
+        "play.toml",
+        format!(
+            "[[scene]]\n[[scene.step]]\ncalls = [{calls}]\n[[scene.step]]\nsubmit = {{ summary = \"x\" }}\n"
+        ),
+    );
+    let (run, _) = dir.run(&["story", "story=Teach it to multiply"]);
+    (dir, run)
+}
+
+#[test]
+fn a_story_is_coded_tested_and_merged_in_its_worktree() {
+    if !has_python() {
+        return;
+    }
+    let (dir, run) = coded(GOOD, "");
+    let end = last(&dir, &run);
+    assert_eq!((&end["end"], &end["values"]["status"]), (&json!("complete"), &json!("landed")), "{end:#}");
+    assert_eq!(end["values"]["files"], json!(["calc.py"]));
+    assert_eq!(end["values"]["last"], "all passed");
+    let message = dir.git(&["log", "-1", "--format=%B", &format!("ftl/{run}")]);
+    assert!(message.starts_with("Teach it to multiply\n\nFtl-Run: "), "{message}");
+    assert_eq!((worktrees(&dir).len(), kept(&dir).len()), (0, 0));
+}
+
+#[test]
+fn a_story_whose_tests_are_red_or_missing_is_not_merged_and_is_kept() {
+    if !has_python() {
+        return;
+    }
+    let (dir, run) = coded(HALF, "");
+    let end = last(&dir, &run);
+    assert_eq!(end["end"], "error", "{end:#}");
+    assert!(end["values"]["reason"].as_str().unwrap().contains("test_mul"), "{end:#}");
+    let name = end["values"]["kept"].as_str().unwrap();
+    assert!(dir.git(&["show", &format!("{name}:calc.py")]).contains("return b + a"));
+    assert_eq!(worktrees(&dir), [""; 0]);
+    // A lint that fails is told as such, and so is a test that was taken away.
+    let (dir, run) = coded(GOOD, "[worktree]\nlints = [\"echo untidy; exit 1\"]\n");
+    assert!(verdict(&dir, &run).1.contains("untidy"), "{:?}", verdict(&dir, &run));
+    let cheat = r#"{ tool = "bash", command = "sed -i '/test_mul/,$d' test_calc.py" }"#;
+    let (dir, run) = coded(cheat, "");
+    assert!(verdict(&dir, &run).1.contains("test_removed"), "{:?}", verdict(&dir, &run));
 }
