@@ -127,6 +127,12 @@ const TEXTS: &[Words] = &[
         many: true,
         ..words("worktree.copy", "", &[], "ignored files that each worktree gets a copy of, as patterns")
     },
+    Words {
+        many: true,
+        ..words("worktree.tests", "", &[], "the commands that test a story, where they cannot be found")
+    },
+    Words { many: true, ..words("worktree.lints", "", &[], "the commands that check its format and lints") },
+    words("worktree.build", "", &[], "the command that builds it"),
     words(
         "landing.how",
         "ask",
@@ -583,6 +589,28 @@ mod tests {
         let wrong = terms("[policies]\ntask.REVIEW = 3\n").unwrap_err();
         assert!(wrong.message.contains("policies.task.REVIEW"), "{wrong}");
     }
+
+    #[test]
+    fn how_work_lands_is_a_policy_that_a_policy_of_the_state_overrules() {
+        let landing = |text: &str| terms(text).unwrap().policies.get("task.COMPLETE").cloned();
+        assert_eq!(landing("[landing]\nhow = \"ask\"\n"), None);
+        let squash = Policy::Answer(Value::text("squash"));
+        assert_eq!(landing("[landing]\nhow = \"squash\"\n"), Some(squash));
+        let both = "[landing]\nhow = \"ff\"\n[policies]\ntask.COMPLETE = \"deny\"\n";
+        assert_eq!(landing(both), Some(Policy::Deny));
+        let wrong = terms("[landing]\nhow = \"fast\"\n").unwrap_err();
+        assert!(wrong.message.contains("landing.how is none of ask, ff, squash, branch-only"), "{wrong}");
+    }
+
+    #[test]
+    fn a_list_of_texts_is_read_and_anything_else_in_it_is_refused() {
+        let mut config = Config::default();
+        config.add(Path::new("ftl.toml"), "[worktree]\ncopy = [\".env\", \"a b\"]\n").unwrap();
+        assert_eq!(config.texts("worktree.copy"), [".env", "a b"]);
+        assert!(terms("[worktree]\ncopy = [1]\n").unwrap_err().message.contains("worktree.copy"));
+        assert!(terms("[worktree]\nsetup = [\"x\"]\n").unwrap_err().message.contains("no text"));
+    }
+
     #[test]
     fn what_is_kept_of_an_output_has_a_limit() {
         for (key, most, above) in

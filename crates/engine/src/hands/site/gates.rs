@@ -59,7 +59,12 @@ impl Sites {
 
     /// How the command goes on what the work started from; found out once for each tree and command. Where
     /// it cannot be run there, nothing is known.
-    fn base(&self, job: &Job, site: &Site, command: Command<'_>) -> Result<Option<Verified>, Failure> {
+    pub(super) fn base(
+        &self,
+        job: &Job,
+        site: &Site,
+        command: Command<'_>,
+    ) -> Result<Option<Verified>, Failure> {
         let base = &site.tree.base;
         let tree = site.repo.tree_of(base)?;
         let key = bound_to(tree.as_str(), command.text, &Yard::environment());

@@ -10,12 +10,15 @@
 //! | `brief` | what an instance was told to build, noted |
 //! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
 //! | `land` | `work.land`, `branch.deliver` |
+//! | `story`, `commands` | a story's worktree, its tests and its merge; how a project is tested |
 //! | `close` | worktrees that nobody needs any more |
 
 mod brief;
 mod close;
+mod commands;
 mod gates;
 mod land;
+mod story;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,6 +52,7 @@ pub struct Sites {
     limits: Limits,
     setup: String,
     copied: Vec<String>,
+    commands: commands::Commands,
     repo: Mutex<Option<Repo>>,
     turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
 }
@@ -70,6 +74,7 @@ impl Sites {
             limits: config.command_limits(),
             setup: config.text("worktree.setup").trim().to_owned(),
             copied: config.texts("worktree.copy"),
+            commands: commands::Commands::set(config),
             repo: Mutex::default(),
             turns: Mutex::default(),
         }
@@ -222,7 +227,7 @@ impl Workshop {
         let workshop = self
             .around("workspace.parse", |inner| Arc::new(brief::Noting { sites: sites.clone(), inner }))
             .around("workspace.block", |inner| Arc::new(close::Closing { sites: sites.clone(), inner }));
-        land::hands(gates::hands(workshop, sites), sites)
+        story::hands(land::hands(gates::hands(workshop, sites), sites), sites)
     }
 }
 

@@ -1,0 +1,213 @@
+//! The worktree of a story: opened, tested, merged, kept and closed. A site that an action is given must be
+//! a worktree of the same run; what a story is tested with is noted when its worktree is opened, before
+//! anybody has changed anything there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ftl_core::catalogue::build::VerifyOutcome;
+use ftl_core::catalogue::code::{
+    Progress, Site as SiteShape, SiteClosed, TestCheck, TestReport, TestsRun, WorkMerge, WorktreeClose,
+    WorktreeKeep, WorktreeOpen, WorktreeProgress,
+};
+use ftl_core::catalogue::scalars::Seconds;
+use ftl_core::run::{Failure, FailureKind};
+use ftl_core::value::Value;
+use serde::{Deserialize, Serialize};
+
+use super::commands::Commands;
+use super::gates::{Command, look, no_answer};
+use super::land::Wish;
+use super::{Site, Sites, folder_in};
+use crate::clock;
+use crate::gates::verify::{self, Policy, Verified, against};
+use crate::gates::{blocks, told};
+use crate::git::WorktreeId;
+use crate::hands::typed::Done;
+use crate::hands::{Job, Workshop};
+
+/// The kinds of the notes: what a story is about, and what its tests said last.
+const STORIES: &str = "story";
+const TESTED: &str = "story-tests";
+
+/// The longest subject of a commit.
+const MAX_SUBJECT_LETTERS: usize = 72;
+
+pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
+    let shared = || sites.clone();
+    let (open, close, keep) = (shared(), shared(), shared());
+    let (progress, tests, merge) = (shared(), shared(), shared());
+    workshop
+        .doing(move |job, asked: WorktreeOpen| open.open_story(job, &asked.story))
+        .doing(move |job, asked: WorktreeClose| close.close_story(job, &asked.site))
+        .doing(move |job, asked: WorktreeKeep| keep.keep_story(job, asked.site.as_ref()))
+        .doing(move |job, asked: WorktreeProgress| progress.progress(job, &asked.site))
+        .doing(move |job, asked: TestsRun| tests.tests(job, &asked))
+        .doing(move |job, asked: WorkMerge| merge.merge(job, &asked))
+}
+
+/// A story, as it is noted.
+#[derive(Debug, Serialize, Deserialize)]
+struct Story {
+    about: String,
+    commands: Commands,
+}
+
+impl Sites {
+    fn open_story(&self, job: &Job, story: &Value) -> Done<WorktreeOpen> {
+        let site = self.site(job)?;
+        let noted = match self.story(job)? {
+            Some(noted) => noted,
+            None => {
+                let noted = Story { about: about(story), commands: self.commands.or_found(&site.folder) };
+                self.put_note(STORIES, site.tree.id.as_str(), &noted)?;
+                noted
+            }
+        };
+        let Commands { tests, lints, build } = noted.commands;
+        Ok(SiteShape {
+            path: site.folder.display().to_string(),
+            branch: site.repo.branch(&job.run)?.name,
+            base: site.tree.base.as_str().to_owned(),
+            tests: Some(tests),
+            lints: Some(lints),
+            build,
+        })
+    }
+
+    /// What was noted of the story of a job's instance.
+    fn story(&self, job: &Job) -> Result<Option<Story>, Failure> {
+        let id = WorktreeId::of(&job.run, job.action.instance);
+        let Some(note) = self.note(STORIES, id.as_str())? else { return Ok(None) };
+        serde_json::from_str(&note).map(Some).map_err(|error| {
+            let message = format!("what was noted of the story cannot be read: {error}");
+            Failure::new(FailureKind::CouldNotRun, message)
+        })
+    }
+
+    /// The worktree that a site names, if it is one of this run.
+    fn named(&self, job: &Job, site: &SiteShape) -> Result<WorktreeId, Failure> {
+        let ours = self.repo()?.place().worktrees();
+        let below = Path::new(&site.path).strip_prefix(&ours).ok();
+        let name = below.and_then(|below| below.iter().next()).and_then(|name| name.to_str());
+        let id = name.filter(|name| name.starts_with(&format!("{}-", job.run))).map(str::parse);
+        let stranger = || format!("`{}` is no worktree of this run", site.path);
+        Ok(id.ok_or_else(|| Failure::new(FailureKind::Failed, stranger()))??)
+    }
+
+    fn close_story(&self, job: &Job, site: &SiteShape) -> Done<WorktreeClose> {
+        let id = self.named(job, site)?;
+        let closed = self.repo()?.close_worktree(&id, "its story is done", clock::wall() / 1000)?;
+        Ok(SiteClosed { kept: closed.kept })
+    }
+
+    fn keep_story(&self, job: &Job, site: Option<&SiteShape>) -> Done<WorktreeKeep> {
+        let Some(site) = site else { return Ok(SiteClosed { kept: None }) };
+        let (id, repo) = (self.named(job, site)?, self.repo()?);
+        // One that is closed has nothing that is not kept.
+        if repo.worktree(&id).is_err() {
+            return Ok(SiteClosed { kept: None });
+        }
+        Ok(SiteClosed { kept: repo.keep(&id, "its story did not come to its end", clock::wall() / 1000)? })
+    }
+
+    fn progress(&self, job: &Job, site: &SiteShape) -> Done<WorktreeProgress> {
+        let id = self.named(job, site)?;
+        let seen = self.repo()?.progress(&id)?;
+        let summary = format!(
+            "{} files changed, {} lines added, {} removed",
+            seen.files.len(),
+            seen.added,
+            seen.removed
+        );
+        let last_tests = self.note(TESTED, id.as_str())?;
+        Ok(Progress {
+            summary,
+            commits: seen.commits,
+            files: seen.files,
+            added: seen.added,
+            removed: seen.removed,
+            last_tests: last_tests.and_then(|text| serde_json::from_str(&text).ok()),
+            repeats: Vec::new(),
+            reviews: None,
+        })
+    }
+
+    fn tests(&self, job: &Job, asked: &TestsRun) -> Done<TestsRun> {
+        let (id, repo) = (self.named(job, &asked.site)?, self.repo()?);
+        let tree = repo.worktree(&id)?;
+        let site = Site { folder: folder_in(&repo, &tree.path), repo, tree };
+        let tests = asked.site.tests.clone().unwrap_or_default();
+        if tests.is_empty() {
+            let message = "nothing here says how to test it (hint: set worktree.tests in ftl.toml)";
+            return Err(Failure::new(FailureKind::CouldNotRun, message));
+        }
+        let report = self.tested(job, &site, asked.timeout, &tests, asked)?;
+        self.put_note(TESTED, id.as_str(), &report.summary)?;
+        Ok(report)
+    }
+
+    fn tested(
+        &self,
+        job: &Job,
+        site: &Site,
+        timeout: Option<Seconds>,
+        tests: &[String],
+        asked: &TestsRun,
+    ) -> Result<TestReport, Failure> {
+        let tree = site.standing()?;
+        let mut findings = look(&site.change(&tree)?, None);
+        let (mut checks, mut summaries, mut green) = (Vec::new(), Vec::new(), true);
+        let lints = asked.site.lints.clone().unwrap_or_default();
+        let named = tests.iter().map(|one| ("test", one)).chain(lints.iter().map(|one| ("lint", one)));
+        for (name, command) in named {
+            let yard = self.yard(job, site.folder.clone(), name, timeout);
+            let ran = verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel)
+                .map_err(|why| no_answer(&why))?;
+            if name == "test" {
+                let base = self.base(job, site, Command { text: command, timeout })?;
+                findings.extend(base.iter().flat_map(|base| against(base, &ran).findings));
+            }
+            if ran.outcome != VerifyOutcome::Passed {
+                green = false;
+                summaries.push(format!("`{command}`: {}", ran.summary));
+            }
+            checks.push(check(name, &ran));
+        }
+        if !findings.is_empty() {
+            summaries.push(told(&findings));
+        }
+        let passed = green && !blocks(&findings);
+        let summary = if summaries.is_empty() { String::from("all passed") } else { summaries.join("\n") };
+        Ok(TestReport { passed, failed: !passed, summary, tree: Some(tree.digest()), checks })
+    }
+
+    fn merge(&self, job: &Job, asked: &WorkMerge) -> Done<WorkMerge> {
+        let story = self.story(job)?.ok_or_else(|| {
+            let message = "no worktree was opened here for a story";
+            Failure::new(FailureKind::Failed, message)
+        })?;
+        let tree = Some(asked.tree.as_str().parse()?);
+        let verify = story.commands.tests;
+        self.land_as(job, Wish { tree, verify, message: story.about, noted: None })
+    }
+}
+
+fn check(name: &str, ran: &Verified) -> TestCheck {
+    TestCheck {
+        name: name.to_owned(),
+        command: ran.command.clone(),
+        outcome: ran.outcome,
+        exit: Some(i64::from(ran.exit)),
+        took: Some(Seconds(ran.took.as_secs_f64())),
+    }
+}
+
+/// What a story is about, as a commit says it: its title, or its first line, and the whole of it below.
+fn about(story: &Value) -> String {
+    let field = |name: &str| story.field(name).as_text().map(str::to_owned);
+    let text = story.as_text().map(str::to_owned).or_else(|| field("title")).or_else(|| field("story"));
+    let text = text.or_else(|| field("id")).unwrap_or_default();
+    let subject: String = text.lines().next().unwrap_or_default().chars().take(MAX_SUBJECT_LETTERS).collect();
+    if subject == text { text } else { format!("{subject}\n\n{text}") }
+}
