@@ -23,6 +23,9 @@ use crate::store::notebook::Notebook as _;
 /// The kind of the notes that tell where a conversation is kept.
 pub const TALK: &str = "talk";
 
+/// How the parts of a prompt begin, where it is kept.
+const PART: &str = "<!-- ";
+
 /// How much of a conversation is kept.
 pub const MAX_RECORD_BYTES: usize = 4 * 1024 * 1024;
 
@@ -70,10 +73,10 @@ impl Record {
                 PartKind::Feedback => "feedback",
                 PartKind::Background => "background",
             };
-            format!("<!-- {kind} -->\n{}\n", part.text)
+            format!("{PART}{kind} -->\n{}\n", part.text)
         };
         let parts: String = prompt.parts.iter().map(part).collect();
-        self.prompt = self.secrets.redact(&format!("<!-- system -->\n{}\n{parts}", prompt.system));
+        self.prompt = self.secrets.redact(&format!("{PART}system -->\n{}\n{parts}", prompt.system));
     }
 
     /// What an agent said or did.
@@ -219,7 +222,10 @@ pub fn recorded(paper: &Paper, talk: &Json) -> Result<Recorded, String> {
         step.say.push_str(&spoken);
     }
     let (role, form) = (text("role").unwrap_or_default().to_owned(), text("form").map(str::to_owned));
-    Ok(Recorded { role, form, prompt: content("prompt")?, steps })
+    // Who it is and where it works is no part of what a scene is chosen by.
+    let prompt = content("prompt")?;
+    let parts = prompt.match_indices(PART).nth(1).map_or("", |(at, _)| &prompt[at..]);
+    Ok(Recorded { role, form, prompt: parts.to_owned(), steps })
 }
 
 fn end_or_call(step: &mut RecordedStep, line: &Json) {
