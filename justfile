@@ -19,6 +19,10 @@ nextest *ARGS:
     cargo nextest run --workspace {{ARGS}}
     cargo test --workspace --doc
 
+# Install the pinned agents that the tests drive into target/agents; without them those tests say that they were skipped.
+agents *ARGS:
+    tools/agents/install {{ARGS}}
+
 # Lint as CI does: nothing may warn.
 lint:
     cargo fmt --all --check
@@ -74,3 +78,11 @@ clean-tree:
 # All that CI runs.
 ci:
     .ci/run
+
+# A real model on this machine does a one-file task under ftl; downloads 1.1 GB once.
+local-model *ARGS:
+    tools/local-model/check {{ARGS}}
+
+# Install the real agents that the tests drive, at pinned versions, into target/agents.
+agents *ARGS:
+    tools/agents/install {{ARGS}}

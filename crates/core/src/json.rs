@@ -2,7 +2,7 @@
 //!
 //! Two-space indent, everything beyond ASCII escaped, floats with their shortest digits. A [`Json`] never sorts its
 //! keys and never loses one; of two equal keys in a text the last value stands, at the place of the first. It is the
-//! only JSON type for what is stored or shown: the one of `serde_json` sorts.
+//! only JSON type for what is stored or shown: whether that of `serde_json` keeps the order depends on who else is built.
 
 use std::collections::BTreeMap;
 use std::fmt;

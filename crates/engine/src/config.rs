@@ -93,30 +93,50 @@ struct Words {
     default: &'static str,
     among: &'static [&'static str],
     about: &'static str,
+    /// Whether it is a list of texts; they are kept one a line.
+    many: bool,
+}
+
+const fn words(
+    key: &'static str,
+    default: &'static str,
+    among: &'static [&'static str],
+    about: &'static str,
+) -> Words {
+    Words { key, default, among, about, many: false }
 }
 
 const TEXTS: &[Words] = &[
+    words(
+        "memory.embedder",
+        "static",
+        &["static", "minilm", "endpoint"],
+        "what makes vectors of lessons: the built-in table, MiniLM weights in a folder, or an endpoint",
+    ),
+    words("memory.folder", "", &[], "where the weights of MiniLM are"),
+    words("memory.url", "", &[], "an OpenAI-style address ending in /embeddings"),
+    words("memory.model", "", &[], "the model that the endpoint is asked for"),
+    words(
+        "memory.key",
+        "",
+        &[],
+        "the environment variable that holds the endpoint's key; the key itself is never written down",
+    ),
+    words("worktree.setup", "", &[], "a command that makes a new worktree ready, run once in each"),
     Words {
-        key: "memory.embedder",
-        default: "static",
-        among: &["static", "minilm", "endpoint"],
-        about: "what makes vectors of lessons: the built-in table, MiniLM weights in a folder, or an endpoint",
+        many: true,
+        ..words("worktree.copy", "", &[], "ignored files that each worktree gets a copy of, as patterns")
     },
-    Words { key: "memory.folder", default: "", among: &[], about: "where the weights of MiniLM are" },
-    Words {
-        key: "memory.url",
-        default: "",
-        among: &[],
-        about: "an OpenAI-style address ending in /embeddings",
-    },
-    Words { key: "memory.model", default: "", among: &[], about: "the model that the endpoint is asked for" },
-    Words {
-        key: "memory.key",
-        default: "",
-        among: &[],
-        about: "the environment variable that holds the endpoint's key; the key itself is never written down",
-    },
+    words(
+        "landing.how",
+        "ask",
+        &["ask", "ff", "squash", "branch-only"],
+        "how the work of a run gets to your branch",
+    ),
 ];
+
+/// Where a person is asked how the work of a run gets to their branch.
+const LANDINGS: [&str; 2] = ["task.COMPLETE", "campaign.COMPLETE"];
 
 /// Where the policies stand in a file.
 const POLICIES: &str = "policies";
@@ -320,20 +340,31 @@ impl Config {
 
     fn set_text(&mut self, key: &str, value: &toml::Value, origin: &Origin) -> Result<(), (String, String)> {
         let Some(known) = TEXTS.iter().find(|one| one.key == key) else { return Ok(()) };
-        let Some(text) = value.as_str() else {
+        let text = match value.as_array().filter(|_| known.many) {
+            Some(all) => {
+                all.iter().map(toml::Value::as_str).collect::<Option<Vec<_>>>().map(|all| all.join("\n"))
+            }
+            None => value.as_str().map(str::to_owned),
+        };
+        let Some(text) = text else {
             return Err((format!("{key} is no text"), known.about.to_owned()));
         };
-        if !known.among.is_empty() && !known.among.contains(&text) {
+        if !known.among.is_empty() && !known.among.contains(&text.as_str()) {
             let message = format!("{key} is none of {}", known.among.join(", "));
             return Err((message, known.about.to_owned()));
         }
-        self.texts.insert(known.key, (text.to_owned(), origin.clone()));
+        self.texts.insert(known.key, (text, origin.clone()));
         Ok(())
     }
 
     /// A setting that is a word or a text.
     pub fn text(&self, key: &str) -> &str {
         self.texts.get(key).map_or("", |(text, _)| text.as_str())
+    }
+
+    /// A setting that is a list of texts.
+    pub fn texts(&self, key: &str) -> Vec<String> {
+        self.text(key).lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
     fn amount(&self, key: &str) -> Option<u64> {
@@ -357,7 +388,12 @@ impl Config {
                 .filter_map(|(key, (amount, _))| Some((Name::from(key.strip_prefix(section)?), (*amount)?)));
             keys.collect()
         };
-        let policies = self.policies.iter().map(|(key, (policy, _))| (key.clone(), policy.clone()));
+        let how = Policy::Answer(Value::text(self.text("landing.how")));
+        let landing = LANDINGS.iter().filter(|_| self.text("landing.how") != "ask");
+        let landing = landing.map(|state| ((*state).to_owned(), how.clone()));
+        // What somebody says about one state counts more than what is said about all landings.
+        let said = self.policies.iter().map(|(key, (policy, _))| (key.clone(), policy.clone()));
+        let policies = landing.chain(said);
         let (limits, reserve) = (section("limits."), section("reserve."));
         Terms { limits, reserve, policies: policies.collect(), accepted: Vec::new() }
     }

@@ -24,6 +24,7 @@ use crate::hands::explorer::Explorer;
 use crate::hands::planned::{BUILDING, OnlyPlans, Planned};
 use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::Shell;
+use crate::hands::site::Sites;
 use crate::hands::{Hands, Width, Workshop};
 use crate::id::RunId;
 use crate::journal;
@@ -356,11 +357,24 @@ impl Session {
         stop: &Stop,
         watch: &mut dyn Watch,
     ) -> Result<Rest, SessionError> {
-        let lease = driver.lease().clone();
-        let hands = self.or_give_back(&lease, self.hands(driver.id()))?;
+        let (lease, run) = (driver.lease().clone(), driver.id().clone());
+        let (hands, sites) = self.or_give_back(&lease, self.hands(&run))?;
         let clock = SystemClock::not_before(driver.last());
         let rest = drive(driver, todo, &*hands, &clock, stop, watch).map_err(SessionError::from);
+        if let (Ok(_), Some(sites)) = (&rest, sites) {
+            self.sweep(&sites, &run);
+        }
         self.or_give_back(&lease, rest)
+    }
+
+    /// Closes the worktrees that a run has left behind. One that cannot be closed loses nothing by standing,
+    /// and is tried again when the run rests the next time.
+    fn sweep(&self, sites: &Sites, run: &RunId) {
+        if sites.are_left(run)
+            && let Ok(looked) = self.look(run)
+        {
+            let _ = sites.sweep(run, &looked);
+        }
     }
 
     /// Leaves an order for whoever drives the run.
@@ -423,7 +437,7 @@ impl Session {
     }
 
     /// The hands for a run: the script that it was opened with first, then those of this program.
-    fn hands(&self, run: &RunId) -> Result<Box<dyn Hands>, SessionError> {
+    fn hands(&self, run: &RunId) -> Result<(Box<dyn Hands>, Option<Arc<Sites>>), SessionError> {
         process::own_orphans()?;
         let supervisor =
             Arc::new(Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?);
@@ -441,11 +455,20 @@ impl Session {
         let script = self.script(run)?;
         // A script that answers everything answers everything but the shell.
         let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
-        if let Some(paper) = self.paper.as_ref().filter(|_| !whole) {
-            workshop = workshop.with_paper(paper, &shell);
+        let sites = self.paper.as_ref().filter(|_| !whole).map(|paper| {
+            let sites = Sites::new(paper.clone(), supervisor.clone(), &self.config);
+            (paper, Arc::new(sites))
+        });
+        if let Some((paper, sites)) = &sites {
+            workshop = workshop.with_paper(paper, &shell).with_sites(sites);
         }
+        let sites = sites.map(|(_, sites)| sites);
         if !whole {
-            let agents = Arc::new(self.agents(supervisor)?);
+            let agents = self.agents(supervisor)?;
+            let agents = Arc::new(match &sites {
+                Some(sites) => agents.with_sites(sites.clone()),
+                None => agents,
+            });
             for role in Catalogue::standard().roles() {
                 workshop = workshop.with(&format!("Task({})", role.name), agents.clone());
             }
@@ -459,7 +482,7 @@ impl Session {
             }
             workshop = workshop.otherwise(scripted);
         }
-        Ok(Box::new(workshop))
+        Ok((Box::new(workshop), sites))
     }
 
     /// The hand that asks agents, as the settings bind them.

@@ -190,8 +190,16 @@ const PAGES: &[Page] = &[
         last: "Exit code 0 if every chain is whole, 6 if an entry was edited, dropped or moved.",
     },
     Page {
+        command: "init",
+        more: "Looks for agents on PATH, for variables that hold keys (their names, never their values) and for servers of models \
+            on this machine, and writes what it found with comments. It never replaces a file.",
+        examples: &["ftl init", "ftl init --print               to standard output, nothing is written"],
+        last: "Exit code 1 if there is an ftl.toml already.",
+    },
+    Page {
         command: "config",
-        more: "Settings come from the user's file and then from .ftl/config.toml; each has a default.",
+        more: "Settings come from your own file, then from ftl.toml in the repository, then from .ftl/config.toml, which git \
+            does not see; each has a default.",
         examples: &["ftl config", "ftl config --json"],
         last: "",
     },
@@ -417,6 +425,9 @@ pub(crate) enum Command {
 
     /// Verify blocked work and learn from it: `observer analyze`
     Observe(groups::Analyze),
+
+    /// Look what agents there are, and write a commented ftl.toml
+    Init(Init),
 
     /// Show every setting, its value and where it comes from
     Config,
@@ -873,4 +884,12 @@ pub(crate) enum AgentsVerb {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+}
+
+/// The words of `ftl init`.
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// Print the file instead of writing it
+    #[arg(long)]
+    pub(crate) print: bool,
 }

@@ -94,6 +94,7 @@ fn run(cli: &Cli) -> Exit {
         Command::Related(asked) => ftl::memory::related(cli, asked, &out),
         Command::Similar { threshold, max } => ftl::campaign::similar(cli, *threshold, *max, &out),
         Command::Observe(asked) => ftl::observer::observe(cli, asked, &out),
+        Command::Init(asked) => commands::init::run(cli, asked, &out),
         Command::Config => commands::config::run(cli, &out),
         Command::Agents(asked) => commands::agents::run(cli, asked, &out),
         Command::Mcp => commands::mcp::run(cli),

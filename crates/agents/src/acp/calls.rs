@@ -122,6 +122,13 @@ impl Calls {
         self.made.clear();
     }
 
+    /// A call of that name begins. One that is over has nothing to do with it: names are used again.
+    pub(super) fn renew(&mut self, id: &str) {
+        if self.seen.get(id).is_some_and(|seen| seen.is_over) {
+            self.seen.remove(id);
+        }
+    }
+
     /// Takes in what is told about a call. An error when there are too many.
     pub(super) fn told(&mut self, id: &str, told: &Json) -> Result<(), String> {
         if !self.seen.contains_key(id) && self.seen.len() >= MAX_CALLS_SEEN {
@@ -373,9 +380,9 @@ mod tests {
         path.to_owned()
     }
 
-    fn act(told: Json) -> Act {
+    fn act(told: &Json) -> Act {
         let mut calls = Calls::default();
-        calls.told("1", &told).unwrap();
+        calls.told("1", told).unwrap();
         calls.get("1").unwrap().act()
     }
 
@@ -412,7 +419,7 @@ mod tests {
             (json!({ "name": "mcp__evil__submit" }), other("mcp__evil__submit")),
         ];
         for (told, wanted) in table {
-            assert_eq!(act(told.clone()), wanted, "{told}");
+            assert_eq!(act(&told), wanted, "{told}");
         }
     }
 
@@ -487,6 +494,21 @@ mod tests {
         calls.told("1", &json!({ "status": "completed" })).unwrap();
         calls.ruled("1", true);
         assert_eq!(calls.owner(Deed::Run, None, &plain), Owner::Nobody, "what is over covers nothing");
+    }
+
+    #[test]
+    fn a_name_that_is_used_again_is_another_call() {
+        let mut calls = Calls::default();
+        let told = json!({ "kind": "execute", "status": "completed" });
+        calls.told("1", &told).unwrap();
+        calls.ruled("1", true);
+        calls.renew("1");
+        calls.told("1", &told).unwrap();
+        assert_eq!(calls.unruled(false, &plain), ["1"]);
+        calls.told("2", &json!({ "kind": "execute" })).unwrap();
+        calls.ruled("2", true);
+        calls.renew("2");
+        assert_eq!(calls.owner(Deed::Run, None, &plain), Owner::Allowed, "it is not over");
     }
 
     #[test]

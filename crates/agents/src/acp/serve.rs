@@ -61,7 +61,8 @@ impl Talk {
             reply.refuse("the call has no id");
             return Ok(());
         };
-        self.calls.told(id, call).map_err(bad)?;
+        self.calls.renew(id);
+        self.calls.told(id, call).map_err(|why| bad(&why))?;
         let is_allowed = !self.is_leaving() && self.judged(id);
         reply.with(json!({ "outcome": outcome(params, is_allowed) }));
         Ok(())
@@ -146,10 +147,13 @@ impl Talk {
     /// Takes in what is told about a call, and rules on what has been made without asking.
     pub(super) fn told_of_a_call(&mut self, update: &Json) -> Result<(), Trouble> {
         let Some(id) = update.get("toolCallId").and_then(Json::as_str) else { return Ok(()) };
+        if update.get("sessionUpdate").and_then(Json::as_str) == Some("tool_call") {
+            self.calls.renew(id);
+        }
         if self.calls.get(id).is_none() {
             self.words.call(&self.secrets, &*self.desk);
         }
-        self.calls.told(id, update).map_err(bad)?;
+        self.calls.told(id, update).map_err(|why| bad(&why))?;
         let unruled = self.unruled(false);
         unruled.iter().for_each(|id| self.rule_afterwards(id));
         Ok(())
@@ -218,6 +222,7 @@ impl Talk {
 
     fn read(&mut self, params: &Json, reply: Reply) {
         let Some(path) = params.get("path").and_then(Json::as_str) else { return reply.refuse("no path") };
+        self.desk.tried("read", &json!({ "path": path }));
         let found = self.folder.resolve(path);
         if let Err(why) = self.may(Deed::Look, &Act::Look("read"), Some(spot(&self.folder, path)), path) {
             return reply.refuse(&format!("denied: {why}"));
@@ -240,6 +245,7 @@ impl Talk {
         let (Some(path), Some(content)) = (given("path"), given("content")) else {
             return reply.refuse("a path and a content are needed");
         };
+        self.desk.tried("write", &json!({ "path": path, "content": content }));
         let found = self.folder.resolve(path);
         if let Err(why) = self.may(Deed::Change, &Act::Change, Some(spot(&self.folder, path)), path) {
             return reply.refuse(&format!("denied: {why}"));
@@ -260,6 +266,7 @@ impl Talk {
 
     fn terminal(&mut self, params: &Json, reply: Reply) {
         let Some(wanted) = Wanted::of(params) else { return reply.refuse("no command") };
+        self.desk.tried("bash", &json!({ "command": wanted.command }));
         let folder = wanted.folder.clone().unwrap_or_else(|| String::from("."));
         let (found, place) = (self.folder.resolve(&folder), spot(&self.folder, &folder));
         let outside = matches!(place, Spot::Outside(_)).then_some(place);
@@ -278,7 +285,7 @@ impl Talk {
     }
 }
 
-fn bad(why: String) -> Trouble {
+fn bad(why: &str) -> Trouble {
     Trouble::Bad(format!("the agent is not to be trusted any more: {why}"))
 }
 

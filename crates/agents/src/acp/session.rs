@@ -324,11 +324,10 @@ impl Talk {
             }
             self.in_time(now, begun, heard)?;
             self.wire.run()?;
-            match self.pump() {
-                Ok(true) => heard = self.timing.now(),
-                Ok(false) => {}
+            let is_heard = match self.pump() {
+                Ok(is_heard) => is_heard,
                 Err(trouble) => return self.gone(trouble),
-            }
+            };
             while let Some(news) = self.wire.next() {
                 match news {
                     News::Answered(number, result) if number == asked => {
@@ -346,6 +345,10 @@ impl Talk {
                         self.asked(&method, &params, reply)?;
                     }
                 }
+            }
+            // How long we take to answer is not the agent's silence.
+            if is_heard {
+                heard = self.timing.now();
             }
         }
     }

@@ -60,7 +60,7 @@ pub(super) struct Refusal {
 
 /// Where an answer to an agent goes. One that is dropped answers with an error.
 #[derive(Debug)]
-pub(super) struct Reply(Responder<Json>);
+pub(super) struct Reply(Box<Responder<Json>>);
 
 impl Reply {
     /// Answers.
@@ -129,7 +129,7 @@ impl Wire {
             .on_receive_dispatch(
                 async move |message: Dispatch<UntypedMessage, UntypedMessage>, _| match message {
                     Dispatch::Request(asked, reply) => {
-                        push(&heard, News::Asked(asked.method, asked.params, Reply(reply)));
+                        push(&heard, News::Asked(asked.method, asked.params, Reply(Box::new(reply))));
                         Ok(Handled::Yes)
                     }
                     Dispatch::Notification(told) => {

@@ -131,7 +131,7 @@ impl Player {
             self.spent += tokens;
             answer["usage"] = json!({ "totalTokens": tokens, "inputTokens": tokens, "outputTokens": 0 });
             let cost = json!({ "amount": self.spent as f64 / 1e6, "currency": "USD" });
-            update(json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost }));
+            update(&json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost }));
         }
         answer
     }
@@ -139,7 +139,7 @@ impl Player {
     fn says(&self, text: &Json) {
         if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
             update(
-                json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
+                &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
             );
         }
     }
@@ -208,11 +208,11 @@ impl Player {
         let id = format!("c{}", self.calls);
         let locations: Vec<Json> = args.get("path").map(|path| json!({ "path": path })).into_iter().collect();
         let told = json!({ "toolCallId": id, "title": tool, "kind": kind, "locations": locations, "status": "pending" });
-        update(with(&told, "sessionUpdate", "tool_call"));
+        update(&with(&told, "sessionUpdate", "tool_call"));
         let back =
             if self.asks && !self.is_permitted(&told) { Back::Failed } else { self.made(tool, args, &id) };
         let status = if matches!(back, Back::Fine(_)) { "completed" } else { "failed" };
-        update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }));
+        update(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }));
         back
     }
 
@@ -228,13 +228,13 @@ impl Player {
     fn made(&mut self, tool: &str, args: &Json, id: &str) -> Back {
         let path = &args["path"];
         match tool {
-            "read" => back(self.ask("fs/read_text_file", &json!({ "path": path }))),
-            "write" => back(self.ask("fs/write_text_file", args)),
-            "edit" => match back(self.ask("fs/read_text_file", &json!({ "path": path }))) {
+            "read" => back(&self.ask("fs/read_text_file", &json!({ "path": path }))),
+            "write" => back(&self.ask("fs/write_text_file", args)),
+            "edit" => match back(&self.ask("fs/read_text_file", &json!({ "path": path }))) {
                 Back::Fine(found) => {
                     let text = found["content"].as_str().unwrap();
                     let text = text.replace(args["old"].as_str().unwrap(), args["new"].as_str().unwrap());
-                    back(self.ask("fs/write_text_file", &json!({ "path": path, "content": text })))
+                    back(&self.ask("fs/write_text_file", &json!({ "path": path, "content": text })))
                 }
                 Back::Failed => Back::Failed,
             },
@@ -243,10 +243,10 @@ impl Player {
     }
 
     fn run(&mut self, args: &Json, id: &str) -> Back {
-        let Back::Fine(opened) = back(self.ask("terminal/create", args)) else { return Back::Failed };
+        let Back::Fine(opened) = back(&self.ask("terminal/create", args)) else { return Back::Failed };
         let terminal = json!({ "terminalId": opened["terminalId"] });
         let content = json!([{ "type": "terminal", "terminalId": opened["terminalId"] }]);
-        update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "content": content }));
+        update(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "content": content }));
         if args["kill"] == true {
             while !output(&self.ask("terminal/output", &terminal)).contains("ready") {}
             self.ask("terminal/kill", &terminal);
@@ -255,7 +255,7 @@ impl Player {
         let shown = self.ask("terminal/output", &terminal);
         self.ask("terminal/release", &terminal);
         self.ask("terminal/output", &terminal);
-        update(json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text",
+        update(&json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text",
             "text": format!("{} {}", ended["result"], shown["result"]) } }));
         Back::Fine(Json::Null)
     }
@@ -275,7 +275,7 @@ impl Player {
                     raw(&format!("{}\n", line.replace("NUMBER", &number.to_string())));
                 }
             }
-            "ask" => return back(self.ask(args["method"].as_str().unwrap(), &args["params"])),
+            "ask" => return back(&self.ask(args["method"].as_str().unwrap(), &args["params"])),
             "permit" => return if self.is_permitted(args) { Back::Fine(Json::Null) } else { Back::Failed },
             "disk" => std::fs::write(args["path"].as_str().unwrap(), "by the agent itself").unwrap(),
             "shut" => panic!("{}", Command::new("sleep").arg("60").stdin(Stdio::null()).exec()),
@@ -293,7 +293,7 @@ fn output(answer: &Json) -> &str {
     answer["result"]["output"].as_str().unwrap_or_default()
 }
 
-fn back(answer: Json) -> Back {
+fn back(answer: &Json) -> Back {
     answer.get("result").map_or(Back::Failed, |result| Back::Fine(result.clone()))
 }
 
@@ -303,7 +303,7 @@ fn with(json: &Json, key: &str, value: &str) -> Json {
     json
 }
 
-fn update(update: Json) {
+fn update(update: &Json) {
     let params = json!({ "sessionId": "s1", "update": update });
     say(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
 }

@@ -60,7 +60,7 @@ impl Tools {
         for (name, value) in fields.table("map").into_iter().flatten() {
             match value.as_table() {
                 Some(table) => {
-                    known.push((name.clone(), fields.inside(table, &format!("tools.map.{name}"), does)))
+                    known.push((name.clone(), fields.inside(table, &format!("tools.map.{name}"), does)));
                 }
                 None => fields.fault("map", &format!("`{name}` must be a table, as in {{ as = \"read\" }}")),
             }

@@ -133,7 +133,7 @@ impl<'a> Fields<'a> {
             };
             match At::parse(path) {
                 Ok(_) if values.is_empty() => {
-                    self.fault(key, &format!("`{path}` has no value to compare with"))
+                    self.fault(key, &format!("`{path}` has no value to compare with"));
                 }
                 Ok(at) => holds.and(at, values),
                 Err(why) => self.fault(key, &why),

@@ -11,10 +11,9 @@ use serde_json::Value as Json;
 pub type Filling = BTreeMap<String, String>;
 
 /// What a session always knows, or knows in the groups of words where it is named.
-pub(super) const NAMES: [&str; 16] = [
+pub(super) const NAMES: [&str; 15] = [
     "model",
     "system",
-    "prompt",
     "folder",
     "home",
     "scratch",

@@ -212,7 +212,7 @@ impl UsageAt {
 /// Money in millionths. Nothing at all is what a program says that knows no price, so that is unknown.
 fn millionths(money: f64) -> Option<u64> {
     let rounded = (money * 1_000_000.0).round();
-    (rounded.is_finite() && rounded >= 1.0 && rounded < 1e18).then_some(rounded as u64)
+    (1.0..1e18).contains(&rounded).then_some(rounded as u64)
 }
 
 impl EndAt {

@@ -50,11 +50,12 @@ pub(super) struct Talk {
     desk: Arc<dyn Desk>,
     bench: Bench,
     folder: Folder,
+    /// Before the room: nothing of it is alive when the room is cleared.
+    running: Option<Running>,
     window: Option<Window>,
     room: Room,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
-    running: Option<Running>,
     session: Option<String>,
     begun: bool,
     ledger: Ledger,
@@ -68,13 +69,32 @@ struct Running {
     speech: Speech,
 }
 
-/// The calls of a session, by the program's own names of them.
+/// The calls of a turn, by the program's own names of them.
 #[derive(Default)]
 struct Calls {
     open: BTreeMap<String, Called>,
-    ruled: BTreeMap<String, Result<(), String>>,
+    ruled: BTreeMap<String, (Called, Result<(), String>)>,
+    /// How many had no name.
+    unnamed: u64,
     /// Calls that may take as long as a command does.
     running: BTreeSet<String>,
+}
+
+impl Calls {
+    /// What was said about this very call already. A name alone is not believed: another call can have it.
+    fn known(&self, called: &Called) -> Option<&Result<(), String>> {
+        let (ruled, ruling) = self.ruled.get(&called.id)?;
+        (ruled == called).then_some(ruling)
+    }
+
+    /// The call under a name, whatever the program calls it.
+    fn named(&mut self, mut called: Called) -> Called {
+        if called.id.is_empty() {
+            self.unnamed += 1;
+            called.id = format!("unnamed {}", self.unnamed);
+        }
+        called
+    }
 }
 
 /// What has happened in a turn so far.
@@ -138,11 +158,11 @@ impl Talk {
             desk,
             bench,
             folder,
+            running: None,
             window,
             room,
             secrets,
             timing,
-            running: None,
             session: None,
             begun: false,
             ledger: Ledger::default(),
@@ -157,6 +177,7 @@ impl Talk {
         }
         let now = self.timing.now();
         self.turn = Turn { last: now, progress: now, ..Turn::default() };
+        self.calls = Calls::default();
         self.ledger.begin();
         let prompt = self.prompt(words);
         self.start(&prompt)?;
@@ -166,7 +187,8 @@ impl Talk {
             self.session.get_or_insert_default();
         }
         let running = self.running.as_mut().ok_or_else(gone)?;
-        running.speech.say(&*running.launched.input, &prompt).map_err(Trouble::Died)?;
+        // A program that does not read has ended, and how is heard; or it is silent, which has a limit.
+        let _ = running.speech.say(&*running.launched.input, &prompt);
         self.listen()
     }
 
@@ -223,7 +245,7 @@ impl Talk {
         let model = self.order.model.as_deref().or(self.binding.model.as_deref());
         let open = speech::opened_with(&adapter.start.params, &folder, model, &self.order.system);
         let speech = Speech::new(adapter.protocol, adapter.start.prompt, open, self.session.clone());
-        speech.open(&*launched.input).map_err(Trouble::Died)?;
+        let _ = speech.open(&*launched.input);
         self.running = Some(Running { launched, speech });
         Ok(())
     }
@@ -479,7 +501,8 @@ impl Talk {
         self.flush();
         self.turn.text.clear();
         self.turn.progress = self.timing.now();
-        if self.is_ours(&called.tool) || self.calls.ruled.contains_key(&called.id) {
+        let called = self.calls.named(called);
+        if self.is_ours(&called.tool) || self.calls.known(&called).is_some() {
             return Ok(());
         }
         if self.calls.open.len() >= MAX_OPEN_CALLS {
@@ -516,7 +539,7 @@ impl Talk {
         if !self.calls.ruled.contains_key(id) {
             self.late(&called)?;
         }
-        let denied = self.calls.ruled.remove(id).and_then(Result::err);
+        let denied = self.calls.ruled.remove(id).and_then(|(_, ruling)| ruling.err());
         let seen = self.binding.adapter.tools.seen(&self.folder, &called.tool, &called.args);
         let wrong = denied.or_else(|| wrong.then(|| String::from("it went wrong")));
         self.desk.say(Said::Back(&seen.tool, wrong.as_deref()));
@@ -538,19 +561,19 @@ impl Talk {
                 "{name} asked about more than {MAX_ASKS_IN_A_TURN} calls in one turn"
             )));
         }
-        let called = asked.called();
+        let called = self.calls.named(asked.called().clone());
         let ruling = if self.turn.rest.is_some() {
             Err(String::from(OVER))
         } else if self.is_ours(&called.tool) {
             Ok(())
         } else {
-            match self.calls.ruled.get(&called.id) {
+            match self.calls.known(&called) {
                 Some(ruling) => ruling.clone(),
                 None => {
                     if self.calls.open.len() < MAX_OPEN_CALLS {
                         self.calls.open.insert(called.id.clone(), called.clone());
                     }
-                    self.ruled(called)?
+                    self.ruled(&called)?
                 }
             }
         };
@@ -566,7 +589,7 @@ impl Talk {
         if ruling.is_ok() && seen.runs {
             self.calls.running.insert(called.id.clone());
         }
-        self.calls.ruled.insert(called.id.clone(), ruling.clone());
+        self.calls.ruled.insert(called.id.clone(), (called.clone(), ruling.clone()));
         while self.calls.ruled.len() > MAX_OPEN_CALLS {
             self.calls.ruled.pop_first();
         }

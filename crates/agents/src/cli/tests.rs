@@ -85,3 +85,15 @@ fn an_adapter_has_limits() {
     let long = Adapter::parse(&" ".repeat(MAX_ADAPTER_BYTES + 1)).unwrap_err();
     assert!(long.contains("bytes at most"), "{long}");
 }
+
+#[test]
+fn the_adapter_in_the_documentation_is_right() {
+    let page = include_str!("../../../../docs/agents.md");
+    let rest = page.split_once("### An adapter of one's own").unwrap().1;
+    let text = rest.split_once("```toml\n").unwrap().1.split_once("\n```").unwrap().0;
+    let adapter = Adapter::parse(text).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(
+        (adapter.settings(), adapter.silence),
+        (vec!["url".to_owned()], Some(Duration::from_secs(600)))
+    );
+}

@@ -74,12 +74,13 @@ fn what_is_only_told_is_counted_when_it_is_over() {
             json!({ "kind": "read", "locations": [{ "path": "src/old.rs" }], "status": "in_progress" })
         ),
         told("1", json!({ "status": "completed" })),
+        told("1", json!({ "sessionUpdate": "tool_call", "kind": "search", "status": "completed" })),
         told("2", json!({ "kind": "execute", "title": "ls" })),
         told("3", json!({ "kind": "think", "status": "completed" })),
         told("4", json!({ "kind": "other", "name": "ToolSearch", "status": "completed" })),
         told("5", json!({ "title": "mcp__ftl__recall", "status": "completed" })),
     ]));
-    assert_eq!(made, ["read", "bash"], "what is open at the end has been made");
+    assert_eq!(made, ["read", "search", "bash"], "what is open at the end has been made");
     assert_eq!(denied.len(), 1, "a tool that nobody knows: {denied:?}");
 }
 

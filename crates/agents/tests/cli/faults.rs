@@ -160,6 +160,27 @@ fn calls_without_an_end_are_ended() {
 }
 
 #[test]
+fn a_name_of_a_call_is_not_believed() {
+    let hook = |id: &str, path: &str| {
+        format!(
+            r#"echo '{{"type":"control_request","request_id":"q","request":{{"subtype":"can_use_tool","tool_name":"Write","input":{{"file_path":"{path}"}},"tool_use_id":"{id}"}}}}'; read reply; echo "$reply" >> replies"#
+        )
+    };
+    let over =
+        r#"echo '{"type":"result","is_error":false,"terminal_reason":"completed","result":"x"}'; read more"#;
+    let asks =
+        [hook("a", "src/x"), hook("a", "src/x"), hook("a", "other"), hook("", "src/y"), hook("", "other")];
+    let bad = Bad::new(&format!("read a; read b; {}; {over}", asks.join("; ")));
+    holds(&told(bad.turn(Adapter::built_in("claude").unwrap())), &["said x"]);
+    let replies = std::fs::read_to_string(bad.work().join("replies")).unwrap();
+    let words: Vec<&str> =
+        replies.lines().map(|line| if line.contains("\"deny\"") { "deny" } else { "allow" }).collect();
+    assert_eq!(words, ["allow", "allow", "deny", "allow", "deny"], "{replies}");
+    let heard = bad.clerk.heard();
+    assert_eq!((heard.made.len(), heard.denied.len()), (2, 2), "what was asked twice is counted once");
+}
+
+#[test]
 fn questions_that_nobody_knows_are_refused_and_the_turn_goes_on() {
     let script = r#"
         read opening; read words

@@ -207,7 +207,7 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn mutated_streams_neither_panic_nor_hang() {
-    let (cases, seed) = (from_environment("FTL_FUZZ_CASES", 30), from_environment("FTL_SEED", 1));
+    let (cases, seed) = (from_environment("FTL_FUZZ_CASES", 12), from_environment("FTL_SEED", 1));
     for (name, text) in recorded() {
         for case in 0..cases {
             let mut dice = Dice::named(seed.wrapping_add(case), &name);

@@ -45,7 +45,7 @@ impl Yard<'_> {
     }
 
     /// Runs one script in the shell.
-    pub(super) fn shell(&self, script: &str, cancel: &Cancel) -> Result<Ended, RunError> {
+    pub(crate) fn shell(&self, script: &str, cancel: &Cancel) -> Result<Ended, RunError> {
         let args = ["-c", script, "sh"].into_iter().map(OsString::from).collect();
         let (stdin, limits) = (Stdin::Null, self.limits);
         self.run(Command { program: "sh".into(), args, stdin, limits }, cancel)

@@ -142,23 +142,24 @@ impl Repo {
 
     pub(super) fn resolve_at(&self, git: &std::path::Path, name: &str) -> Result<Option<Oid>, GitError> {
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", name];
-        let said = self.runner.run(self.at_home(git).words(words))?;
+        let said = self.run(self.at_home(git).words(words))?;
         if said.code == 0 { Oid::read(&said.out).map(Some) } else { Ok(None) }
     }
 
     /// The person's branch, as a whole ref.
     pub(super) fn checked_out(&self) -> Result<Option<String>, GitError> {
         let words = ["symbolic-ref", "--quiet", "HEAD"];
-        let said = self.runner.run(self.at_home(&self.own).words(words))?;
+        let said = self.run(self.at_home(&self.own).words(words))?;
         let name = String::from_utf8_lossy(&said.out).trim().to_owned();
         Ok((said.code == 0 && name.starts_with("refs/heads/")).then_some(name))
     }
 
-    /// Moves refs, all or none, each only from where it was seen.
+    /// Moves refs, all or none, each only from where it was seen. Who moves refs shows a lock; a git that
+    /// outlives us moves them from there as well, or not at all.
     pub(super) fn move_refs(
         &self,
         moves: &[(String, &Oid, Option<Oid>)],
-        held: &Held,
+        _held: &Held,
     ) -> Result<(), GitError> {
         self.check_identity()?;
         let nothing = self.chamber.nothing();
@@ -168,8 +169,8 @@ impl Repo {
             text.extend_from_slice(format!("update {name}\0{new}\0{old}\0").as_bytes());
         }
         let words = ["update-ref", "-z", "--no-deref", "--create-reflog", "-m", "ftl", "--stdin"];
-        let call = self.at_home(&self.common).words(words).input(Input::Bytes(text)).under(held.file());
-        self.runner.run(call)?.ok().map(drop).map_err(|error| {
+        let call = self.at_home(&self.common).words(words).input(Input::Bytes(text));
+        self.run(call)?.ok().map(drop).map_err(|error| {
             let hint = "a branch called `ftl` is in the way of branches `ftl/…`; see also `git show-ref`";
             error.hint(hint)
         })

@@ -51,8 +51,7 @@ impl Chamber {
             fs::create_dir_all(&one).at(&one)?;
         }
         let config = format!(
-            "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tfsync = committed,loose-object\n\
-             \tfsyncMethod = batch\n[extensions]\n\tobjectFormat = {format}\n"
+            "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = {format}\n"
         );
         put(&folder.join("config"), config.as_bytes())?;
         put(&folder.join("HEAD"), b"ref: refs/heads/none\n")?;

@@ -41,15 +41,16 @@ impl Repo {
             call = call.var(name_is, name).var(email_is, person.email.trim()).var(date_is, &when);
         }
         let message = making.message.replace('\0', " ");
-        Oid::read(&self.runner.run(call.input(Input::Bytes(message.into_bytes())))?.ok()?)
+        Oid::read(&self.run(call.input(Input::Bytes(message.into_bytes())))?.ok()?)
     }
 }
 
-/// A message with its trailers.
+/// A message with its trailers. Trailers of the caller's own, which begin with `Ftl-` too, stay with them.
 pub(super) fn message(text: &str, trailers: &[(&str, &str)]) -> String {
     let text = text.trim();
     let text = if text.is_empty() { "Work of ftl" } else { text };
-    let mut whole = format!("{text}\n\n");
+    let has_own = text.lines().last().is_some_and(|line| line.starts_with("Ftl-"));
+    let mut whole = format!("{text}{}", if has_own { "\n" } else { "\n\n" });
     for (name, value) in trailers {
         let value: Vec<&str> = value.split_whitespace().collect();
         whole.push_str(&format!("{name}: {}\n", value.join(" ")));

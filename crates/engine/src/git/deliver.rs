@@ -86,9 +86,8 @@ impl Repo {
         }
         match self.prepare(delivering, &record, verify)? {
             Err(why) => Ok(stays(&record, &why)),
-            Ok((target, from, to)) => {
-                let (tip, how) = (record.tip.clone(), delivering.how);
-                all.push(DeliveryRecord { tip, how, target, from, to, state: Stage::Begun });
+            Ok(begun) => {
+                all.push(begun);
                 self.carry(&record, all, &held)
             }
         }
@@ -104,14 +103,13 @@ impl Repo {
         Ok(found.as_ref() == Some(&last.from) || found.as_ref() == Some(&last.to))
     }
 
-    /// The branch to move, where it is, and where it is to be; or why not.
-    #[allow(clippy::type_complexity, reason = "three words that are used once")]
+    /// The delivery to be carried out; or why there is none.
     fn prepare(
         &self,
         delivering: &Delivering<'_>,
         record: &RunRecord,
         verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
-    ) -> Result<Result<(String, Oid, Oid), String>, GitError> {
+    ) -> Result<Result<DeliveryRecord, String>, GitError> {
         if delivering.how == Delivery::BranchOnly {
             return Ok(Err(String::from("it was asked to stay there")));
         }
@@ -125,7 +123,8 @@ impl Repo {
             return Ok(Err(format!("`{}` is not there any more", short(&target))));
         };
         let onto = self.onto(delivering, record, &from, verify)?;
-        Ok(onto.map(|to| (target, from, to)))
+        let (tip, how) = (record.tip.clone(), delivering.how);
+        Ok(onto.map(|to| DeliveryRecord { tip, how, target, from, to, state: Stage::Begun }))
     }
 
     /// The commit that the person's branch is to be at, made from where it is now.
@@ -166,7 +165,7 @@ impl Repo {
 
     fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
         let words = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];
-        let said = self.runner.run(self.about_objects().words(words))?;
+        let said = self.run(self.about_objects().words(words))?;
         match said.code {
             0 => Ok(true),
             1 => Ok(false),

@@ -1,35 +1,158 @@
 //! What was done survives a power cut before anybody hears of it.
 //!
 //! A commit that git has reported is not on the disk yet, even with every setting of git that asks for
-//! it: names of new files and folders are not synced. Syncing each file and folder would need to know
-//! each that git wrote; it does not tell. So the file systems that hold the repository and our ledger
-//! are synced, each in one call, and a failure of that is never tried again.
+//! it: names of new files and folders are not synced, and what an agent's git has written is not synced
+//! at all. So the first time a whole file system is synced, in one call; it is known from then on what is
+//! on the disk, and each later time only what is new among objects and refs is synced, file by file and
+//! folder by folder. Syncing the whole each time would wait for everything else that is being written,
+//! such as the builds of other agents. A sync that failed is never tried again: nothing is durable any
+//! more in this process.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::syncfs;
+use rustix::fs::{OFlags, syncfs};
 
 use super::error::At as _;
-use super::{GitError, Identity, Repo};
+use super::{GitError, Identity, Repo, Trouble};
+
+/// A moment by the clock that the disk stamps files with: seconds and nanoseconds.
+pub(super) type Moment = (i64, i64);
+
+/// What is known to be on the disk.
+#[derive(Default)]
+pub(super) struct Synced(Mutex<State>);
+
+#[derive(Clone, Copy, Default)]
+enum State {
+    /// Nothing is known yet.
+    #[default]
+    Unknown,
+    /// Everything before that moment.
+    Until(Moment),
+    /// A sync has failed.
+    Failed,
+}
 
 impl Repo {
-    /// Puts objects, refs and files on the disk for good.
-    pub(super) fn make_durable(&self, also: Option<&Path>) -> Result<(), GitError> {
+    /// Puts objects and refs on the disk for good; with a checkout, also its files.
+    pub(super) fn make_durable(&self, checkout: Option<&Path>) -> Result<(), GitError> {
         self.runner.step("sync")?;
+        let mut state = self.synced.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.moment()?;
+        let done = match *state {
+            State::Unknown => self.sync_systems(checkout),
+            State::Until(since) => self.sync_since(since).and_then(|()| checkout.map_or(Ok(()), sync_system)),
+            State::Failed => Err(io::Error::other("a sync has failed before")),
+        };
+        *state = if done.is_ok() { State::Until(now) } else { State::Failed };
+        done.map_err(|error| {
+            let message = format!("what was done could not be put on the disk: {error}");
+            GitError::new(Trouble::Disk, message).hint("see to the disk, then start again")
+        })
+    }
+
+    /// Now, as the disk stamps it.
+    pub(super) fn moment(&self) -> Result<Moment, GitError> {
+        let file = self.chamber.home().join("moment");
+        fs::write(&file, b"").at(&file)?;
+        fs::metadata(&file).at(&file).map(|found| (found.ctime(), found.ctime_nsec()))
+    }
+
+    /// Syncs every file system that holds something of ours, each once.
+    fn sync_systems(&self, checkout: Option<&Path>) -> io::Result<()> {
         let mut done: Vec<u64> = Vec::new();
-        for folder in [Some(self.common.as_path()), Some(self.chamber.home()), also].into_iter().flatten() {
-            let device = Identity::of(folder).at(folder)?.device;
+        let objects = self.common.join("objects");
+        let all = [Some(self.common.as_path()), Some(&objects), Some(self.chamber.home()), checkout];
+        for folder in all.into_iter().flatten() {
+            let device = Identity::of(folder)?.device;
             if !done.contains(&device) {
-                sync(folder)?;
+                sync_system(folder)?;
                 done.push(device);
             }
         }
         Ok(())
     }
+
+    fn sync_since(&self, since: Moment) -> io::Result<()> {
+        for name in ["objects", "refs", "reftable"] {
+            sync_below(&self.common.join(name), since)?;
+        }
+        for file in ["packed-refs", "HEAD"] {
+            sync_file(&self.common.join(file), since)?;
+        }
+        File::open(&self.common)?.sync_all()
+    }
 }
 
-fn sync(folder: &Path) -> Result<(), GitError> {
-    let open = File::open(folder).at(folder)?;
-    syncfs(&open).map_err(std::io::Error::from).at(folder)
+/// Syncs what is new below a folder, files before the folders that name them. What vanishes meanwhile is
+/// a file that git has moved or packed: it is new elsewhere.
+fn sync_below(folder: &Path, since: Moment) -> io::Result<()> {
+    let Some(found) = there(fs::symlink_metadata(folder))? else { return Ok(()) };
+    let is_new = changed(&found) >= since;
+    let Some(entries) = there(fs::read_dir(folder))? else { return Ok(()) };
+    // A folder of objects whose names are as they were holds none that is new.
+    let is_leaf = folder.parent().is_some_and(|above| above.ends_with("objects"));
+    if is_leaf && !is_new {
+        return Ok(());
+    }
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_below(&entry.path(), since)?;
+        } else {
+            sync_file(&entry.path(), since)?;
+        }
+    }
+    match there(File::open(folder))? {
+        Some(open) if is_new => open.sync_all(),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn sync_file(file: &Path, since: Moment) -> io::Result<()> {
+    let Some(found) = there(fs::symlink_metadata(file))? else { return Ok(()) };
+    if !found.is_file() || changed(&found) < since {
+        return Ok(());
+    }
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    match there(fs::OpenOptions::new().read(true).custom_flags(flags).open(file))? {
+        Some(open) => open.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn changed(found: &fs::Metadata) -> Moment {
+    (found.ctime(), found.ctime_nsec())
+}
+
+fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+fn sync_system(folder: &Path) -> io::Result<()> {
+    Ok(syncfs(&File::open(folder)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_new_is_looked_at_and_what_vanished_is_no_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = folder.path().join("objects");
+        fs::create_dir_all(objects.join("ab")).unwrap();
+        fs::write(objects.join("ab/cd"), "x").unwrap();
+        sync_below(&objects, (0, 0)).unwrap();
+        sync_below(&objects, (i64::MAX, 0)).unwrap();
+        sync_below(&folder.path().join("none"), (0, 0)).unwrap();
+        sync_file(&folder.path().join("none"), (0, 0)).unwrap();
+    }
 }

@@ -16,7 +16,7 @@ use super::lock::Held;
 use super::look::{self, below, zeroed};
 use super::odd::{Odds, let_read};
 use super::runner::Input;
-use super::tree::{Survey, is_doubtful};
+use super::tree::{Survey, is_doubtful, unlock};
 use super::worktree::{WorktreeRecord, points_to, remove_whole, says};
 use super::{GitError, Oid, Repo, Trouble, WorktreeId, ledger};
 
@@ -145,7 +145,7 @@ impl Repo {
         let last = self.kept_of(id)?.into_iter().last();
         if let Some(last) = &last {
             let ask = ["rev-parse", &format!("{}^{{tree}}", last.commit), &format!("{}^@", last.commit)];
-            let out = self.runner.run(self.about_objects().words(ask))?.out;
+            let out = self.run(self.about_objects().words(ask))?.out;
             let same: Vec<&str> = [making.tree.as_str()]
                 .into_iter()
                 .chain(making.parents.iter().map(|oid| oid.as_str()))
@@ -214,6 +214,7 @@ impl Repo {
 
     /// The index to begin with: what is known already, or the base.
     fn start_index(&self, known: &Path, index: &Path, base: &Oid) -> Result<(), GitError> {
+        unlock(index)?;
         match fs::copy(known, index) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.read_tree(index, base),
             copied => copied.at(index).map(drop),
@@ -250,7 +251,7 @@ impl Repo {
     fn hidden(&self, record: &WorktreeRecord, index: &Path, folder: &Path) -> Result<Vec<Vec<u8>>, GitError> {
         let words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
         let call = self.inside(index, folder).words(words).words(["--directory"]);
-        let ignored = self.runner.run(call)?.ok()?;
+        let ignored = self.run(call)?.ok()?;
         if zeroed(&ignored).next().is_none() {
             return Ok(Vec::new());
         }
@@ -262,7 +263,7 @@ impl Repo {
             // A folder is shown as ignored also where only each file in it is.
             let asked = if folders.len() > MAX_FOLDERS_ASKED { &[] } else { &folders[..] };
             let call = self.inside(index, folder).words(["--literal-pathspecs"]).words(words).words(["--"]);
-            let inside = self.runner.run(call.words(asked.iter().map(|path| look::path(path))))?.ok()?;
+            let inside = self.run(call.words(asked.iter().map(|path| look::path(path))))?.ok()?;
             files.extend(self.not_ignored(&rules, &inside)?);
         }
         remove_whole(&rules)?;
@@ -277,9 +278,9 @@ impl Repo {
         remove_whole(&rules)?;
         fs::create_dir_all(&rules).at(&rules)?;
         let call = self.inside(&index, &rules).words(["ls-files", "-z", "--", ":(glob)**/.gitignore"]);
-        let files = self.runner.run(call)?.ok()?;
+        let files = self.run(call)?.ok()?;
         let call = self.inside(&index, &rules).words(["checkout-index", "-f", "-q", "-z", "--stdin"]);
-        self.runner.run(call.input(Input::Bytes(files)))?.ok()?;
+        self.run(call.input(Input::Bytes(files)))?.ok()?;
         fs::remove_file(&index).at(&index)?;
         Ok(rules)
     }
@@ -295,7 +296,7 @@ impl Repo {
         }
         let index = self.chamber.home().join("index").join("none");
         let call = self.inside(&index, rules).words(["check-ignore", "-z", "--stdin", "--no-index"]);
-        let said = self.runner.run(call.input(Input::Bytes(asked.join(&0))))?;
+        let said = self.run(call.input(Input::Bytes(asked.join(&0))))?;
         // One says that none of them is ignored.
         let out = if said.code == 1 { Vec::new() } else { said.ok()? };
         let ignored: BTreeSet<&[u8]> = zeroed(&out).collect();
@@ -312,7 +313,7 @@ impl Repo {
         let index = self.chamber.home().join("index").join(format!("{id}.staged"));
         fs::copy(&theirs, &index).at(&theirs)?;
         let call = self.about_objects().var("GIT_INDEX_FILE", &index).words(["write-tree"]);
-        let said = self.runner.run(call)?;
+        let said = self.run(call)?;
         fs::remove_file(&index).at(&index)?;
         // In the middle of a merge an index is no tree; its objects are in the repository all the same.
         if said.code == 0 { Oid::read(&said.out).map(Some) } else { Ok(None) }
@@ -327,7 +328,7 @@ impl Repo {
         }
         let list: String = named.iter().map(|oid| format!("{oid}\n")).collect();
         let call = self.about_objects().words(["cat-file", "--batch-check=%(objecttype) %(objectname)"]);
-        let out = self.runner.run(call.input(Input::Bytes(list.into_bytes())))?.ok()?;
+        let out = self.run(call.input(Input::Bytes(list.into_bytes())))?.ok()?;
         let text = String::from_utf8_lossy(&out).into_owned();
         let found = text.lines().filter_map(|line| line.strip_prefix("commit "));
         let mut ask: String = found.map(|oid| format!("{oid}\n")).collect();
@@ -335,11 +336,11 @@ impl Repo {
             return Ok(Vec::new());
         }
         ask.push_str(&format!("^{base}\n"));
-        if let Some(tip) = self.worktree_record(id).and_then(|record| self.record(&record.run)).ok() {
-            ask.push_str(&format!("^{}\n", tip.tip));
+        if let Ok(record) = self.worktree_record(id).and_then(|record| self.record(&record.run)) {
+            ask.push_str(&format!("^{}\n", record.tip));
         }
         let call = self.about_objects().words(["rev-list", "--parents", "--stdin"]);
-        let out = self.runner.run(call.input(Input::Bytes(ask.into_bytes())))?.ok()?;
+        let out = self.run(call.input(Input::Bytes(ask.into_bytes())))?.ok()?;
         let text = String::from_utf8_lossy(&out).into_owned();
         text.lines().map(|line| line.split(' ').map(str::parse).collect()).collect()
     }
@@ -359,8 +360,12 @@ impl Repo {
             named.extend(self.resolve_at(&admin, "HEAD")?);
         }
         let log = admin.join("logs").join("HEAD");
-        let readable = |found: &fs::Metadata| found.is_file() && found.len() <= MAX_REFLOG_BYTES;
-        if fs::symlink_metadata(&log).is_ok_and(|found| readable(&found)) {
+        let length = fs::symlink_metadata(&log).ok().filter(fs::Metadata::is_file).map(|found| found.len());
+        if length.is_some_and(|length| length > MAX_REFLOG_BYTES) {
+            let message = format!("`{}` is larger than {MAX_REFLOG_BYTES} bytes", log.display());
+            return Err(GitError::new(Trouble::TooMuch, message).hint("see with `git reflog` what it holds"));
+        }
+        if length.is_some() {
             let text = fs::read(&log).at(&log)?;
             let lines = text.split(|byte| *byte == b'\n');
             let words = lines.flat_map(|line| line.split(|byte| *byte == b' ').take(2));

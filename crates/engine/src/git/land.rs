@@ -22,6 +22,7 @@ use super::tree::{Differing, Standing};
 use super::worktree::WorktreeRecord;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
 use crate::change::MAX_CONTENT_BYTES;
+use crate::id::RunId;
 use crate::process::Cancel;
 
 /// The longest message of a commit.
@@ -152,8 +153,7 @@ impl Repo {
         if let Some(why) = self.unfit(&worktree, &standing)? {
             return Ok(Landed::Failed { summary: why });
         }
-        let work = self.work_commit(landing, &worktree, &standing.tree)?;
-        match self.merge_work(&record, &worktree, &work, &standing.tree)? {
+        match self.merge_work(landing, &record, &worktree, &standing.tree)? {
             Merge::Clean(tree) => {
                 let made = Made { record, worktree, tree, work: standing.tree };
                 self.verify_and_move(landing, made, &held, verify)
@@ -194,32 +194,24 @@ impl Repo {
         Ok(found.map(|(change, _)| String::from_utf8_lossy(&change.path).into_owned()).collect())
     }
 
-    /// What stands in the worktree, as a commit on its base.
-    fn work_commit(
-        &self,
-        landing: &Landing<'_>,
-        worktree: &WorktreeRecord,
-        tree: &Oid,
-    ) -> Result<Oid, GitError> {
-        let message = self.land_message(landing, worktree);
-        self.commit(&Making { tree, parents: &[&worktree.base], message, when: landing.when })
-    }
-
     fn land_message(&self, landing: &Landing<'_>, worktree: &WorktreeRecord) -> String {
         message(landing.message, &[("Ftl-Run", worktree.run.as_str()), ("Ftl-Key", landing.key.as_str())])
     }
 
+    /// What stands in the worktree, as a commit on its base, merged onto the tip.
     fn merge_work(
         &self,
+        landing: &Landing<'_>,
         record: &RunRecord,
         worktree: &WorktreeRecord,
-        work: &Oid,
         tree: &Oid,
     ) -> Result<Merge, GitError> {
         if record.tip == worktree.base {
             return Ok(Merge::Clean(tree.clone()));
         }
-        self.merge(&record.tip, work)
+        let message = self.land_message(landing, worktree);
+        let making = Making { tree, parents: &[&worktree.base], message, when: landing.when };
+        self.merge(&record.tip, &self.commit(&making)?)
     }
 
     fn verify_and_move(
@@ -298,6 +290,24 @@ impl Repo {
         })
     }
 
+    /// Has somebody look at a commit that is there already, in a clean checkout that goes away again. Those
+    /// who look at commits of one run take turns.
+    pub fn look_at<T>(
+        &self,
+        run: &RunId,
+        commit: &Oid,
+        cancel: &Cancel,
+        look: &mut dyn FnMut(&Path) -> T,
+    ) -> Result<T, GitError> {
+        let scratch = WorktreeId::looking(run);
+        let _turn = self.hold(scratch.as_str(), cancel)?;
+        self.drop_scratch(&scratch)?;
+        self.make(&scratch, commit)?;
+        let seen = look(&self.path_of(&scratch));
+        self.drop_scratch(&scratch)?;
+        Ok(seen)
+    }
+
     /// Brings a worktree onto the tip after a conflict, once, and answers.
     fn rebase(
         &self,
@@ -364,7 +374,7 @@ impl Repo {
             return Ok(());
         }
         let words = ["update-ref", "--no-deref", "-m", "ftl: onto the newest commit", "HEAD", tip.as_str()];
-        self.runner.run(self.at_home(&admin).words(words))?.ok()?;
+        self.run(self.at_home(&admin).words(words))?.ok()?;
         self.read_tree(&admin.join("index"), tip)
     }
 }

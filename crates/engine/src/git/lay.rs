@@ -3,27 +3,27 @@
 //! the way that exists only there.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::error::At as _;
-use super::look::below;
+use super::look::{Seen, below, look};
 use super::runner::Input;
-use super::tree::Differing;
+use super::tree::{Differing, unlock};
 use super::{GitError, Oid, Repo};
 
 impl Repo {
     /// Makes an index hold a tree, knowing nothing about files.
     pub(super) fn read_tree(&self, index: &Path, tree: &Oid) -> Result<(), GitError> {
+        unlock(index)?;
         let call = self.about_objects().var("GIT_INDEX_FILE", index);
-        self.runner.run(call.words(["read-tree", tree.as_str()]))?.ok().map(drop)
+        self.run(call.words(["read-tree", tree.as_str()]))?.ok().map(drop)
     }
 
     /// Fills an empty folder with a tree, and an index with what is known about the files.
     pub(super) fn lay_all(&self, index: &Path, folder: &Path, tree: &Oid) -> Result<(), GitError> {
         self.read_tree(index, tree)?;
         let call = self.inside(index, folder).words(["checkout-index", "-a", "-f", "-u", "-q"]);
-        self.runner.run(call)?.ok().map(drop)
+        self.run(call)?.ok().map(drop)
     }
 
     /// Lays a difference into a folder and into an index.
@@ -31,6 +31,7 @@ impl Repo {
         if changes.is_empty() {
             return Ok(());
         }
+        unlock(index)?;
         self.runner.step("remove files")?;
         for gone in changes.iter().filter(|change| !change.after.is_there()) {
             remove(folder, &gone.path)?;
@@ -45,25 +46,24 @@ impl Repo {
             })
         }));
         let call = self.inside(index, folder).words(["update-index", "-z", "--index-info"]);
-        self.runner.run(call.input(input))?.ok()?;
+        self.run(call.input(input))?.ok()?;
         let there: Vec<&[u8]> =
             changes.iter().filter(|change| change.after.is_there()).map(|change| &*change.path).collect();
         if there.is_empty() {
             return Ok(());
         }
         let call = self.inside(index, folder).words(["checkout-index", "-f", "-u", "-q", "-z", "--stdin"]);
-        self.runner.run(call.input(Input::Bytes(there.join(&0))))?.ok().map(drop)
+        self.run(call.input(Input::Bytes(there.join(&0))))?.ok().map(drop)
     }
 }
 
-/// Removes a file and the folders that it leaves empty.
+/// Removes a file and the folders that it leaves empty. A link on the way is not followed: what is behind
+/// it is nobody's to remove.
 fn remove(folder: &Path, path: &[u8]) -> Result<(), GitError> {
     let file = below(folder, path);
-    match fs::remove_file(&file) {
-        Ok(()) => {}
-        // A folder here, or something else on the way, means that the file is gone already.
-        Err(error) if is_gone(&error) => {}
-        Err(error) => return Err(error).at(&file),
+    match look(folder, path).at(&file)? {
+        Seen::Nothing { .. } | Seen::Folder => return Ok(()),
+        Seen::File(_) | Seen::Link | Seen::Special => fs::remove_file(&file).at(&file)?,
     }
     for above in file.ancestors().skip(1).take_while(|above| *above != folder) {
         if fs::remove_dir(above).is_err() {
@@ -73,9 +73,23 @@ fn remove(folder: &Path, path: &[u8]) -> Result<(), GitError> {
     Ok(())
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_behind_a_link_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("tree/real/deep")).unwrap();
+        fs::create_dir(at("outside")).unwrap();
+        fs::write(at("outside/file"), "precious").unwrap();
+        fs::write(at("tree/real/deep/file"), "goes").unwrap();
+        std::os::unix::fs::symlink(at("outside"), at("tree/link")).unwrap();
+        for path in ["link/file", "real/deep/file", "real/deep/file", "none/file"] {
+            remove(&at("tree"), path.as_bytes()).unwrap();
+        }
+        assert!(at("outside/file").exists() && at("tree/link").is_symlink());
+        assert!(!at("tree/real").exists(), "folders that are empty go too");
+    }
 }

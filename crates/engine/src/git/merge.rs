@@ -39,7 +39,7 @@ impl Repo {
     pub(super) fn merge(&self, theirs: &Oid, ours: &Oid) -> Result<Merge, GitError> {
         let words = ["merge-tree", "--write-tree", "-z", "--no-messages"];
         let call = self.about_objects().words(words).words([theirs.as_str(), ours.as_str()]);
-        let said = self.runner.run(call)?;
+        let said = self.run(call)?;
         let mut parts = zeroed(&said.out);
         let tree = || -> Result<Oid, GitError> { Oid::read(zeroed(&said.out).next().unwrap_or_default()) };
         match said.code {

@@ -17,7 +17,7 @@
 //! | `commit` | commits whose names depend on nothing but their arguments |
 //! | `branch` | the branch of a run |
 //! | `worktree` | opened, closed |
-//! | `keep`, `odd`, `salvage` | what exists only in a worktree; what git cannot hold as it is; bringing it back |
+//! | `keep`, `odd`, `salvage` | what exists only in a worktree; what no tree can hold; bringing it back |
 //! | `merge`, `land` | onto the run's branch |
 //! | `person`, `deliver` | the person's checkout; onto the person's branch, and back |
 
@@ -63,6 +63,7 @@ pub use tree::{MAX_CHANGED_FILES, Standing};
 pub use worktree::{Closed, MAX_COPIED_BYTES, MAX_COPIED_FILES, Progress, Worktree};
 
 use chamber::{Chamber, Rules};
+use durable::Synced;
 use error::At as _;
 use runner::{Call, Output, Runner};
 
@@ -119,6 +120,7 @@ pub struct Repo {
     common: PathBuf,
     identity: Identity,
     chamber: Chamber,
+    synced: Arc<Synced>,
 }
 
 /// Which folder it is, whatever its name.
@@ -153,7 +155,8 @@ impl Repo {
             let folder = chamber.home().join(folder);
             fs::create_dir_all(&folder).at(&folder)?;
         }
-        Ok(Repo { runner, place, settings, top, own, common, identity, chamber })
+        let synced = Arc::default();
+        Ok(Repo { runner, place, settings, top, own, common, identity, chamber, synced })
     }
 
     /// The same, watched step by step.
@@ -194,7 +197,7 @@ impl Repo {
 
     /// The same, to be run at once.
     fn ask<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Result<Output, GitError> {
-        self.runner.run(self.at_home(&self.common).words(words))
+        self.run(self.at_home(&self.common).words(words))
     }
 
     /// A call in the chamber, with an index and a folder of files.
@@ -207,7 +210,13 @@ impl Repo {
         self.chamber.call(self.chamber.folder())
     }
 
-    /// Refuses to write into a repository that is not the one that was opened.
+    /// Runs git, if the repository is still the one that was opened.
+    fn run(&self, call: Call<'_>) -> Result<Output, GitError> {
+        self.check_identity()?;
+        self.runner.run(call)
+    }
+
+    /// Refuses to work with a repository that is not the one that was opened.
     fn check_identity(&self) -> Result<(), GitError> {
         if Identity::of(&self.common).is_ok_and(|found| found == self.identity) {
             return Ok(());

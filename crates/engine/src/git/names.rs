@@ -94,6 +94,11 @@ impl WorktreeId {
         WorktreeId(format!("{run}-landing"))
     }
 
+    /// The scratch worktree in which commits of a run are looked at that are there already.
+    pub(super) fn looking(run: &RunId) -> WorktreeId {
+        WorktreeId(format!("{run}-looking"))
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -37,6 +37,7 @@ pub(super) struct Odd {
 /// Odd files of a worktree, as they are found.
 pub(super) struct Odds {
     root: PathBuf,
+    room: usize,
     files: Vec<Odd>,
     bytes: u64,
     names: BTreeSet<Vec<u8>>,
@@ -48,7 +49,7 @@ impl Odds {
     /// None yet, of the worktree in that folder.
     pub(super) fn of(root: &Path) -> Odds {
         let (root, names) = (root.to_owned(), BTreeSet::new());
-        Odds { root, files: Vec::new(), bytes: 0, names, special: Vec::new() }
+        Odds { root, room: MAX_ODD_FILES, files: Vec::new(), bytes: 0, names, special: Vec::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -71,7 +72,7 @@ impl Odds {
         };
         let size = fs::symlink_metadata(&disk).at(&disk)?.len();
         self.bytes += size;
-        if self.files.len() >= MAX_ODD_FILES || self.bytes > MAX_ODD_BYTES {
+        if self.files.len() >= self.room || self.bytes > MAX_ODD_BYTES {
             let message = "the worktree holds more than can be kept of what is in no commit and no tree";
             let hint = "look into it, take what you need, and remove the folder yourself";
             return Err(GitError::new(Trouble::TooMuch, message).hint(hint));
@@ -135,7 +136,7 @@ impl Repo {
             odds.files.iter().enumerate().try_for_each(|(number, odd)| feed(to, number + 1, odd))
         }));
         let call = self.about_objects().words(["fast-import", "--quiet"]).input(input);
-        let out = self.runner.run(call)?.ok()?;
+        let out = self.run(call)?.ok()?;
         let names: Result<Vec<Oid>, GitError> =
             out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(Oid::read).collect();
         let names = names?;
@@ -152,7 +153,7 @@ impl Repo {
         let words = ["-c", "core.protectNTFS=false", "-c", "core.protectHFS=false"];
         let call = self.inside(index, folder).words(words);
         let call = call.words(["update-index", "-z", "--add", "--replace", "--index-info"]);
-        self.runner.run(call.input(input))?.ok().map(drop)
+        self.run(call.input(input))?.ok().map(drop)
     }
 }
 
@@ -215,5 +216,17 @@ mod tests {
         assert_eq!(odds.free(b"x".to_vec()), b"x.kept");
         assert_eq!(join(b"a/", b"b"), b"a/b");
         assert_eq!(join(b"", b"b"), b"b");
+    }
+
+    #[test]
+    fn more_than_can_be_kept_is_not_kept() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a"), "a").unwrap();
+        fs::write(root.path().join("b"), "b").unwrap();
+        let mut odds = Odds { room: 1, ..Odds::of(root.path()) };
+        odds.add(root.path(), b"a", b"a").unwrap();
+        assert_eq!(odds.add(root.path(), b"b", b"b").unwrap_err().trouble, Trouble::TooMuch);
+        let mut full = Odds { bytes: MAX_ODD_BYTES, ..Odds::of(root.path()) };
+        assert_eq!(full.add(root.path(), b"a", b"a").unwrap_err().trouble, Trouble::TooMuch);
     }
 }

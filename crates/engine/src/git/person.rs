@@ -15,7 +15,7 @@ use super::error::At as _;
 use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
 use super::runner::Input;
-use super::tree::{Differing, Entry, MODE_SUBMODULE, unreadable};
+use super::tree::{Differing, Entry, MODE_SUBMODULE, unlock, unreadable};
 use super::worktree::says;
 use super::{GitError, Identity, Oid, Repo};
 
@@ -162,6 +162,7 @@ impl Repo {
         }
         let index = self.chamber.home().join("index").join("person");
         let theirs = self.own.join("index");
+        unlock(&index)?;
         fs::copy(&theirs, &index).at(&theirs)?;
         if let Some(why) = self.in_the_way(&index, changes)? {
             return Ok(Err(why));
@@ -183,6 +184,13 @@ impl Repo {
             .any(|change| [&change.before, &change.after].iter().any(|side| side.mode == MODE_SUBMODULE))
         {
             return Ok(Some(String::from("a submodule would change")));
+        }
+        let is_rule =
+            |change: &&Differing| change.path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes");
+        if let Some(change) = changes.iter().find(is_rule) {
+            // It may have the person's own git run what their settings name.
+            let path = String::from_utf8_lossy(&change.path);
+            return Ok(Some(format!("`{path}` would change, and with it what your git does to files")));
         }
         let out = self.as_person(["config", "--list", "-z"])?.ok()?;
         for line in zeroed(&out) {
@@ -207,7 +215,7 @@ impl Repo {
         let words = ["check-attr", "-z", "--stdin", "filter", "working-tree-encoding", "ident", "eol"];
         let call = super::runner::Call::new(&self.top).var("GIT_DIR", &self.own);
         let call = call.var("GIT_WORK_TREE", &self.top).words(words).input(Input::Bytes(paths.join(&0)));
-        let out = self.runner.run(call)?.ok()?;
+        let out = self.run(call)?.ok()?;
         let mut parts = out.split(|byte| *byte == 0);
         while let (Some(path), Some(attribute), Some(value)) = (parts.next(), parts.next(), parts.next()) {
             let harmless: &[&[u8]] = &[b"unspecified", b"unset", b"lf"];
@@ -224,6 +232,7 @@ impl Repo {
         let entries = self.entries(index, changes)?;
         let dirty = self.dirty(index)?;
         let after = self.chamber.home().join("index").join("person.after");
+        unlock(&after)?;
         fs::copy(index, &after).at(&after)?;
         self.enter(&after, changes)?;
         let unlike_new = self.dirty(&after)?;
@@ -258,8 +267,7 @@ impl Repo {
     /// What the index has at the paths of a change. An entry in a conflict is none that could be known.
     fn entries(&self, index: &Path, changes: &[Differing]) -> Result<BTreeMap<Vec<u8>, Entry>, GitError> {
         let wanted: BTreeSet<&[u8]> = changes.iter().map(|change| &*change.path).collect();
-        let out =
-            self.runner.run(self.inside(index, &self.top).words(["ls-files", "-z", "-s", "-t"]))?.ok()?;
+        let out = self.run(self.inside(index, &self.top).words(["ls-files", "-z", "-s", "-t"]))?.ok()?;
         let mut found = BTreeMap::new();
         for line in zeroed(&out) {
             let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { return Err(unreadable(line)) };
@@ -281,7 +289,7 @@ impl Repo {
     /// The files that are not as an index has them.
     fn dirty(&self, index: &Path) -> Result<BTreeSet<Vec<u8>>, GitError> {
         let call = self.inside(index, &self.top).words(["ls-files", "-z", "--modified", "--deleted"]);
-        let out = self.runner.run(call)?.ok()?;
+        let out = self.run(call)?.ok()?;
         Ok(zeroed(&out).map(<[u8]>::to_vec).collect())
     }
 
@@ -296,7 +304,7 @@ impl Repo {
             })
         }));
         let call = self.inside(index, &self.top).words(["update-index", "-z", "--index-info"]);
-        self.runner.run(call.input(input))?.ok().map(drop)
+        self.run(call.input(input))?.ok().map(drop)
     }
 
     /// Whether a folder holds nothing but files that go.

@@ -33,7 +33,7 @@ pub const OLDEST_GIT: (u32, u32) = (2, 38);
 
 /// Settings that win over those of a repository. Each names something that git would start, or that
 /// would make it do more than it was asked for.
-const SETTINGS: [&str; 25] = [
+const SETTINGS: [&str; 27] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
@@ -45,6 +45,9 @@ const SETTINGS: [&str; 25] = [
     "core.gitProxy=",
     "core.alternateRefsCommand=false",
     "core.quotePath=false",
+    // An object that a power cut left empty would be taken for written when the work is done again.
+    "core.fsync=loose-object,pack,reference",
+    "core.fsyncMethod=fsync",
     "credential.helper=",
     "commit.gpgSign=false",
     "tag.gpgSign=false",
@@ -89,6 +92,9 @@ pub trait Watch: Send + Sync {
     fn step(&self, what: &str) -> Result<(), GitError>;
 }
 
+/// Writes what git is to read.
+type Writing<'a> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'a>;
+
 /// What git gets on its standard input.
 pub(super) enum Input<'a> {
     /// Nothing.
@@ -96,7 +102,7 @@ pub(super) enum Input<'a> {
     /// These bytes.
     Bytes(Vec<u8>),
     /// What a function writes.
-    Written(Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'a>),
+    Written(Writing<'a>),
 }
 
 /// One call of git.
@@ -138,8 +144,8 @@ impl<'a> Call<'a> {
         Call { most, ..self }
     }
 
-    /// The same under a lock. Git has it open too: when we are killed, the lock is free only when the
-    /// git that worked under it has ended.
+    /// The same under a lock, for a git that reads nothing. It has the lock open too: when we are killed,
+    /// the lock is free only when the git that worked under it has ended.
     pub(super) fn under(self, lock: &'a File) -> Call<'a> {
         Call { held: Some(lock), ..self }
     }
@@ -331,4 +337,37 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let _ = kill_process_group(pid, Signal::KILL);
     let status = child.wait()?;
     Ok(ended.then_some(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_and_time_are_bounded_and_the_environment_is_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let runner = Runner::find(Path::new("/nowhere")).unwrap();
+        runner.check_version(folder.path()).unwrap();
+        let few = runner.run(Call::new(folder.path()).words(["version"]).most(3)).err().unwrap();
+        assert_eq!(few.trouble, Trouble::TooMuch);
+        let slow = runner.clone().limit(Duration::from_millis(50));
+        let never = Input::Written(Box::new(|to| {
+            // Git reads until we end it, and then nobody reads any more.
+            while to.write_all(b"blob\ndata 1\nx\n").and_then(|()| to.flush()).is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        }));
+        git(&runner, folder.path(), &["init", "-q", "--bare"]);
+        let call = Call::new(folder.path()).words(["fast-import", "--quiet"]).input(never);
+        assert_eq!(slow.run(call).err().unwrap().trouble, Trouble::TimedOut);
+        let seen = git(&runner, folder.path(), &["config", "--list", "--show-scope"]);
+        assert!(seen.lines().all(|line| line.starts_with("local") || line.starts_with("command")), "{seen}");
+        assert!(seen.contains("core.hookspath=/dev/null"));
+    }
+
+    fn git(runner: &Runner, folder: &Path, words: &[&str]) -> String {
+        let out = runner.run(Call::new(folder).words(words)).unwrap().ok().unwrap();
+        String::from_utf8_lossy(&out).into_owned()
+    }
 }

@@ -4,6 +4,8 @@
 //! What is new counts, what is ignored does not. A pipe is never opened. What git could not hold, or what
 //! belongs to another repository, is left out of the tree and named.
 
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use super::error::At as _;
@@ -79,6 +81,7 @@ pub(super) struct Survey {
 impl Repo {
     /// What stands in a folder, looked at through an index of ours, which is brought up to date.
     pub(super) fn stand(&self, index: &Path, folder: &Path) -> Result<Standing, GitError> {
+        unlock(index)?;
         let survey = self.survey(index, folder)?;
         self.take_up(index, folder, &survey, &[])?;
         let mut left_out = survey.left_out;
@@ -92,7 +95,7 @@ impl Repo {
     /// What a folder has beyond its index.
     pub(super) fn survey(&self, index: &Path, folder: &Path) -> Result<Survey, GitError> {
         let words = ["ls-files", "-z", "-t", "--others", "--modified", "--deleted", "--exclude-standard"];
-        let out = self.runner.run(self.inside(index, folder).words(words))?.ok()?;
+        let out = self.run(self.inside(index, folder).words(words))?.ok()?;
         let mut survey = Survey { there: vec![], gone: vec![], left_out: vec![] };
         let mut folders = Vec::new();
         for line in zeroed(&out) {
@@ -134,7 +137,7 @@ impl Repo {
         if folders.is_empty() {
             return Ok(());
         }
-        let out = self.runner.run(self.inside(index, folder).words(["ls-files", "-z", "-s"]))?.ok()?;
+        let out = self.run(self.inside(index, folder).words(["ls-files", "-z", "-s"]))?.ok()?;
         let is_submodule = |path: &Vec<u8>| {
             let mut lines = zeroed(&out).filter(|line| line.starts_with(b"160000 "));
             lines.any(|line| line.splitn(2, |byte| *byte == b'\t').nth(1) == Some(path.as_slice()))
@@ -163,26 +166,26 @@ impl Repo {
                 })
             }));
             let call = self.inside(index, folder).words(["update-index", "-z", "--index-info"]);
-            self.runner.run(call.input(input))?.ok()?;
+            self.run(call.input(input))?.ok()?;
         }
         if !survey.there.is_empty() {
             let words = ["update-index", "-z", "--add", "--replace", "--stdin"];
             let input = Input::Bytes(survey.there.join(&0));
             let call = self.inside(index, folder).words(settings).words(words);
-            self.runner.run(call.input(input))?.ok()?;
+            self.run(call.input(input))?.ok()?;
         }
         Ok(())
     }
 
     pub(super) fn write_tree(&self, index: &Path) -> Result<Oid, GitError> {
         let call = self.about_objects().var("GIT_INDEX_FILE", index).words(["write-tree"]);
-        Oid::read(&self.runner.run(call)?.ok()?)
+        Oid::read(&self.run(call)?.ok()?)
     }
 
     /// The tree of a commit.
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
         let call = self.about_objects().words(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]);
-        Oid::read(&self.runner.run(call)?.ok()?)
+        Oid::read(&self.run(call)?.ok()?)
     }
 
     /// The paths that differ between two trees or commits, in their order.
@@ -192,17 +195,7 @@ impl Repo {
         }
         let words = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv"];
         let call = self.about_objects().words(words).words([base.as_str(), tree.as_str()]);
-        let out = self.runner.run(call)?.ok()?;
-        let mut found = Vec::new();
-        let mut parts = zeroed(&out);
-        while let (Some(head), Some(path)) = (parts.next(), parts.next()) {
-            found.push(differing(head, path)?);
-            if found.len() > MAX_CHANGED_FILES {
-                let message = format!("more than {MAX_CHANGED_FILES} files differ");
-                return Err(GitError::new(Trouble::TooMuch, message));
-            }
-        }
-        Ok(found)
+        all_differing(&self.run(call)?.ok()?, MAX_CHANGED_FILES)
     }
 
     /// What differs between two trees or commits, with the contents of both sides.
@@ -248,14 +241,14 @@ impl Repo {
         }
         let asked: Vec<&Oid> = wanted.iter().flatten().copied().collect();
         let most = all + 128 * (blobs.len() as u64 + 1);
-        let out = self.runner.run(self.batch("--batch", &asked).most(most))?.ok()?;
+        let out = self.run(self.batch("--batch", &asked).most(most))?.ok()?;
         let mut rest = out.as_slice();
         let read = |is_wanted: &Option<&Oid>| is_wanted.map(|_| next_blob(&mut rest)).transpose();
         wanted.iter().map(read).collect()
     }
 
     fn sizes(&self, blobs: &[&Oid]) -> Result<Vec<u64>, GitError> {
-        let out = self.runner.run(self.batch("--batch-check=%(objectsize)", blobs))?.ok()?;
+        let out = self.run(self.batch("--batch-check=%(objectsize)", blobs))?.ok()?;
         let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let size = |line: &[u8]| std::str::from_utf8(line).ok().and_then(|text| text.parse().ok());
         lines.map(|line| size(line).ok_or_else(|| unreadable(line))).collect()
@@ -267,6 +260,17 @@ impl Repo {
     }
 }
 
+/// Removes the lock that a git which was killed has left on an index of ours. Whoever calls this has the
+/// right to the index: no other git can be at work on it.
+pub(super) fn unlock(index: &Path) -> Result<(), GitError> {
+    let mut lock = index.as_os_str().to_owned();
+    lock.push(".lock");
+    match fs::remove_file(&lock) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.at(Path::new(&lock)),
+    }
+}
+
 /// Whether git may refuse a name: everything that could be `.git` on some file system.
 pub(super) fn is_doubtful(path: &[u8]) -> bool {
     let lower = path.to_ascii_lowercase();
@@ -275,6 +279,18 @@ pub(super) fn is_doubtful(path: &[u8]) -> bool {
 
 fn is_blob(side: &Entry) -> bool {
     matches!(side.kind(), Some(Kind::File | Kind::Executable | Kind::Link))
+}
+
+fn all_differing(out: &[u8], most: usize) -> Result<Vec<Differing>, GitError> {
+    let mut found = Vec::new();
+    let mut parts = zeroed(out);
+    while let (Some(head), Some(path)) = (parts.next(), parts.next()) {
+        found.push(differing(head, path)?);
+        if found.len() > most {
+            return Err(GitError::new(Trouble::TooMuch, format!("more than {most} files differ")));
+        }
+    }
+    Ok(found)
 }
 
 /// One line of `--raw`: `:mode mode oid oid status`.
@@ -302,4 +318,30 @@ fn next_blob(rest: &mut &[u8]) -> Result<Vec<u8>, GitError> {
 pub(super) fn unreadable(bytes: &[u8]) -> GitError {
     let shown: String = String::from_utf8_lossy(bytes).chars().take(120).collect();
     GitError::new(Trouble::Git, format!("git said what cannot be understood: {shown:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_read_and_bounded() {
+        let (one, two) = ("1".repeat(40), "2".repeat(40));
+        let out = format!(":100644 000000 {one} {two} D\0a\nb\0:000000 120000 {two} {one} A\0c\0");
+        let found = all_differing(out.as_bytes(), 2).unwrap();
+        assert_eq!((found[0].path.as_slice(), found[0].after.is_there()), (&b"a\nb"[..], false));
+        assert_eq!(found[1].after.kind(), Some(Kind::Link));
+        assert_eq!(all_differing(out.as_bytes(), 1).unwrap_err().trouble, Trouble::TooMuch);
+        for bad in [":100644 000000 x y D\0a\0", "junk\0a\0", ":9 0\0a\0"] {
+            assert!(all_differing(bad.as_bytes(), 9).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn blobs_are_read_one_after_the_other() {
+        let mut rest: &[u8] = b"abc blob 3\nx\ny\nabc blob 0\n\nabc missing\n";
+        assert_eq!(next_blob(&mut rest).unwrap(), b"x\ny");
+        assert_eq!(next_blob(&mut rest).unwrap(), b"");
+        assert!(next_blob(&mut rest).is_err());
+    }
 }

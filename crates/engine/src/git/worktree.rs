@@ -13,12 +13,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use super::durable::Moment;
 use super::error::At as _;
 use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
 use super::tree::unreadable;
-use super::{GitError, Identity, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
+use super::{GitError, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
 use crate::id::RunId;
+use crate::process::Cancel;
 
 /// The most ignored files that a worktree gets a copy of.
 pub const MAX_COPIED_FILES: usize = 256;
@@ -191,6 +193,11 @@ impl Repo {
             return Err(GitError::new(Trouble::Unsuitable, message));
         }
         fs::create_dir_all(&folder).at(&folder)?;
+        if let Some(other) = self.moved_to(id) {
+            let message = format!("git has a worktree {id} already, in `{}`", other.display());
+            let hint = "remove it with `git worktree remove`, or go on there yourself";
+            return Err(GitError::new(Trouble::Unsuitable, message).hint(hint));
+        }
         self.set_aside(id)?;
         self.keep_commits_held(id, "its folder was gone", crate::clock::wall() / 1000, held)?;
         self.forget(id)?;
@@ -198,7 +205,7 @@ impl Repo {
         let words = ["worktree", "add", "--quiet", "--no-checkout", "--detach"];
         let call = self.at_home(&self.common).words(["-c", "worktree.useRelativePaths=false"]).words(words);
         let call = call.words([path.as_os_str()]).words([commit.as_str()]).under(held.file());
-        self.runner.run(call)?.ok()?;
+        self.run(call)?.ok()?;
         if self.is_registered(id) {
             return Ok(());
         }
@@ -235,7 +242,7 @@ impl Repo {
     }
 
     /// Copies the ignored files that are listed from the person's checkout. What is there already stays.
-    fn copy_ignored(&self, to: &Path) -> Result<(), GitError> {
+    pub fn copy_ignored(&self, to: &Path) -> Result<(), GitError> {
         if self.settings.copied.is_empty() {
             return Ok(());
         }
@@ -255,7 +262,7 @@ impl Repo {
         let patterns = self.settings.copied.iter().map(|pattern| format!(":(glob){pattern}"));
         let words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"];
         let call = self.inside(index, folder).words(words).words(patterns);
-        let out = self.runner.run(call)?.ok()?;
+        let out = self.run(call)?.ok()?;
         let state = self.place.state();
         let is_ours = |path: &[u8]| below(folder, path).starts_with(&state) && folder == self.top;
         let files = zeroed(&out).filter(|path| !path.ends_with(b"/") && !is_ours(path));
@@ -269,6 +276,8 @@ impl Repo {
             let message = format!("worktree {id} is not where it was made");
             return Err(GitError::new(Trouble::Stale, message).hint("its last kept work can be brought back"));
         }
+        // Git itself refuses when two look through one index at the same time.
+        let _turn = self.hold(&format!("index.{id}"), &Cancel::new())?;
         self.stand(&self.index_file(id), &self.path_of(id))
     }
 
@@ -278,7 +287,7 @@ impl Repo {
         let tree = self.tree(id)?.tree;
         let words = ["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"];
         let call = self.about_objects().words(words).words([record.base.as_str(), tree.as_str()]);
-        let out = self.runner.run(call)?.ok()?;
+        let out = self.run(call)?.ok()?;
         let (mut files, mut added, mut removed) = (Vec::new(), 0, 0);
         for line in zeroed(&out) {
             let mut parts = line.splitn(3, |byte| *byte == b'\t');
@@ -324,7 +333,6 @@ impl Repo {
         if moved_to.is_none() {
             self.forget(id)?;
         }
-        self.make_durable(None)?;
         self.strike(&self.worktree_file(id))?;
         self.strike(&self.index_file(id))?;
         self.empty_trash(id)?;
@@ -347,14 +355,6 @@ impl Repo {
         }
         self.forget(id)?;
         self.strike(&self.index_file(id))
-    }
-
-    /// The time by the clock that the disk stamps files with.
-    fn moment(&self) -> Result<(i64, i64), GitError> {
-        let file = self.chamber.home().join("moment");
-        fs::write(&file, b"").at(&file)?;
-        let found = fs::metadata(&file).at(&file)?;
-        Ok((found.ctime(), found.ctime_nsec()))
     }
 
     pub(super) fn trash(&self, id: &WorktreeId) -> PathBuf {
@@ -405,7 +405,7 @@ fn is_pointer(entry: Option<&fs::DirEntry>) -> bool {
 }
 
 /// Whether anything below a folder has changed since a moment, or in it.
-fn changed_since(folder: &Path, since: (i64, i64)) -> io::Result<bool> {
+fn changed_since(folder: &Path, since: Moment) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let found = fs::symlink_metadata(&path)?;
@@ -465,11 +465,4 @@ fn open_up(folder: &Path) -> Result<(), GitError> {
         }
     }
     Ok(())
-}
-
-impl Worktree {
-    /// Which folder it is, while it stands.
-    pub fn is_there(&self) -> bool {
-        Identity::of(&self.path).is_ok()
-    }
 }

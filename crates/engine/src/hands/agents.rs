@@ -1,8 +1,9 @@
 //! The hand of `Task(role)`: a backend of `crates/agents`, with the driver as its desk.
 //!
 //! Every call of a tool is ruled on by the pure rule first and paid by the driver then; every use is
-//! charged before the next turn. An agent writes below `.ftl/worktrees/` and nowhere else: a task that
-//! names no worktree of ours may write nothing. This hand never judges an answer beyond its type.
+//! charged before the next turn. An agent writes below `.ftl/worktrees/` and nowhere else: in the worktree
+//! that its task names, or the listed files of its instance's own; a task that names neither may write
+//! nothing. This hand never judges an answer beyond its type.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -29,6 +30,7 @@ use super::programs::Programs;
 use super::questions;
 use super::record::Record;
 use super::shell::PASSED_ON;
+use super::site::Sites;
 use super::{Ended, Hand, Job, Report};
 use crate::paper::Paper;
 use crate::place::Place;
@@ -81,6 +83,7 @@ pub struct Agents {
     paper: Option<Arc<Paper>>,
     secrets: Arc<Secrets>,
     listener: Option<Arc<dyn Listener>>,
+    sites: Option<Arc<Sites>>,
 }
 
 impl Agents {
@@ -88,7 +91,7 @@ impl Agents {
     /// be used, with the reason.
     pub fn new(seats: BTreeMap<String, Result<Seat, String>>, means: Means) -> Agents {
         let secrets = Arc::new(Secrets::new());
-        Agents { seats, means, lobby: None, paper: None, secrets, listener: None }
+        Agents { seats, means, lobby: None, paper: None, secrets, listener: None, sites: None }
     }
 
     /// The same, with windows for agents' own programs.
@@ -102,6 +105,13 @@ impl Agents {
     #[must_use]
     pub fn with_memory(mut self, paper: Arc<Paper>, secrets: Arc<Secrets>) -> Agents {
         (self.paper, self.secrets) = (Some(paper), secrets);
+        self
+    }
+
+    /// The same, with worktrees for instances.
+    #[must_use]
+    pub fn with_sites(mut self, sites: Arc<Sites>) -> Agents {
+        self.sites = Some(sites);
         self
     }
 
@@ -136,7 +146,7 @@ impl Agents {
             (Some(feedback), Some(answers)) => Some(format!("{feedback}\n\n{answers}")),
             (feedback, answers) => feedback.or(answers),
         };
-        let (folder, write) = self.site(job);
+        let (folder, write) = self.site(role, job).map_err(could_not)?;
         let allowance = Allowance {
             tools: tools(role, asked.form.word, &write),
             write,
@@ -225,8 +235,25 @@ impl Agents {
     }
 
     /// Where the agent works and what it may write there.
-    fn site(&self, job: &Job) -> (PathBuf, Write) {
-        let named = job.action.params.get("write").and_then(Value::as_text).map(Path::new);
+    fn site(&self, role: &str, job: &Job) -> Result<(PathBuf, Write), String> {
+        let write = job.action.params.get("write");
+        if let Some(sites) = &self.sites {
+            if let Some(Value::List(paths)) = write {
+                let folder = sites.folder(job).map_err(|failure| failure.message)?;
+                return Ok((folder, Write::Only(listed(paths)?)));
+            }
+            // A builder that may not write yet looks at what it will write.
+            let own = if role == "builder" { sites.folder_of_brief(job) } else { Ok(None) };
+            if let Some(folder) = own.map_err(|failure| failure.message)? {
+                return Ok((folder, Write::Nothing));
+            }
+        }
+        Ok(self.named_site(write))
+    }
+
+    /// The worktree that a task names as the place to write; without one it may only look.
+    fn named_site(&self, write: Option<&Value>) -> (PathBuf, Write) {
+        let named = write.and_then(Value::as_text).map(Path::new);
         let real = named.filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
         let ours = self.means.place.worktrees().canonicalize().ok();
         match real.zip(ours).filter(|(path, ours)| path.starts_with(ours) && path != ours && path.is_dir()) {
@@ -243,6 +270,15 @@ impl Hand for Agents {
             Err(ended) => Report { ended, usage: nothing_used() },
         }
     }
+}
+
+/// Files that may be written, as they are compared.
+fn listed(paths: &[Value]) -> Result<std::collections::BTreeSet<String>, String> {
+    let path = |value: &Value| match value.as_text() {
+        Some(path) => Ok(path.strip_prefix("./").unwrap_or(path).to_owned()),
+        None => Err(String::from("what may be written is no list of paths")),
+    };
+    paths.iter().map(path).collect()
 }
 
 /// A form of asking and what it was given.

@@ -14,6 +14,7 @@ pub mod questions;
 pub mod record;
 pub mod script;
 pub mod shell;
+pub mod site;
 pub mod typed;
 
 use std::collections::BTreeMap;
@@ -244,6 +245,15 @@ impl Workshop {
     #[must_use]
     pub fn with(mut self, whom: &str, hand: Arc<dyn Hand>) -> Workshop {
         self.hands.insert(whom.to_owned(), hand);
+        self
+    }
+
+    /// The same with the hand of that name inside of another one; without such a hand nothing changes.
+    #[must_use]
+    pub fn around(mut self, whom: &str, outer: impl FnOnce(Arc<dyn Hand>) -> Arc<dyn Hand>) -> Workshop {
+        if let Some(inner) = self.hands.remove(whom) {
+            self.hands.insert(whom.to_owned(), outer(inner));
+        }
         self
     }
 

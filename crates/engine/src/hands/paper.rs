@@ -255,14 +255,16 @@ fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
             write.write_exploration(&json)?;
             Ok(flow::Written { path: String::from(".ftl/exploration.json"), digest: None })
         })
-        .doing(move |_, asked: FileRead| {
-            let cannot = |what: &str| Failure::new(FailureKind::Failed, format!("`{}` {what}", asked.path));
-            let bytes =
-                context::read_source(&readable, &asked.path).ok_or_else(|| cannot("cannot be read"))?;
-            let truncated = bytes.len() > MAX_FILE_BYTES;
-            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_FILE_BYTES)]).into_owned();
-            Ok(FileText { text, path: asked.path.clone(), truncated: Some(truncated) })
-        })
+        .doing(move |_, asked: FileRead| file_text(&readable, &asked.path))
+}
+
+/// A file below a folder; never one that a link leads out to.
+pub(super) fn file_text(folder: &Path, path: &str) -> Result<FileText, Failure> {
+    let cannot = || Failure::new(FailureKind::Failed, format!("`{path}` cannot be read"));
+    let bytes = context::read_source(folder, path).ok_or_else(cannot)?;
+    let truncated = bytes.len() > MAX_FILE_BYTES;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_FILE_BYTES)]).into_owned();
+    Ok(FileText { text, path: path.to_owned(), truncated: Some(truncated) })
 }
 
 /// What a planner's text says, and everything that is wrong with its plan.

@@ -79,7 +79,7 @@ impl Record {
     /// What an agent said or did.
     pub fn heard(&mut self, said: Said<'_>) {
         match said {
-            Said::Text(text) => return self.text.push_str(text),
+            Said::Text(text) => self.text.push_str(text),
             Said::Thought(text) => self.line(&json!({ "thought": text })),
             Said::Call(tool, about) => self.line(&json!({ "call": tool, "about": about })),
             Said::Back(tool, wrong) => self.line(&json!({ "back": tool, "wrong": wrong })),

@@ -28,6 +28,8 @@ where
     fn perform(&self, job: &Job) -> Report {
         Report::free(match self.answer(job) {
             Ok(value) => Ended::Done(value),
+            // Whoever calls work off wants to hear that, and not what it stumbled over on its way out.
+            Err(_) if job.cancel.is_cancelled() => Ended::Cancelled,
             Err(failure) => Ended::Failed(failure),
         })
     }

@@ -111,7 +111,11 @@ impl<'a> Hall<'a> {
     }
 
     /// All that a program gets: where programs are, its home, and what the settings name.
-    fn environment(&self, around: &Surroundings, name: &str) -> Result<Vec<(String, OsString)>, String> {
+    pub(super) fn environment(
+        &self,
+        around: &Surroundings,
+        name: &str,
+    ) -> Result<Vec<(String, OsString)>, String> {
         let home = match around.own_home {
             true => self.variable("HOME").ok_or("HOME is not set, and `home` is `own`")?,
             false => self.rooms.join(format!("home-{name}")).into_os_string(),

@@ -8,6 +8,9 @@ use ftl_engine::process::Cancel;
 
 use crate::support::{Stage, WHEN, commit, files, git};
 
+/// Why a delivery stays, and what the person did to the checkout.
+type Case = (&'static str, fn(&std::path::Path));
+
 fn deliver_if(stage: &Stage, how: Delivery, verify: fn(&Merged) -> Checked) -> Delivered {
     let delivering = Delivering { run: &stage.run, how, message: "Deliver it", when: WHEN };
     stage.repo.deliver(&delivering, &Cancel::new(), &mut |merged| Ok(verify(merged))).unwrap()
@@ -149,7 +152,7 @@ fn what_conflicts_stays_on_its_branch() {
 #[test]
 fn what_is_in_the_way_is_not_touched() {
     let passed = |_: &Merged| Checked::Passed;
-    let cases: [(&str, fn(&std::path::Path)); 9] = [
+    let cases: [Case; 9] = [
         ("src/one.txt", |root| fs::write(root.join("src/one.txt"), "mine").unwrap()),
         ("src/two.txt", |root| fs::write(root.join("src/two.txt"), "mine").unwrap()),
         ("src/one.txt", |root| fs::remove_file(root.join("src/one.txt")).unwrap()),
@@ -184,7 +187,7 @@ fn what_is_in_the_way_is_not_touched() {
 #[test]
 fn a_checkout_in_another_state_is_left_alone() {
     let passed = |_: &Merged| Checked::Passed;
-    let cases: [(&str, fn(&std::path::Path)); 8] = [
+    let cases: [Case; 8] = [
         ("a merge is in progress", |root| {
             fs::copy(root.join(".git/refs/heads/main"), root.join(".git/MERGE_HEAD")).unwrap();
         }),
@@ -226,6 +229,16 @@ fn what_was_asked_to_stay_stays() {
     fs::write(worktree.path.join("new"), "new").unwrap();
     detached.land(1);
     assert_stays(&detached, Delivery::FastForward, |_| Checked::Passed, "no branch was checked out");
+}
+
+#[test]
+fn rules_about_files_are_for_the_persons_own_git_to_bring() {
+    let (stage, _) = landed();
+    let worktree = stage.open(2);
+    fs::create_dir(worktree.path.join("sub")).unwrap();
+    fs::write(worktree.path.join("sub/.gitattributes"), "* filter=x\n").unwrap();
+    stage.land(2);
+    assert_stays(&stage, Delivery::FastForward, |_| Checked::Passed, "`sub/.gitattributes` would change");
 }
 
 #[test]

@@ -121,7 +121,10 @@ fn nothing_that_a_repository_names_is_run() {
         let worktree = stage.open(instance);
         assert_eq!(runs(&ran), [""; 0], "opening");
         let text = fs::read_to_string(worktree.path.join("src/one.txt")).unwrap();
-        fs::write(worktree.path.join(".gitattributes"), "* filter=evil diff=evil merge=evil text\n").unwrap();
+        if instance > 1 {
+            fs::write(worktree.path.join(".gitattributes"), "* filter=evil diff=evil merge=evil text\n")
+                .unwrap();
+        }
         fs::write(worktree.path.join("src/one.txt"), text.replace("one 3\n", &format!("{instance}\r\n")))
             .unwrap();
         fs::write(worktree.path.join(format!("own {instance}")), "a\r\n").unwrap();
@@ -156,9 +159,7 @@ fn nothing_that_a_repository_names_is_run() {
 #[test]
 fn a_git_that_hangs_is_ended() {
     let stage = Stage::new();
-    // The object store waits for ever: git reads a pipe that nobody writes to.
-    let pipe = stage.root().join(".git/info/exclude");
-    fs::remove_file(&pipe).unwrap();
+    // Git waits for ever: it reads a pipe that nobody writes to.
     let packed = stage.root().join(".git/packed-refs");
     let _ = fs::remove_file(&packed);
     rustix::fs::mknodat(
@@ -178,7 +179,7 @@ fn a_git_that_hangs_is_ended() {
 }
 
 #[test]
-fn a_replaced_object_and_a_hostile_environment_do_not_count() {
+fn a_replaced_object_does_not_count() {
     let stage = Stage::new();
     let worktree = stage.open(1);
     let blob = git(&stage.root(), &["rev-parse", "main:src/one.txt"]);

@@ -127,6 +127,23 @@ fn a_conflict_shows_both_sides_and_can_be_resolved() {
 }
 
 #[test]
+fn an_ignored_file_in_the_way_of_what_landed_is_kept() {
+    let stage = Stage::new();
+    let (one, two) = (stage.open(1), stage.open(2));
+    fs::write(one.path.join(".gitignore"), "target/\n").unwrap();
+    fs::write(one.path.join("build.log"), "theirs").unwrap();
+    fs::write(one.path.join("src/one.txt"), "theirs").unwrap();
+    fs::create_dir(two.path.join("target")).unwrap();
+    fs::write(two.path.join("build.log"), "ignored, and only here").unwrap();
+    fs::write(two.path.join("src/one.txt"), "ours").unwrap();
+    let before = files(&two.path);
+    done(stage.land(1));
+    assert!(matches!(stage.land(2), Landed::Conflict { .. }));
+    assert_eq!(fs::read(two.path.join("build.log")).unwrap(), b"theirs");
+    assert_kept(&stage.root(), &before, "an ignored file");
+}
+
+#[test]
 fn of_two_landings_at_once_each_follows_the_other() {
     let stage = Arc::new(Stage::new());
     let start = Arc::new(Barrier::new(4));

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use ftl_engine::git::{Landed, MAX_COPIED_BYTES, MAX_COPIED_FILES, MAX_SIDE_BYTES, MAX_SIDES, Trouble};
+use ftl_engine::git::{
+    Landed, MAX_COPIED_BYTES, MAX_COPIED_FILES, MAX_KEPT_REFS, MAX_SIDE_BYTES, MAX_SIDES, Trouble,
+};
 
 use crate::support::Stage;
 
@@ -56,4 +58,76 @@ fn sides_are_bounded() {
     let ours = sides[0].ours.as_ref().unwrap();
     assert!(ours.len() < MAX_SIDE_BYTES + 100 && ours.contains("bytes more"));
     assert_eq!(sides[1].ours.as_deref(), Some("(no text: 4 bytes)"));
+}
+
+#[test]
+fn files_that_are_too_large_are_said_to_be() {
+    let stage = Stage::new();
+    let worktree = stage.open(1);
+    let size = ftl_engine::change::MAX_CONTENT_BYTES + 1;
+    fs::File::create(worktree.path.join("large")).unwrap().set_len(size).unwrap();
+    fs::write(worktree.path.join("small"), "small").unwrap();
+    let tree = stage.repo.tree(&worktree.id).unwrap().tree;
+    let change = stage.repo.change(&worktree.base, &tree).unwrap();
+    let bytes = |number: usize| change.files[number].after.as_ref().unwrap().bytes.as_deref();
+    assert_eq!((bytes(0), bytes(1)), (None, Some(&b"small"[..])));
+
+    let log = stage.root().join(".git/worktrees").join(worktree.id.as_str()).join("logs/HEAD");
+    let whole = fs::read(&log).unwrap();
+    fs::File::options().write(true).open(&log).unwrap().set_len(16 * 1024 * 1024 + 1).unwrap();
+    assert_eq!(stage.repo.keep(&worktree.id, "why", 1).unwrap_err().trouble, Trouble::TooMuch);
+    fs::write(&log, whole).unwrap();
+
+    let last = format!("refs/ftl/kept/{}/{MAX_KEPT_REFS}", worktree.id);
+    stage.git(&["update-ref", &last, "main"]);
+    assert_eq!(stage.repo.keep(&worktree.id, "why", 1).unwrap_err().trouble, Trouble::TooMuch);
+    assert!(worktree.path.join("small").exists());
+
+    let record = stage.root().join(format!(".ftl/store/git/runs/{}/run.json", stage.run));
+    fs::File::options().write(true).open(&record).unwrap().set_len(16 * 1024 * 1024 + 1).unwrap();
+    assert_eq!(stage.repo.branch(&stage.run).unwrap_err().trouble, Trouble::TooMuch);
+    fs::write(&record, "junk").unwrap();
+    assert_eq!(stage.repo.branch(&stage.run).unwrap_err().trouble, Trouble::Disk, "no fresh start");
+    let exclude = fs::File::create(stage.root().join(".git/info/exclude")).unwrap();
+    exclude.set_len(4 * 1024 * 1024 + 1).unwrap();
+    let error = crate::support::open(stage.folder.path(), |_| {}).err().unwrap();
+    assert_eq!(error.trouble, Trouble::TooMuch);
+}
+
+#[test]
+fn a_lock_that_a_killed_git_left_on_our_index_is_no_obstacle() {
+    let stage = Stage::new();
+    let worktree = stage.open(1);
+    let index = stage.root().join(".ftl/store/git/index");
+    for name in [worktree.id.to_string(), format!("{}.keep", worktree.id), "person".to_owned()] {
+        fs::write(index.join(format!("{name}.lock")), "").unwrap();
+    }
+    fs::write(worktree.path.join("new"), "new").unwrap();
+    stage.repo.tree(&worktree.id).unwrap();
+    stage.repo.keep(&worktree.id, "why", 1).unwrap().unwrap();
+    assert!(matches!(stage.land(1), Landed::Done { .. }));
+}
+
+#[test]
+fn many_may_look_at_one_worktree() {
+    let stage = std::sync::Arc::new(Stage::new());
+    let worktree = stage.open(1);
+    fs::write(worktree.path.join("new"), "new").unwrap();
+    let look = |_| {
+        let (stage, id) = (stage.clone(), worktree.id.clone());
+        std::thread::spawn(move || stage.repo.tree(&id).unwrap().tree)
+    };
+    let trees: Vec<_> =
+        (0..8).map(look).collect::<Vec<_>>().into_iter().map(|one| one.join().unwrap()).collect();
+    assert!(trees.windows(2).all(|two| two[0] == two[1]));
+}
+
+#[test]
+fn a_worktree_of_the_persons_that_has_our_name_is_not_touched() {
+    let stage = Stage::new();
+    let theirs = stage.folder.path().join(stage.id(1).as_str());
+    stage.git(&["worktree", "add", "-q", "--detach", theirs.to_str().unwrap()]);
+    let error = stage.repo.open_worktree(&stage.id(1), &stage.run, &mut |_| Ok(())).unwrap_err();
+    assert_eq!(error.trouble, Trouble::Unsuitable);
+    assert_eq!(crate::support::git(&theirs, &["status", "--porcelain"]), "");
 }

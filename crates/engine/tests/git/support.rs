@@ -153,9 +153,21 @@ fn gather(top: &Path, folder: &Path, found: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
         } else if kind.is_symlink() {
             found.insert(name, fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec());
         } else if kind.is_file() {
-            found.insert(name, fs::read(&path).unwrap());
+            found.insert(name, read(&path));
         }
     }
+}
+
+/// The bytes of a file, also where its owner has taken away the right to read it.
+fn read(path: &Path) -> Vec<u8> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::read(path).unwrap_or_else(|_| {
+        let mode = fs::metadata(path).unwrap().permissions();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        let bytes = fs::read(path).unwrap();
+        fs::set_permissions(path, mode).unwrap();
+        bytes
+    })
 }
 
 /// The name of every object that can be reached from a ref.

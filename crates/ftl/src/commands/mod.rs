@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod draw;
 pub(crate) mod flow;
 pub(crate) mod ftl;
+pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod protocols;

@@ -319,3 +319,73 @@ fn with_json_a_word_is_a_field() {
         json!({"result": "No blocks to propagate"})
     );
 }
+
+/// A service that makes vectors: it counts the texts that it is given.
+fn vectors() -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/embeddings", listener.local_addr().unwrap());
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                if stream.read_line(&mut line).unwrap_or(0) <= 2 {
+                    break;
+                }
+                let header = line.to_ascii_lowercase();
+                length = header
+                    .strip_prefix("content-length:")
+                    .map_or(length, |text| text.trim().parse().unwrap());
+            }
+            let mut body = vec![0; length];
+            if stream.read_exact(&mut body).is_err() || length == 0 {
+                continue;
+            }
+            let asked: Json = serde_json::from_slice(&body).unwrap();
+            let texts = asked["input"].as_array().cloned().unwrap_or_else(|| vec![asked["input"].clone()]);
+            count.fetch_add(texts.len(), Ordering::Relaxed);
+            let vector = |text: &Json| {
+                let letters = text.as_str().unwrap().bytes();
+                let mut vector = vec![0.01; 32];
+                letters.for_each(|letter| vector[usize::from(letter) % 32] += 1.0);
+                vector
+            };
+            let data: Vec<Json> = texts
+                .iter()
+                .enumerate()
+                .map(|(index, text)| serde_json::json!({ "index": index, "embedding": vector(text) }))
+                .collect();
+            let reply = serde_json::json!({ "data": data, "model": "letters" }).to_string();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+            let _ = write!(stream.get_mut(), "{head}\r\ncontent-length: {}\r\n\r\n{reply}", reply.len());
+        }
+    });
+    (url, made)
+}
+
+#[test]
+fn another_embedder_makes_every_vector_again() {
+    use std::sync::atomic::Ordering;
+
+    let dir = Dir::new();
+    let memory = dir.ftl(&["benchmark", "generate", "--failures", "20", "--patterns", "5"]).code(0).out;
+    dir.write("memory.json", memory).ftl(&["memory", "import", "memory.json"]).code(0);
+    dir.ftl(&["memory", "reembed"]).code(0).says(&["Embedded: 0"]);
+    let (url, made) = vectors();
+    dir.write(
+        "ftl.toml",
+        format!("[memory]\nembedder = \"endpoint\"\nurl = \"{url}\"\nmodel = \"letters\"\n"),
+    );
+    dir.ftl(&["memory", "reembed"]).code(0).says(&["Embedded: 25", "of 25"]);
+    assert!(made.load(Ordering::Relaxed) >= 25, "every text went to the service");
+    dir.ftl(&["memory", "reembed"]).code(0).says(&["Embedded: 0"]);
+    dir.write("ftl.toml", "[memory]\nembedder = \"static\"\n");
+    dir.ftl(&["memory", "reembed"]).code(0).says(&["Embedded: 25"]);
+}

@@ -8,6 +8,7 @@
 
 mod agents;
 mod audit;
+mod building;
 mod campaign;
 mod check;
 mod colour;
@@ -15,6 +16,7 @@ mod config;
 mod doctor;
 mod draw;
 mod files;
+mod flows;
 mod git;
 mod help;
 mod leftovers;

@@ -294,3 +294,27 @@ fn status_carries_the_campaign() {
     assert_eq!(shown(&dir, &["status", "--json"])["campaign"], shown(&dir, &["campaign", "status"]));
     dir.ftl(&["status"]).code(0).says(&["add login: 0 of 4 tasks complete"]);
 }
+
+#[test]
+fn a_whole_benchmark_is_kept_and_reported() {
+    let dir = Dir::new();
+    let results = shown(&dir, &["benchmark", "run"]);
+    let kept: Json = serde_json::from_str(&dir.read(".ftl/benchmark/results.json")).unwrap();
+    assert_eq!(kept, results);
+    assert!(results["metadata"]["note"].as_str().unwrap().contains("simulation"), "{results:#}");
+    let records = results["results"].as_array().unwrap();
+    let begins =
+        |with: &str| records.iter().filter(|one| one["name"].as_str().unwrap().starts_with(with)).count();
+    for part in ["retrieval", "matching", "learning", "pruning"] {
+        assert!(begins(part) > 0, "{part} is missing in {results:#}");
+    }
+    for record in records {
+        for field in ["name", "metric", "value", "unit", "baseline", "improvement", "timestamp"] {
+            assert!(record.get(field).is_some(), "{field} of {record:#}");
+        }
+    }
+    dir.ftl(&["benchmark", "report"]).code(0).says(&["FTL benchmark report", "retrieval", "pruning_entries"]);
+    let pruned = shown(&dir, &["benchmark", "pruning"]);
+    let entries = pruned.as_array().unwrap().iter().find(|one| one["name"] == "pruning_entries").unwrap();
+    assert!(entries["value"].as_f64() < entries["baseline"].as_f64(), "{entries:#}");
+}

@@ -146,3 +146,80 @@ fn a_question_of_an_agent_waits_for_a_person_and_the_answer_reaches_the_next_pro
     // The answer is no answer to anything else.
     dir.ftl(&["answer", &run, "again", "--by", "Ada"]).code(5);
 }
+
+/// A folder with a program of that name that must never be started.
+fn with_program(dir: &Dir, name: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    dir.write(&format!("bin/{name}"), "#!/bin/sh\ntouch started\n");
+    std::fs::set_permissions(dir.path(&format!("bin/{name}")), std::fs::Permissions::from_mode(0o755))
+        .unwrap();
+    dir.path("bin")
+}
+
+#[test]
+fn init_writes_what_it_found_and_never_replaces_a_file() {
+    let dir = Dir::new();
+    let bin = with_program(&dir, "claude");
+    with_program(&dir, "pi");
+    let init = |args: &[&str]| {
+        let mut command = dir.command(args);
+        command.env("PATH", &bin).env("OPENAI_API_KEY", "test-key-0123").env_remove("ANTHROPIC_API_KEY");
+        crate::support::ended(command)
+    };
+    let printed = init(&["init", "--print"]).code(0).out;
+    assert!(!dir.path("ftl.toml").exists());
+    init(&["init"]).code(0).says(&[
+        "found claude",
+        "found pi",
+        "found openai",
+        "every role is bound to claude",
+    ]);
+    let text = dir.read("ftl.toml");
+    assert_eq!(text, printed);
+    assert!(text.contains("default = \"claude\"") && text.contains("home = \"own\""), "{text}");
+    assert!(!text.contains("test-key") && !dir.path("started").exists(), "{text}");
+    let shown = init(&["agents", "--json"]).code(0).json();
+    assert_eq!(shown["roles"]["default"]["agent"], "claude");
+    assert_eq!(shown["agents"][0]["usable"], true, "{shown:#}");
+    init(&["init"]).code(1).says(&["there is", "ftl.toml already", "ftl init --print"]);
+    assert_eq!(dir.read("ftl.toml"), text);
+}
+
+#[test]
+fn init_with_nothing_at_all_says_what_to_do() {
+    let dir = Dir::new();
+    let mut command = dir.command(&["init", "--json"]);
+    command.env_clear().env("XDG_CONFIG_HOME", dir.path("settings")).env("PATH", "/nonexistent");
+    let json = crate::support::ended(command).code(0).json();
+    assert_eq!((&json["bound"], dir.path("ftl.toml").exists()), (&serde_json::Value::Null, true));
+    dir.ftl(&["config"]).code(0);
+    dir.ftl(&["run", "task", "objective=x"]).code(1).says(&["no agent is bound"]);
+}
+
+#[test]
+fn a_state_that_needs_more_than_its_agent_enforces_is_refused_unless_that_is_accepted() {
+    let dir = Dir::new();
+    let bin = with_program(&dir, "pi");
+    let run = |accept: &str| {
+        dir.write(
+            "ftl.toml",
+            format!("[agents.pi]\nkind = \"cli\"\nadapter = \"pi\"\n{accept}\n[roles]\ndefault = \"pi\"\n"),
+        );
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let mut command = dir.command(&["run", "task", "objective=x", "--json"]);
+        command.env("PATH", path).env("OPENAI_API_KEY", "test-key-0123");
+        crate::support::ended(command)
+    };
+    run("").code(1).says(&["needs a builder that", "`pi` does not", "accept = ["]);
+    assert!(
+        dir.ftl(&["status", "--json"]).code(0).json()["runs"].as_array().unwrap().is_empty(),
+        "nothing was opened"
+    );
+    run("accept = [\"paths\"]").code(1).says(&["counts calls before they are made"]);
+    let ended = run("accept = [\"calls\", \"paths\"]");
+    let run = ended.json()["run"].as_str().unwrap().to_owned();
+    let opened = dir.entries(&run)[0].clone();
+    let accepted = opened["terms"]["accepted"].to_string();
+    assert!(accepted.contains("builder.IMPLEMENT needs a builder that counts calls"), "{opened:#}");
+}

@@ -188,12 +188,19 @@ fn claude_works() {
 #[test]
 fn codex_works() {
     let Some((ended, heard, _room)) = works(CODEX) else { return };
-    assert_eq!(
-        made(&heard),
-        ["write src/a.txt", "submit", "submit"],
-        "it does not tell of commands in its sandbox"
-    );
+    // It tells of a command that only looks as what it looks at.
+    assert_eq!(made(&heard), ["write src/a.txt", "read src/a.txt", "submit", "submit"]);
     assert_eq!(ended.unknown, [Name::from(MONEY)].into());
+}
+
+/// In the mode in which it is put, commands write nothing that nobody was asked about.
+#[test]
+fn codex_runs_commands_that_write_nothing() {
+    let steps =
+        json!([shell("echo x > src/x.txt; echo x > other.txt"), submit(&done()), { "text": "Done." }]);
+    let Some((ended, heard, room)) = talk(CODEX, steps) else { return };
+    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?}");
+    assert_eq!((room.text("src/x.txt"), room.text("other.txt")), (None, None));
 }
 
 /// It is denied what is outside its delta, and what is outside its worktree, and goes on to submit.
@@ -286,7 +293,8 @@ fn codex_is_not_believed() {
 
 /// It says its answer instead of submitting it.
 fn says_its_answer(agent: (&str, &str)) {
-    let steps = json!([write("src/a.txt"), { "text": "Here it is: {\"summary\": \"done\"}" }]);
+    let steps =
+        json!([write("src/a.txt"), { "text": "Here it is:\n```json\n{\"summary\": \"done\"}\n```\n" }]);
     let Some((ended, heard, _room)) = talk(agent, steps) else { return };
     assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:?}");
 }

@@ -160,6 +160,116 @@ fn works(agent: &Agent) {
     assert!(heard.text.contains("I write it."), "{}", heard.text);
 }
 
+/// It wants to write outside of its delta. One that asks is told so and goes on, and nothing was written; one
+/// that does not is ended as soon as it tells of it.
+fn is_denied(agent: &Agent) {
+    if installed(agent.name).is_none() {
+        return;
+    }
+    let steps = json!([{ "call": write("other.txt") }, agent.submit(&done()), { "text": "Done." }]);
+    let room = Room::new(json!({ "denied": { "steps": steps } }));
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let ended = agent.talk(&room, "denied", &clerk, &allowance(9));
+    let heard = clerk.heard();
+    let denied: Vec<&str> = heard.denied.iter().map(|(_, why)| why.as_str()).collect();
+    assert_eq!(denied, ["other.txt may not be written here; what may is src"], "{ended:?}");
+    match agent.asks {
+        true => {
+            assert_eq!((ended.outcome, room.text("other.txt")), (Ok(Answer::Done(done())), None));
+        }
+        false => {
+            assert!(
+                matches!(&ended.outcome, Err(Trouble::Stopped(why)) if why.contains("other.txt")),
+                "{ended:?}"
+            );
+        }
+    }
+}
+
+/// Its key is wrong: that is told as what it is, whatever it exits with.
+fn has_a_wrong_key(agent: &Agent) {
+    if installed(agent.name).is_none() {
+        return;
+    }
+    let wrong = json!({ "steps": [{ "fail": { "status": 401, "times": 99, "message": "invalid key" } }] });
+    let room = Room::new(json!({ "wrong": wrong }));
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let ended = agent.talk(&room, "wrong", &clerk, &allowance(9));
+    assert!(
+        matches!(&ended.outcome, Err(Trouble::CouldNotRun(why)) if why.contains("invalid key")),
+        "{ended:?}"
+    );
+    assert_eq!(clerk.heard().total(TOKENS), 0);
+}
+
+/// The stream of its model breaks off, again and again: that is no answer, whatever it exits with.
+fn is_cut_off(agent: &Agent) {
+    if installed(agent.name).is_none() {
+        return;
+    }
+    let cut =
+        json!({ "steps": [{ "text": "{\"summary\": \"this stream is cut in the middle\"}", "cut": true }] });
+    let room = Room::new(json!({ "cut": cut }));
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let ended = agent.talk(&room, "cut", &clerk, &allowance(9));
+    assert!(matches!(&ended.outcome, Err(Trouble::Died(_) | Trouble::Bad(_))), "{ended:?}");
+}
+
+/// Nobody wants its answer any more while a command of it runs: nothing of both is alive soon after.
+fn is_killed_with_its_command(agent: &Agent) {
+    if installed(agent.name).is_none() {
+        return;
+    }
+    let command = shell("perl -e 'sleep 300'; touch survived");
+    let steps = json!([{ "call": command }, agent.submit(&done())]);
+    let room = Room::new(json!({ "long": { "steps": steps } }));
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let (ended, after) = std::thread::scope(|scope| {
+        let talking = scope.spawn(|| agent.talk(&room, "long", &clerk, &allowance(9)));
+        room.wait_until("the command", |room| room.alive().iter().any(|one| one.contains("[\"perl\"")));
+        clerk.cancel();
+        let cancelled = Instant::now();
+        (talking.join().unwrap(), cancelled.elapsed())
+    });
+    assert_eq!((ended.outcome, room.text("survived")), (Err(Trouble::Cancelled), None));
+    assert!(after < Duration::from_secs(10), "{after:?}");
+}
+
+/// Its budget ends before its first call: what each request used is known before its calls are made.
+#[test]
+fn claude_is_cut_off_at_its_budget() {
+    if installed(CLAUDE.name).is_none() {
+        return;
+    }
+    let steps =
+        json!([{ "call": write("src/a.txt"), "usage": { "in": 700, "out": 50 } }, CLAUDE.submit(&done())]);
+    let room = Room::new(json!({ "budget": { "steps": steps } }));
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    clerk.budget.store(700, Ordering::Relaxed);
+    let ended = CLAUDE.talk(&room, "budget", &clerk, &allowance(9));
+    assert_eq!(ended.outcome, Err(Trouble::Stopped("750 tokens are more than 700".into())));
+    assert_eq!(room.text("src/a.txt"), None);
+}
+
+/// What is installed is what is pinned, and says so.
+#[test]
+fn each_tells_the_version_that_is_pinned() {
+    let pins = include_str!("../../../../tools/agents/pins");
+    let room = Room::new(json!({}));
+    for agent in [CLAUDE, CODEX, PI, OPENCODE, GOOSE] {
+        if installed(agent.name).is_none() {
+            continue;
+        }
+        let mut lines = pins.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let pin = lines.find(|words| words.first() == Some(&agent.name)).unwrap()[2];
+        let version = pin.rsplit_once('@').unwrap().1.trim_end_matches("-linux-x64");
+        let cli = agent.bound(&room, "none");
+        assert_eq!(cli.probe().usable, Ok(()));
+        let told = cli.version(&*room.launcher(), &room.work()).unwrap();
+        assert!(told.contains(version), "{}: {told}", agent.name);
+    }
+}
+
 macro_rules! for_agents {
     ($($test:ident: $($agent:ident $name:ident)+;)+) => {
         $($(
@@ -173,4 +283,11 @@ macro_rules! for_agents {
 
 for_agents! {
     works: CLAUDE claude_works CODEX codex_works PI pi_works OPENCODE opencode_works GOOSE goose_works;
+    is_denied: CLAUDE claude_is_denied CODEX codex_is_denied PI pi_is_denied OPENCODE opencode_is_denied
+        GOOSE goose_is_denied;
+    has_a_wrong_key: CLAUDE claude_has_a_wrong_key CODEX codex_has_a_wrong_key PI pi_has_a_wrong_key
+        GOOSE goose_has_a_wrong_key;
+    is_cut_off: CODEX codex_is_cut_off GOOSE goose_is_cut_off;
+    is_killed_with_its_command: CLAUDE claude_is_killed CODEX codex_is_killed PI pi_is_killed
+        OPENCODE opencode_is_killed GOOSE goose_is_killed;
 }

@@ -8,6 +8,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    unreachable_pub,
     reason = "a test that cannot go on fails by panicking, and says what it leaves out"
 )]
 

@@ -13,7 +13,7 @@ use super::{Act, Cast, allowance};
 
 /// Whether a backend only tells what was done.
 pub(super) fn tells_after(cast: &dyn Cast) -> bool {
-    match cast.play(&[]).backend.enforces().calls {
+    match cast.play(&[submit()]).backend.enforces().calls {
         Counted::After => true,
         Counted::Before | Counted::Never => false,
     }

@@ -1,0 +1,89 @@
+//! What an instance was told to build. The brief is noted as it was when it was parsed: a file that an agent
+//! or a person changes later changes nothing for the gates.
+
+use std::sync::Arc;
+
+use ftl_core::catalogue::spec::Spec;
+use ftl_core::run::{Failure, FailureKind};
+use ftl_core::value::Value;
+use serde::{Deserialize, Serialize};
+
+use super::Sites;
+use crate::gates::Brief;
+use crate::hands::{Ended, Hand, Job, Report};
+
+/// The kind of the notes.
+const KIND: &str = "site";
+
+/// A brief, as it was parsed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Noted {
+    /// The path of the workspace.
+    pub(super) workspace: String,
+    /// What it says.
+    pub(super) spec: Spec,
+}
+
+impl Noted {
+    /// The brief as gates see it.
+    pub(super) fn brief(&self) -> Brief {
+        Brief::of(&self.spec)
+    }
+
+    /// What a commit of its work says.
+    pub(super) fn message(&self) -> String {
+        let objective = self.spec.objective.as_deref().unwrap_or_default().trim();
+        format!("{}\n\n{objective}\n\nFtl-Task: {}", self.subject(), self.spec.id)
+    }
+
+    /// What it is about, in a few words.
+    pub(super) fn subject(&self) -> String {
+        let id = self.spec.id.as_str();
+        let slug = id.split_once('-').map_or(id, |(_, slug)| slug).replace('-', " ");
+        let mut letters = slug.chars();
+        letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    }
+}
+
+impl Sites {
+    /// The brief of the instance that a job is for, if it has parsed one.
+    pub(super) fn noted(&self, job: &Job) -> Result<Option<Noted>, Failure> {
+        let Some(text) = self.note(KIND, &key(job))? else { return Ok(None) };
+        let read = serde_json::from_str(&text);
+        read.map(Some).map_err(|error| {
+            let message = format!("what was noted of the brief cannot be read: {error}");
+            Failure::new(FailureKind::CouldNotRun, message)
+        })
+    }
+}
+
+fn key(job: &Job) -> String {
+    format!("{}/{}", job.run, job.action.instance.0)
+}
+
+/// Parses a workspace by another hand, and notes what it says.
+pub(super) struct Noting {
+    pub(super) sites: Arc<Sites>,
+    pub(super) inner: Arc<dyn Hand>,
+}
+
+impl Noting {
+    fn note(&self, job: &Job, answer: &Value) -> Result<(), Failure> {
+        let path = job.action.params.get("path").and_then(Value::as_text).unwrap_or_default();
+        let spec: Spec =
+            answer.to().map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))?;
+        self.sites.put_note(KIND, &key(job), &Noted { workspace: path.to_owned(), spec })
+    }
+}
+
+impl Hand for Noting {
+    fn perform(&self, job: &Job) -> Report {
+        let report = self.inner.perform(job);
+        if let Ended::Done(answer) = &report.ended
+            && let Err(failure) = self.note(job, answer)
+        {
+            return Report { ended: Ended::Failed(failure), ..report };
+        }
+        report
+    }
+}

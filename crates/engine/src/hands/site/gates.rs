@@ -1,0 +1,138 @@
+//! The gates as actions: each looks at what stands in the worktree of the instance that asks.
+
+use std::sync::Arc;
+
+use ftl_core::catalogue::build::{
+    FileRead, PreflightCheck, QualityCheck, VerifyOutcome, VerifyReport, VerifyRun,
+};
+use ftl_core::catalogue::scalars::Seconds;
+use ftl_core::run::{Failure, FailureKind};
+
+use super::brief::Noted;
+use super::{Site, Sites};
+use crate::change::Change;
+use crate::gates::verify::{self, CouldNotRun, Policy, Verified, against, bound_to};
+use crate::gates::{Brief, Finding, Yard, integrity, preflight, quality, scope};
+use crate::git::Oid;
+use crate::hands::paper::file_text;
+use crate::hands::typed::Done;
+use crate::hands::{Job, Workshop};
+
+/// The kind of the notes that say how commands went on trees that others build upon.
+const BASES: &str = "base-verify";
+
+/// How many files are named that a verify command has left behind.
+const MAX_NAMED: usize = 5;
+
+pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
+    let shared = || sites.clone();
+    let (run, form, idioms, text) = (shared(), shared(), shared(), shared());
+    workshop
+        .doing(move |job, asked: VerifyRun| run.verify(job, &asked))
+        .doing(move |job, asked: PreflightCheck| form.preflight(job, &asked))
+        .doing(move |job, asked: QualityCheck| idioms.quality(job, &asked))
+        .doing(move |job, asked: FileRead| text.read(job, &asked))
+}
+
+/// What is to be run.
+#[derive(Clone, Copy)]
+pub(super) struct Command<'a> {
+    pub(super) text: &'a str,
+    pub(super) timeout: Option<Seconds>,
+}
+
+impl Sites {
+    fn verify(&self, job: &Job, asked: &VerifyRun) -> Done<VerifyRun> {
+        let (site, noted) = (self.site(job)?, self.noted(job)?);
+        let command = Command { text: &asked.command, timeout: asked.timeout };
+        let base = self.base(job, &site, command)?;
+        let tree = site.standing()?;
+        let yard = self.yard(job, site.folder.clone(), "verify", asked.timeout);
+        let ran = verify::run(&yard, &asked.command, tree.as_str(), Policy::default(), &job.cancel)
+            .map_err(|why| no_answer(&why))?;
+        let mut findings = look(&site.change(&tree)?, noted.as_ref());
+        findings.extend(base.iter().flat_map(|base| against(base, &ran).findings));
+        let report = ran.report(tree.as_str(), base.as_ref(), &findings);
+        let after = site.standing()?;
+        Ok(if after == tree { report } else { changed_itself(report, &site.difference(&tree, &after)?) })
+    }
+
+    /// How the command goes on what the work started from; found out once for each tree and command. Where
+    /// it cannot be run there, nothing is known.
+    fn base(&self, job: &Job, site: &Site, command: Command<'_>) -> Result<Option<Verified>, Failure> {
+        let base = &site.tree.base;
+        let tree = site.repo.tree_of(base)?;
+        let key = bound_to(tree.as_str(), command.text, &Yard::environment());
+        if let Some(note) = self.note(BASES, &key)? {
+            return Ok(serde_json::from_str(&note).unwrap_or_default());
+        }
+        let mut run = |checkout: &std::path::Path| {
+            let folder = self.furnish(job, &site.repo, checkout).map_err(CouldNotRun::NotStarted)?;
+            let yard = self.yard(job, folder, "base", command.timeout);
+            verify::run(&yard, command.text, tree.as_str(), Policy::default(), &job.cancel)
+        };
+        let ran = match site.repo.look_at(&job.run, base, &job.cancel, &mut run)? {
+            Ok(ran) => Some(ran),
+            Err(why @ CouldNotRun::Cancelled) => return Err(no_answer(&why)),
+            Err(_) => None,
+        };
+        self.put_note(BASES, &key, &ran)?;
+        Ok(ran)
+    }
+
+    /// Remembers how a command went on a tree that others will build upon.
+    pub(super) fn is_known(&self, tree: &Oid, ran: &Verified) -> Result<(), Failure> {
+        self.put_note(BASES, &bound_to(tree.as_str(), &ran.command, &Yard::environment()), &Some(ran))
+    }
+
+    fn preflight(&self, job: &Job, asked: &PreflightCheck) -> Done<PreflightCheck> {
+        let (site, noted) = (self.site(job)?, self.noted(job)?);
+        let tree = site.standing()?;
+        let change = site.change(&tree)?;
+        let commands = noted.map(|noted| noted.spec.preflight).unwrap_or_default();
+        let yard = self.yard(job, site.folder.clone(), "preflight", None);
+        Ok(preflight::check(&yard, &asked.files, &commands, &change, tree.as_str(), &job.cancel))
+    }
+
+    fn quality(&self, job: &Job, asked: &QualityCheck) -> Done<QualityCheck> {
+        let site = self.site(job)?;
+        let tree = site.standing()?;
+        let files = quality::files(&asked.spec, &site.change(&tree)?, &site.folder);
+        Ok(quality::check(&asked.spec, &files, tree.as_str()))
+    }
+
+    fn read(&self, job: &Job, asked: &FileRead) -> Done<FileRead> {
+        let folder = if self.has_site(job)? { self.folder(job)? } else { self.place().root().to_owned() };
+        file_text(&folder, &asked.path)
+    }
+}
+
+/// What scope and integrity show. Without a brief nobody has said which files may change.
+pub(super) fn look(change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
+    let brief = noted.map(Noted::brief);
+    let mut findings = brief.as_ref().map(|brief| scope::look(change, brief)).unwrap_or_default();
+    findings.extend(integrity::look(change, &brief.unwrap_or_else(Brief::default)));
+    findings
+}
+
+/// The answer about a command that itself changes what it was to look at: what stands there now was not
+/// verified.
+fn changed_itself(report: VerifyReport, change: &Change) -> VerifyReport {
+    let named: Vec<&str> = change.files.iter().take(MAX_NAMED).map(|file| file.path.as_str()).collect();
+    let more = change.files.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let summary = format!(
+        "the command changes files that git does not ignore: {}{more} (hint: have git ignore them)\n{}",
+        named.join(", "),
+        report.summary
+    );
+    let outcome = match report.outcome {
+        VerifyOutcome::Passed | VerifyOutcome::Failed => VerifyOutcome::Failed,
+        outcome @ (VerifyOutcome::Flaky | VerifyOutcome::NoTests) => outcome,
+    };
+    VerifyReport { passed: false, failed: true, summary, outcome, ..report }
+}
+
+pub(super) fn no_answer(why: &CouldNotRun) -> Failure {
+    Failure::new(FailureKind::CouldNotRun, why.to_string())
+}

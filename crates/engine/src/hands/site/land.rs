@@ -1,0 +1,289 @@
+//! Landing on the run's branch, and delivery to the person's.
+//!
+//! What would land is looked at once more, in a clean checkout: its scope, its integrity, and the command,
+//! with the base's own tests and settings in their place. An answer is noted before the worktree goes, so
+//! that the same landing asked for again after a crash is answered and not done twice.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use ftl_core::catalogue::build::{BranchDeliver, Landing, LandingStatus, Side, VerifyOutcome, WorkLand};
+use ftl_core::run::{Failure, FailureKind};
+use serde::{Deserialize, Serialize};
+
+use super::brief::Noted;
+use super::gates::look;
+use super::{Site, Sites};
+use crate::change::{Change, Content, Kind};
+use crate::clock;
+use crate::gates::verify::{self, Policy, Verified};
+use crate::gates::{Brief, Restore, blocks, restore, told};
+use crate::git::{self, Checked, Delivering, Key, Landed, Merged, Oid, Repo};
+use crate::hands::typed::Done;
+use crate::hands::{Job, Workshop};
+use crate::id::RunId;
+use crate::store::notebook::Notebook as _;
+
+/// The kind of the notes that say what has landed.
+const LANDINGS: &str = "landing";
+
+/// How many different commands a delivery is verified with.
+pub(super) const MAX_DELIVERY_COMMANDS: usize = 100;
+
+pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
+    let (land, deliver) = (sites.clone(), sites.clone());
+    workshop
+        .doing(move |job, asked: WorkLand| land.land(job, &asked))
+        .doing(move |job, asked: BranchDeliver| deliver.deliver(job, &asked))
+}
+
+/// A landing, as it is noted.
+#[derive(Debug, Serialize, Deserialize)]
+struct LandedNote {
+    answer: Landing,
+    /// The commands that it was verified with.
+    verify: Vec<String>,
+    /// What it was for, as a commit says it.
+    about: String,
+}
+
+/// What is to land.
+pub(super) struct Wish {
+    /// The tree that was verified; none takes what is there now.
+    pub(super) tree: Option<Oid>,
+    /// The commands that must succeed on the merged tree.
+    pub(super) verify: Vec<String>,
+    /// What the commit says.
+    pub(super) message: String,
+    /// The brief, where there is one.
+    pub(super) noted: Option<Noted>,
+}
+
+impl Sites {
+    fn land(&self, job: &Job, asked: &WorkLand) -> Done<WorkLand> {
+        let noted = self.noted(job)?;
+        let message = noted.as_ref().map_or_else(|| String::from("Work of ftl"), Noted::message);
+        let tree = asked.tree.as_ref().map(|tree| tree.as_str().parse()).transpose()?;
+        self.land_as(job, Wish { tree, verify: vec![asked.verify.clone()], message, noted })
+    }
+
+    /// Lands what stands in the worktree of a job's instance, once, and closes the worktree.
+    pub(super) fn land_as(&self, job: &Job, wish: Wish) -> Result<Landing, Failure> {
+        if let Some(note) = self.note(LANDINGS, &job.key())? {
+            let LandedNote { answer, .. } = read(&note)?;
+            let _ = self.close(job, LANDED);
+            return Ok(answer);
+        }
+        let site = self.site(job)?;
+        let key: Key = job.key().parse()?;
+        let landing = git::Landing {
+            worktree: &site.tree.id,
+            key: &key,
+            tree: wish.tree.as_ref(),
+            message: &wish.message,
+            when: clock::wall() / 1000,
+        };
+        let mut judge = |merged: &Merged| self.judge(job, &site, merged, &wish);
+        let landed = site.repo.land(&landing, &job.cancel, &mut judge)?;
+        let target = site.repo.branch(&job.run)?.name;
+        let answer = site.answer(&wish, landed, target);
+        if answer.status == LandingStatus::Landed {
+            let about = wish.message.lines().next().unwrap_or_default().to_owned();
+            let note = LandedNote { answer: answer.clone(), verify: wish.verify, about };
+            self.put_note(LANDINGS, &job.key(), &note)?;
+            // It has landed, whatever becomes of the worktree; one that is left is swept when the run rests.
+            let _ = self.close(job, LANDED);
+        }
+        Ok(answer)
+    }
+
+    /// Looks at what would land, in a clean checkout of it.
+    fn judge(&self, job: &Job, site: &Site, merged: &Merged, wish: &Wish) -> Result<Checked, String> {
+        let change = site.difference(&merged.onto, &merged.tree).map_err(|error| error.to_string())?;
+        let findings = look(&change, wish.noted.as_ref());
+        if blocks(&findings) {
+            return Ok(Checked::Failed(told(&findings)));
+        }
+        let folder = self.furnish(job, &site.repo, &merged.path)?;
+        let brief = wish.noted.as_ref().map(Noted::brief);
+        let needed = restore(&change, &brief.unwrap_or_else(Brief::default), &[]);
+        let is_whole = needed == Restore::default();
+        put_back(&folder, &change, &needed).map_err(|error| error.to_string())?;
+        for command in &wish.verify {
+            let ran = self.passes(job, &folder, command, &merged.tree)?;
+            if ran.outcome != VerifyOutcome::Passed {
+                return Ok(Checked::Failed(format!("merged, it does not pass: {}", ran.summary)));
+            }
+            if is_whole {
+                self.is_known(&merged.tree, &ran).map_err(|failure| failure.message)?;
+            }
+        }
+        Ok(Checked::Passed)
+    }
+
+    fn passes(&self, job: &Job, folder: &Path, command: &str, tree: &Oid) -> Result<Verified, String> {
+        let yard = self.yard(job, folder.to_owned(), "landing", None);
+        verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel)
+            .map_err(|why| why.to_string())
+    }
+
+    fn deliver(&self, job: &Job, asked: &BranchDeliver) -> Done<BranchDeliver> {
+        let repo = self.repo()?;
+        repo.begin(&job.run)?;
+        let (commands, about) = self.landed(&job.run)?;
+        let message = match about.as_slice() {
+            [one] => one.clone(),
+            all => format!("Work of {} tasks\n\n{}", all.len(), all.join("\n")),
+        };
+        let when = clock::wall() / 1000;
+        let delivering = Delivering { run: &job.run, how: asked.how, message: &message, when };
+        let mut again = |merged: &Merged| self.passes_all(job, &repo, merged, &commands);
+        Ok(repo.deliver(&delivering, &job.cancel, &mut again)?)
+    }
+
+    /// The commands that what has landed in a run was verified with, and what it was about.
+    fn landed(&self, run: &RunId) -> Result<(Vec<String>, Vec<String>), Failure> {
+        let (mut commands, mut about) = (Vec::new(), Vec::new());
+        let ours = format!("{run}.");
+        for (key, note) in self.paper.store().notes(LANDINGS)? {
+            if !key.starts_with(&ours) {
+                continue;
+            }
+            let note = read(&note)?;
+            about.push(note.about);
+            for command in note.verify {
+                if !commands.contains(&command) && commands.len() < MAX_DELIVERY_COMMANDS {
+                    commands.push(command);
+                }
+            }
+        }
+        Ok((commands, about))
+    }
+
+    fn passes_all(
+        &self,
+        job: &Job,
+        repo: &Repo,
+        merged: &Merged,
+        commands: &[String],
+    ) -> Result<Checked, String> {
+        let folder = self.furnish(job, repo, &merged.path)?;
+        for command in commands {
+            let ran = self.passes(job, &folder, command, &merged.tree)?;
+            if ran.outcome != VerifyOutcome::Passed {
+                return Ok(Checked::Failed(format!("`{command}`: {}", ran.summary)));
+            }
+        }
+        Ok(Checked::Passed)
+    }
+}
+
+fn read(note: &str) -> Result<LandedNote, Failure> {
+    serde_json::from_str(note).map_err(|error| {
+        let message = format!("what was noted of a landing cannot be read: {error}");
+        Failure::new(FailureKind::CouldNotRun, message)
+    })
+}
+
+/// Why a worktree is closed whose work has landed.
+const LANDED: &str = "its work has landed";
+
+impl Site {
+    /// What a landing came to, in the words of protocols.
+    fn answer(&self, wish: &Wish, landed: Landed, target: String) -> Landing {
+        let mut answer = Landing {
+            status: LandingStatus::Failed,
+            summary: String::new(),
+            commit: None,
+            target,
+            tree: None,
+            sides: Vec::new(),
+            files: Vec::new(),
+            url: None,
+        };
+        match landed {
+            Landed::Done { commit, tree, files } => {
+                let about = wish.message.lines().next().unwrap_or_default();
+                let counted = if files == 1 { String::from("1 file") } else { format!("{files} files") };
+                answer.summary =
+                    format!("{about}: {counted} changed, {} on {}", commit.short(), answer.target);
+                answer.status = LandingStatus::Landed;
+                answer.commit = Some(commit.as_str().to_owned());
+                answer.tree = Some(tree.digest());
+            }
+            Landed::Conflict { files, sides, .. } => {
+                answer.status = LandingStatus::Conflict;
+                answer.files = files.iter().map(|path| self.shown(path)).collect();
+                let shown = |side: Side| Side { path: self.shown(&side.path), ..side };
+                answer.sides = sides.into_iter().map(shown).collect();
+                answer.summary = format!("others changed the same in {}", answer.files.join(", "));
+            }
+            Landed::Failed { summary } => answer.summary = summary,
+        }
+        answer
+    }
+}
+
+/// Puts files of a checkout back as the base has them, and takes away what would steer its runners. A path
+/// that a link leads elsewhere is refused.
+fn put_back(folder: &Path, change: &Change, needed: &Restore) -> io::Result<()> {
+    for path in &needed.take_away {
+        clear(folder, path)?;
+    }
+    for path in &needed.put_back {
+        clear(folder, path)?;
+        let before =
+            change.files.iter().find(|file| file.path == *path).and_then(|file| file.before.as_ref());
+        if let Some(before) = before {
+            lay(&folder.join(path), before)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what stands at a path, if anything does, and makes the folders above it.
+fn clear(folder: &Path, path: &str) -> io::Result<()> {
+    let refused = |what: &str| io::Error::other(format!("`{path}` cannot be put back: {what}"));
+    if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(refused("it leads out of the repository"));
+    }
+    let file = folder.join(path);
+    let above: Vec<&Path> = file.ancestors().skip(1).take_while(|one| *one != folder).collect();
+    for one in above.into_iter().rev() {
+        match fs::symlink_metadata(one) {
+            Ok(found) if found.is_dir() => {}
+            // What the base has as a folder the work made a file or a link.
+            Ok(_) => {
+                fs::remove_file(one)?;
+                fs::create_dir(one)?;
+            }
+            Err(_) => fs::create_dir(one)?,
+        }
+    }
+    match fs::symlink_metadata(&file) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(&file),
+        Ok(_) => fs::remove_file(&file),
+        Err(_) => Ok(()),
+    }
+}
+
+fn lay(file: &Path, content: &Content) -> io::Result<()> {
+    let Some(bytes) = &content.bytes else {
+        return Err(io::Error::other(format!("`{}` is too large to be put back", file.display())));
+    };
+    match content.kind {
+        Kind::File => fs::write(file, bytes),
+        Kind::Executable => {
+            fs::write(file, bytes)?;
+            fs::set_permissions(file, fs::Permissions::from_mode(0o755))
+        }
+        Kind::Link => {
+            use std::os::unix::ffi::OsStrExt as _;
+            std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(bytes), file)
+        }
+        Kind::Submodule => fs::create_dir(file),
+    }
+}

@@ -1,0 +1,272 @@
+//! Sites: the worktrees in which instances work, and the actions that act there.
+//!
+//! No action names a worktree: it acts in the one of the instance that asks, which is opened from the tip
+//! of the run's branch when it is first needed. What a brief says is noted when it is parsed, and gates look
+//! by that note, not by what stands in a file by then. Nothing here touches the person's checkout before a
+//! delivery, and no worktree is removed before what exists only there is kept.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `brief` | what an instance was told to build, noted |
+//! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
+//! | `land` | `work.land`, `branch.deliver` |
+//! | `close` | worktrees that nobody needs any more |
+
+mod brief;
+mod close;
+mod gates;
+mod land;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ftl_core::catalogue::scalars::Seconds;
+use ftl_core::run::{Failure, FailureKind};
+
+use super::{Job, Workshop};
+use crate::change::Change;
+use crate::config::Config;
+use crate::gates::Yard;
+use crate::git::{GitError, Oid, Person, Repo, Settings, Trouble, Worktree, WorktreeId};
+use crate::paper::Paper;
+use crate::place::Place;
+use crate::process::{Captured, Fence, How, Limits, Supervisor};
+use crate::store::StoreError;
+use crate::store::notebook::Notebook as _;
+
+/// Who is named in commits where git does not know the person.
+const NOBODY: (&str, &str) = ("ftl", "ftl@localhost");
+
+/// How many lines of a setup command are told when it fails.
+const TOLD_LINES: usize = 5;
+
+/// The worktrees of a repository's runs.
+pub struct Sites {
+    paper: Arc<Paper>,
+    supervisor: Arc<Supervisor>,
+    limits: Limits,
+    setup: String,
+    copied: Vec<String>,
+    repo: Mutex<Option<Repo>>,
+    turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
+}
+
+/// The worktree of an instance.
+pub(super) struct Site {
+    repo: Repo,
+    tree: Worktree,
+    /// Where people's paths begin: the worktree, or the folder in it that has the repository's state.
+    folder: PathBuf,
+}
+
+impl Sites {
+    /// The worktrees of the repository that a paperwork belongs to. Git is not asked before somebody works.
+    pub fn new(paper: Arc<Paper>, supervisor: Arc<Supervisor>, config: &Config) -> Sites {
+        Sites {
+            paper,
+            supervisor,
+            limits: config.command_limits(),
+            setup: config.text("worktree.setup").trim().to_owned(),
+            copied: config.texts("worktree.copy"),
+            repo: Mutex::default(),
+            turns: Mutex::default(),
+        }
+    }
+
+    fn place(&self) -> &Place {
+        self.paper.place()
+    }
+
+    fn repo(&self) -> Result<Repo, GitError> {
+        let mut open = lock(&self.repo);
+        if let Some(repo) = &*open {
+            return Ok(repo.clone());
+        }
+        let (name, email) = NOBODY;
+        let nobody = Person { name: name.to_owned(), email: email.to_owned() };
+        let settings = Settings { copied: self.copied.clone(), ..Settings::of(nobody) };
+        let first = Repo::open(self.place(), settings.clone())?;
+        let repo = match first.person() {
+            Some(person) => Repo::open(self.place(), Settings { person, ..settings })?,
+            None => first,
+        };
+        Ok(open.insert(repo).clone())
+    }
+
+    /// The worktree of the instance that a job is for, made if it is not there.
+    fn site(&self, job: &Job) -> Result<Site, Failure> {
+        let repo = self.repo()?;
+        let id = WorktreeId::of(&job.run, job.action.instance);
+        let turn = lock(&self.turns).entry(id.clone()).or_default().clone();
+        let _mine = lock(&turn);
+        // Beginning waits for a landing, and a run is begun once.
+        if repo.branch(&job.run).is_err() {
+            repo.begin(&job.run)?;
+        }
+        let tree = repo.open_worktree(&id, &job.run, &mut |folder| self.set_up(job, &repo, folder))?;
+        let folder = folder_in(&repo, &tree.path);
+        Ok(Site { repo, tree, folder })
+    }
+
+    /// Whether the instance of a job works in a worktree: it has a brief, or one is open.
+    fn has_site(&self, job: &Job) -> Result<bool, Failure> {
+        let id = WorktreeId::of(&job.run, job.action.instance);
+        Ok(self.noted(job)?.is_some() || self.place().worktrees().join(id.as_str()).is_dir())
+    }
+
+    /// Where an agent that builds the brief of its instance works; nothing where there is no brief.
+    pub(super) fn folder_of_brief(&self, job: &Job) -> Result<Option<PathBuf>, Failure> {
+        match self.noted(job)? {
+            Some(_) => self.folder(job).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Where an agent works that may write files of its instance's worktree.
+    pub(super) fn folder(&self, job: &Job) -> Result<PathBuf, Failure> {
+        Ok(self.site(job)?.folder)
+    }
+
+    /// Runs the setup command of the settings in a new checkout.
+    fn set_up(&self, job: &Job, repo: &Repo, checkout: &Path) -> Result<(), String> {
+        if self.setup.is_empty() {
+            return Ok(());
+        }
+        let yard = self.yard(job, folder_in(repo, checkout), "setup", None);
+        let ended = yard.shell(&self.setup, &job.cancel).map_err(|error| error.to_string())?;
+        if ended.cut.is_none() && ended.how == How::Exited(0) {
+            return Ok(());
+        }
+        Err(format!("`{}`: {}: {}", self.setup, ended.sentence(), last_lines(&ended.err)))
+    }
+
+    /// Makes a clean checkout one in which commands can run: listed files, then the setup command.
+    fn furnish(&self, job: &Job, repo: &Repo, checkout: &Path) -> Result<PathBuf, String> {
+        repo.copy_ignored(checkout).map_err(|error| error.to_string())?;
+        self.set_up(job, repo, checkout)?;
+        Ok(folder_in(repo, checkout))
+    }
+
+    /// A place for commands of a job.
+    fn yard(&self, job: &Job, folder: PathBuf, what: &str, timeout: Option<Seconds>) -> Yard<'_> {
+        let mut limits = self.limits;
+        if let Some(timeout) = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds.0).ok()) {
+            limits.soft = Some(limits.soft.map_or(timeout, |soft| soft.min(timeout)));
+        }
+        let fence = job.epoch();
+        let fence = fence.map(|epoch| Fence { file: self.place().fences().join(job.run.as_str()), epoch });
+        Yard {
+            supervisor: &self.supervisor,
+            store: &**self.paper.store(),
+            folder,
+            key: format!("{}.{what}", job.key()),
+            fence,
+            limits,
+            env: Yard::environment(),
+        }
+    }
+
+    fn note(&self, kind: &str, key: &str) -> Result<Option<String>, Failure> {
+        Ok(self.paper.store().note(kind, key)?)
+    }
+
+    fn put_note(&self, kind: &str, key: &str, what: &impl serde::Serialize) -> Result<(), Failure> {
+        let body = serde_json::to_string(what)
+            .map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))?;
+        self.paper.store().amend(&mut |notes| {
+            notes.put(kind, key, &body)?;
+            Ok(true)
+        })?;
+        Ok(())
+    }
+}
+
+impl Site {
+    /// The tree that stands there now.
+    fn standing(&self) -> Result<Oid, Failure> {
+        Ok(self.repo.tree(&self.tree.id)?.tree)
+    }
+
+    /// What differs between the commit that it started from and a tree.
+    fn change(&self, tree: &Oid) -> Result<Change, Failure> {
+        self.difference(&self.tree.base, tree).map_err(Failure::from)
+    }
+
+    /// What differs between two trees, with paths as people write them here.
+    fn difference(&self, base: &Oid, tree: &Oid) -> Result<Change, GitError> {
+        let mut change = self.repo.change(base, tree)?;
+        for file in &mut change.files {
+            file.path = self.shown(&file.path);
+        }
+        Ok(change)
+    }
+
+    /// A path from the top of the repository, as people write it here; what lies outside begins with `..`.
+    fn shown(&self, path: &str) -> String {
+        let prefix = prefix(&self.repo);
+        let below = Path::new(path).strip_prefix(&prefix).ok();
+        match below {
+            Some(below) => below.to_string_lossy().into_owned(),
+            None => format!("{}{path}", "../".repeat(prefix.iter().count())),
+        }
+    }
+}
+
+impl Workshop {
+    /// The same with hands for what is done in worktrees. What a brief says is noted on the way, so the
+    /// hands of the paperwork must be there already.
+    #[must_use]
+    pub fn with_sites(self, sites: &Arc<Sites>) -> Workshop {
+        let workshop = self
+            .around("workspace.parse", |inner| Arc::new(brief::Noting { sites: sites.clone(), inner }))
+            .around("workspace.block", |inner| Arc::new(close::Closing { sites: sites.clone(), inner }));
+        land::hands(gates::hands(workshop, sites), sites)
+    }
+}
+
+impl From<GitError> for Failure {
+    /// What git did not do, as a failure of an action.
+    fn from(error: GitError) -> Failure {
+        let kind = match error.trouble {
+            Trouble::Stale => FailureKind::Stale,
+            Trouble::BadName | Trouble::TooMuch => FailureKind::Failed,
+            Trouble::TimedOut => FailureKind::Timeout,
+            Trouble::NoRepository
+            | Trouble::Unsuitable
+            | Trouble::Replaced
+            | Trouble::Unknown
+            | Trouble::Cancelled
+            | Trouble::Git
+            | Trouble::Disk => FailureKind::CouldNotRun,
+        };
+        Failure::new(kind, error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    /// What the store did not do, as a failure of an action.
+    fn from(error: StoreError) -> Failure {
+        Failure::new(FailureKind::CouldNotRun, error.to_string())
+    }
+}
+
+/// From the top of the repository to the folder that holds its state.
+fn prefix(repo: &Repo) -> PathBuf {
+    repo.place().root().strip_prefix(repo.top()).unwrap_or(Path::new("")).to_owned()
+}
+
+fn folder_in(repo: &Repo, checkout: &Path) -> PathBuf {
+    checkout.join(prefix(repo))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn last_lines(captured: &Captured) -> String {
+    let text = captured.text();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n")
+}
