@@ -15,7 +15,7 @@ use crate::runs::ASK;
 use crate::support::{Dir, until};
 
 /// A command whose standard output is a terminal, and what it has drawn so far.
-struct Terminal {
+pub(crate) struct Terminal {
     master: OwnedFd,
     child: Child,
     drawn: Arc<Mutex<Vec<u8>>>,
@@ -26,7 +26,27 @@ fn size(width: u16, height: u16) -> Winsize {
 }
 
 impl Terminal {
-    fn start(dir: &Dir, args: &[&str], (width, height): (u16, u16)) -> Terminal {
+    fn start(dir: &Dir, args: &[&str], size: (u16, u16)) -> Terminal {
+        Terminal::open(dir, args, size, false)
+    }
+
+    /// The same with standard input too: somebody types.
+    pub(crate) fn typing(dir: &Dir, args: &[&str]) -> Terminal {
+        Terminal::open(dir, args, (100, 40), true)
+    }
+
+    /// Types a line.
+    pub(crate) fn enter(&self, line: &str) {
+        self.send(&format!("{line}\n"));
+    }
+
+    /// Types these letters.
+    pub(crate) fn send(&self, letters: &str) {
+        let bytes = letters.as_bytes();
+        assert_eq!(rustix::io::write(&self.master, bytes).unwrap(), bytes.len());
+    }
+
+    fn open(dir: &Dir, args: &[&str], (width, height): (u16, u16), types: bool) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -35,6 +55,9 @@ impl Terminal {
         let slave =
             rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let mut command = dir.command(args);
+        if types {
+            command.stdin(slave.try_clone().unwrap());
+        }
         command.env("TERM", "xterm-256color").stdout(slave).stderr(Stdio::null());
         let child = command.spawn().unwrap();
         // Only the child holds the other end now: when it is gone, reading ends.
@@ -50,7 +73,7 @@ impl Terminal {
         Terminal { master, child, drawn }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.drawn.lock().unwrap()).into_owned()
     }
 
@@ -62,7 +85,7 @@ impl Terminal {
         plain(last).lines().map(str::to_owned).collect()
     }
 
-    fn ended(mut self) -> (i32, String) {
+    pub(crate) fn ended(mut self) -> (i32, String) {
         let mut code = None;
         until("the command has ended", || {
             code = self.child.try_wait().unwrap();

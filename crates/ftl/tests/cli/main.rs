@@ -16,6 +16,7 @@ mod config;
 mod doctor;
 mod draw;
 mod files;
+mod flows;
 mod git;
 mod help;
 mod leftovers;
