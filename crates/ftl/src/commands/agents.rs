@@ -251,12 +251,11 @@ fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
             .collect();
         let missing =
             if unknown.is_empty() { String::new() } else { format!("; {} unknown", unknown.join(", ")) };
-        match &why {
-            None => {
-                out.text(&format!("`{name}` submitted in {millis} ms, {}{missing}\n", amounts.join(", ")))?
-            }
-            Some(why) => out.text(&format!("`{name}` did not submit: {}\n", safe(why)))?,
-        }
+        let text = match &why {
+            None => format!("`{name}` submitted in {millis} ms, {}{missing}\n", amounts.join(", ")),
+            Some(why) => format!("`{name}` did not submit: {}\n", safe(why)),
+        };
+        out.text(&text)?;
     }
     Ok(if fine { Exit::Done } else { Exit::Error })
 }
