@@ -505,7 +505,11 @@ impl Session {
             let Some(bound) = roster.role(&role.name) else { continue };
             let Some(backend) = backends.get(bound.agent.as_str()) else { continue };
             let model = bound.model.clone();
-            seats.insert(role.name.to_string(), backend.clone().map(|backend| Seat { backend, model }));
+            let silence = roster.agent(&bound.agent).and_then(|agent| agent.silence);
+            seats.insert(
+                role.name.to_string(),
+                backend.clone().map(|backend| Seat { backend, model, silence }),
+            );
         }
         let prompts = prompts(&self.place).map_err(SessionError::Machine)?;
         let means = Means {

@@ -53,6 +53,8 @@ pub struct Seat {
     pub backend: Arc<dyn Backend>,
     /// The model.
     pub model: Option<String>,
+    /// How long it may be silent, where it is not as long as any other.
+    pub silence: Option<Duration>,
 }
 
 /// What agents work with.
@@ -185,7 +187,7 @@ impl Agents {
             system: prompt.system.clone(),
             allowance: allowance.clone(),
             answer,
-            limits: TalkLimits::default(),
+            limits: talk_limits(seat),
             shell: Some(Arc::new(shell)),
             launcher: Some(Arc::new(launcher)),
             lobby: self.lobby.clone(),
@@ -449,6 +451,13 @@ impl Shell for Commands {
         };
         Ok(Ran { code, output })
     }
+}
+
+/// How long and how much.
+fn talk_limits(seat: &Seat) -> TalkLimits {
+    let usual = TalkLimits::default();
+    let silence = seat.silence.unwrap_or(usual.silence);
+    TalkLimits { silence, whole: usual.whole.max(silence), ..usual }
 }
 
 pub(super) fn nothing_used() -> Usage {

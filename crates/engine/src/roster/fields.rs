@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ftl_agents::model::price::{Price, Prices};
 use ftl_core::language::problem::nearest;
@@ -150,6 +151,16 @@ impl<'a> Reader<'a> {
             Ok(0) => Err(self.wrong(key, "it is nothing", "it must be at least 1")),
             Ok(count) => Ok(Some(count)),
             Err(message) => Err(self.wrong(key, message, "such as 128k")),
+        }
+    }
+
+    /// A time.
+    pub(super) fn time(&mut self, key: &'static str) -> Result<Option<Duration>, ConfigError> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        match Unit::Time.parse(&text) {
+            Ok(0) => Err(self.wrong(key, "it is no time at all", "such as 2m")),
+            Ok(millis) => Ok(Some(Duration::from_millis(millis))),
+            Err(message) => Err(self.wrong(key, message, "such as 2m")),
         }
     }
 

@@ -13,6 +13,7 @@ mod programs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ftl_agents::acp::Habits;
 use ftl_agents::cli::Adapter;
@@ -55,6 +56,8 @@ pub struct Agent {
     pub kind: Kind,
     /// What a state may need and this agent need not enforce: somebody has accepted that.
     pub accept: BTreeSet<Need>,
+    /// How long it may be silent, where it is not as long as any other.
+    pub silence: Option<Duration>,
     /// Where it is described.
     pub origin: Origin,
 }
@@ -260,6 +263,7 @@ fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
     let mut reader = Reader::new(name, said);
     let kind = reader.word("kind", &fields::KINDS)?;
     let accept = reader.words("accept", &Need::WORDS)?;
+    let silence = reader.time("silence")?;
     let origin = reader.origin();
     let kind = match kind.as_deref() {
         Some("scripted") => Kind::Scripted { script: reader.needed_path("script")? },
@@ -270,7 +274,7 @@ fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
     };
     reader.done(kind.word())?;
     let accept = accept.iter().filter_map(|word| Need::parse(word)).collect();
-    Ok(Agent { name: name.to_owned(), kind, accept, origin })
+    Ok(Agent { name: name.to_owned(), kind, accept, silence, origin })
 }
 
 /// How many tokens fit into a model of which nothing is said.

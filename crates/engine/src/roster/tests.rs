@@ -106,6 +106,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "would choose who gets OPENAI_API_KEY",
         ".ftl/config.toml",
     ),
+    ("@silence = \"0s\"\n", "agents.x.silence: it is no time at all", "such as 2m"),
+    ("@silence = \"long\"\n", "agents.x.silence: `long` is not a time", "such as 2m"),
     ("@calls = \"text\"\n", "agents.x.calls: `text` is unknown", "there is native, schema"),
     ("@model = 3\n", "agents.x.model: it is no text", "quotes"),
     ("[roles]\nbuilder = \"nobody\"\n", "roles.builder: there is no agent `nobody`", "[agents.nobody]"),
