@@ -153,6 +153,9 @@ pub enum Claim {
     Theirs(Option<Card>),
 }
 
+/// The hands for a run, and the worktrees that they work in.
+type Workplace = (Box<dyn Hands>, Option<Arc<Sites>>);
+
 /// One process at work on a repository's runs.
 pub struct Session {
     place: Place,
@@ -366,7 +369,7 @@ impl Session {
     }
 
     /// The hands for a run: the script that it was opened with first, then those of this program.
-    fn hands(&self, run: &RunId) -> Result<(Box<dyn Hands>, Option<Arc<Sites>>), SessionError> {
+    fn hands(&self, run: &RunId) -> Result<Workplace, SessionError> {
         process::own_orphans()?;
         let supervisor =
             Arc::new(Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?);

@@ -12,7 +12,7 @@ use super::brief::Noted;
 use super::{Site, Sites};
 use crate::change::Change;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified, against, bound_to};
-use crate::gates::{Brief, Finding, Yard, integrity, preflight, quality, scope};
+use crate::gates::{Finding, Yard, integrity, preflight, quality, scope};
 use crate::git::Oid;
 use crate::hands::paper::file_text;
 use crate::hands::typed::Done;
@@ -95,7 +95,7 @@ impl Sites {
         let tree = site.standing()?;
         let change = site.change(&tree)?;
         let commands = noted.map(|noted| noted.spec.preflight).unwrap_or_default();
-        let yard = self.yard(job, site.folder.clone(), "preflight", None);
+        let yard = self.yard(job, site.folder, "preflight", None);
         Ok(preflight::check(&yard, &asked.files, &commands, &change, tree.as_str(), &job.cancel))
     }
 
@@ -116,7 +116,7 @@ impl Sites {
 pub(super) fn look(change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
     let brief = noted.map(Noted::brief);
     let mut findings = brief.as_ref().map(|brief| scope::look(change, brief)).unwrap_or_default();
-    findings.extend(integrity::look(change, &brief.unwrap_or_else(Brief::default)));
+    findings.extend(integrity::look(change, &brief.unwrap_or_default()));
     findings
 }
 
@@ -140,4 +140,31 @@ fn changed_itself(report: VerifyReport, change: &Change) -> VerifyReport {
 
 pub(super) fn no_answer(why: &CouldNotRun) -> Failure {
     Failure::new(FailureKind::CouldNotRun, why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::FileChange;
+
+    #[test]
+    fn a_command_that_leaves_files_names_some_of_them() {
+        let file = |number: usize| FileChange { path: format!("f{number}"), before: None, after: None };
+        let change = Change { files: (0..MAX_NAMED + 2).map(file).collect() };
+        let report = VerifyReport {
+            passed: true,
+            failed: false,
+            summary: "3 passed".to_owned(),
+            tree: None,
+            outcome: VerifyOutcome::Passed,
+            command: None,
+            exit: Some(0),
+            took: None,
+            output: None,
+            red_before: None,
+        };
+        let told = changed_itself(report, &change);
+        assert!(!told.passed && told.failed && told.outcome == VerifyOutcome::Failed);
+        assert!(told.summary.contains("f3, f4 and 2 more") && told.summary.ends_with("3 passed"), "{told:?}");
+    }
 }
