@@ -167,6 +167,9 @@ pub enum Claim {
     Theirs(Option<Card>),
 }
 
+/// The hands for a run, and the worktrees that they work in.
+type Workplace = (Box<dyn Hands>, Option<Arc<Sites>>);
+
 /// One process at work on a repository's runs.
 pub struct Session {
     place: Place,
@@ -444,7 +447,7 @@ impl Session {
     }
 
     /// The hands for a run: the script that it was opened with first, then those of this program.
-    fn hands(&self, run: &RunId) -> Result<Staff, SessionError> {
+    fn hands(&self, run: &RunId) -> Result<Workplace, SessionError> {
         process::own_orphans()?;
         let supervisor =
             Arc::new(Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?);
@@ -542,9 +545,6 @@ impl Session {
         Ok(Lobby { folder: folder.0.clone(), program, args: vec![String::from("mcp")] })
     }
 }
-
-/// The hands of a run, and the sites that some of them work at.
-type Staff = (Box<dyn Hands>, Option<Arc<Sites>>);
 
 /// A variable of our own environment.
 fn variable(name: &str) -> Option<String> {

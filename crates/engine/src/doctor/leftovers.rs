@@ -199,24 +199,26 @@ fn as_attempt(place: &Place, key: &str, left: &[Identity]) -> Option<AttemptFile
     letters.then(|| AttemptFile { path: place.attempts().join(key), record: Some(record), alive: false })
 }
 
-/// Folders of agents that belong to no run. Work is never deleted.
+/// Folders of agents that belong to no run, or to one that has ended. Work is never deleted.
 pub(super) fn worktrees(place: &Place, rows: &[RunRow], found: &mut Findings) {
     let mut strays = Vec::new();
+    let live: Vec<RunRow> = rows.iter().filter(|row| !row.settled).cloned().collect();
     for path in listed(&place.worktrees(), Area::Worktrees, found) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !belongs(&name, rows) {
+        if !belongs(&name, &live) {
             strays.push(name);
         }
     }
     for name in strays.iter().take(MAX_TOLD) {
-        let text = format!("`.ftl/worktrees/{name}` belongs to no run");
+        let whose = if belongs(name, rows) { "is left of a run that has ended" } else { "belongs to no run" };
+        let text = format!("`.ftl/worktrees/{name}` {whose}");
         found.look(Area::Worktrees, text, "see whether its work is wanted; ftl never deletes it");
     }
     if strays.len() > MAX_TOLD {
-        let text = format!("and {} more folders belong to no run", strays.len() - MAX_TOLD);
+        let text = format!("and {} more folders are of no run that goes on", strays.len() - MAX_TOLD);
         found.look(Area::Worktrees, text, "ftl never deletes them");
     }
-    found.otherwise_fine(Area::Worktrees, "every folder belongs to a run");
+    found.otherwise_fine(Area::Worktrees, "every folder belongs to a run that goes on");
 }
 
 /// Scripts of runs that are not in the store, and output that a killed process has left.

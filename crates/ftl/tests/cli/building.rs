@@ -502,3 +502,66 @@ fn a_story_whose_tests_are_red_or_missing_is_not_merged_and_is_kept() {
     let (dir, run) = coded(cheat, "");
     assert!(verdict(&dir, &run).1.contains("test_removed"), "{:?}", verdict(&dir, &run));
 }
+
+/// A scene in which a builder writes a file once and submits a repair.
+fn repairs(form: &str, told: &str, call: &str) -> String {
+    format!(
+        "[[scene]]\nrole = \"builder\"\nform = \"{form}\"\ntold = \"{told}\"\n[[scene.step]]\ncalls = [{call}]\n\
+         [[scene.step]]\nsubmit = {{ summary = \"mended\" }}\n"
+    )
+}
+
+#[test]
+fn a_known_failure_is_mended_by_its_lesson_and_verified_again() {
+    if !has_python() {
+        return;
+    }
+    let script = implements(HALF) + &repairs("apply_fix", "define mul in calc", GOOD);
+    let dir = repository(&script);
+    let lesson = json!({ "name": "no-mul", "trigger": "AttributeError: module 'calc' has no attribute 'mul'",
+        "fix": "define mul in calc", "cost": 900 });
+    dir.ftl(&["memory", "add-failure", "--json", &lesson.to_string()]).code(0);
+    let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=7"]);
+    assert_eq!(json["standing"], "complete", "{:?}", verdict(&dir, &run));
+    assert!(dir.git(&["show", &format!("ftl/{run}:calc.py")]).contains("def mul"));
+}
+
+#[test]
+fn broken_syntax_is_found_before_a_verify_is_paid_and_mended() {
+    if !has_python() {
+        return;
+    }
+    let broken = r#"{ tool = "write", path = "calc.py", content = "def add(a, b)\n    return a + b\n" }"#;
+    let dir = repository(&(implements(broken) + &repairs("fix_syntax", "calc.py", GOOD)));
+    let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
+    assert_eq!(json["standing"], "complete", "{:?}", verdict(&dir, &run));
+    // Nobody mends it: the attempts are spent, and nothing was verified.
+    let dir = repository(&(implements(broken) + &repairs("fix_syntax", "calc.py", broken)));
+    let (run, _) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
+    let (ended, reason) = verdict(&dir, &run);
+    assert_eq!((ended.as_str(), kept(&dir).len()), ("blocked", 1), "{reason}");
+}
+
+#[test]
+fn an_idiom_blocks_where_the_framework_is_sure_and_is_noted_where_it_is_not() {
+    if !has_python() {
+        return;
+    }
+    let loud = GOOD.replace("return a * b", "print(a)\\n    return a * b");
+    assert!(loud.contains("print"));
+    for (confidence, wanted) in [(0.9, "blocked"), (0.3, "complete")] {
+        let dir = repository(&implements(&loud));
+        fs::remove_dir_all(dir.path(".ftl")).unwrap();
+        let plan = json!({ "objective": "multiply numbers", "framework": "Plain", "framework_confidence": confidence,
+            "idioms": { "required": [], "forbidden": ["print($$$)"] },
+            "tasks": [task("001", "add-mul", &["calc.py"], "python3 -m unittest")] });
+        dir.write("plan.json", plan.to_string());
+        dir.ftl(&["campaign", "create", "multiply numbers"]).code(0);
+        dir.ftl(&["workspace", "create", "--plan", "plan.json"]).code(0);
+        let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
+        assert_eq!(json["standing"], wanted, "{:?}", verdict(&dir, &run));
+        if wanted == "blocked" {
+            assert!(verdict(&dir, &run).1.contains("idiom violation"), "{:?}", verdict(&dir, &run));
+        }
+    }
+}

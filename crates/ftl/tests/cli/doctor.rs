@@ -86,6 +86,15 @@ fn locks_of_dead_owners_are_removed() {
 }
 
 #[test]
+fn a_worktree_that_an_ended_run_has_left_is_told() {
+    let (dir, run) = asked();
+    dir.ftl(&["answer", &run, "yes", "--by", "Ada"]).code(0);
+    dir.write(&format!(".ftl/worktrees/{run}-4/work"), "precious");
+    let told = format!("`.ftl/worktrees/{run}-4` is left of a run that has ended");
+    assert_eq!(about(&dir, "worktrees", &[]), [("look".into(), told)]);
+}
+
+#[test]
 fn work_is_never_deleted_and_scripts_only_when_they_are_old() {
     let (dir, run) = asked();
     dir.write(".ftl/worktrees/stray/work", "precious");

@@ -120,7 +120,7 @@ fn python(folder: &Path) -> Commands {
     let is_test = |name: &str| name.starts_with("test_") && name.ends_with(".py");
     let has_tests = |folder: &Path| {
         let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        all.take(MAX_LOOKED_AT).any(|entry| is_test(&entry.file_name().to_string_lossy()))
+        all.into_iter().any(|entry| is_test(&entry.file_name().to_string_lossy()))
     };
     let uses_pytest = is_there(folder, "pytest.ini")
         || is_there(folder, "conftest.py")
@@ -139,9 +139,6 @@ fn python(folder: &Path) -> Commands {
         build: None,
     }
 }
-
-/// How many files of a folder are looked at for tests.
-const MAX_LOOKED_AT: usize = 10_000;
 
 fn go(folder: &Path) -> Commands {
     if !is_there(folder, "go.mod") {

@@ -141,3 +141,30 @@ fn changed_itself(report: VerifyReport, change: &Change) -> VerifyReport {
 pub(super) fn no_answer(why: &CouldNotRun) -> Failure {
     Failure::new(FailureKind::CouldNotRun, why.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::FileChange;
+
+    #[test]
+    fn a_command_that_leaves_files_names_some_of_them() {
+        let file = |number: usize| FileChange { path: format!("f{number}"), before: None, after: None };
+        let change = Change { files: (0..MAX_NAMED + 2).map(file).collect() };
+        let report = VerifyReport {
+            passed: true,
+            failed: false,
+            summary: "3 passed".to_owned(),
+            tree: None,
+            outcome: VerifyOutcome::Passed,
+            command: None,
+            exit: Some(0),
+            took: None,
+            output: None,
+            red_before: None,
+        };
+        let told = changed_itself(report, &change);
+        assert!(!told.passed && told.failed && told.outcome == VerifyOutcome::Failed);
+        assert!(told.summary.contains("f3, f4 and 2 more") && told.summary.ends_with("3 passed"), "{told:?}");
+    }
+}

@@ -30,9 +30,6 @@ use crate::store::notebook::Notebook as _;
 /// The kind of the notes that say what has landed.
 const LANDINGS: &str = "landing";
 
-/// How many different commands a delivery is verified with.
-pub(super) const MAX_DELIVERY_COMMANDS: usize = 100;
-
 pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
     let (land, deliver) = (sites.clone(), sites.clone());
     workshop
@@ -108,8 +105,9 @@ impl Sites {
             return Ok(Checked::Failed(told(&findings)));
         }
         let folder = self.furnish(job, &site.repo, &merged.path)?;
+        // A story without a delta is about its tests as much as about anything else.
         let brief = wish.noted.as_ref().map(Noted::brief);
-        let needed = restore(&change, &brief.unwrap_or_default(), &[]);
+        let needed = brief.map(|brief| restore(&change, &brief, &[])).unwrap_or_default();
         let is_whole = needed == Restore::default();
         put_back(&folder, &change, &needed).map_err(|error| error.to_string())?;
         for command in &wish.verify {
@@ -155,7 +153,7 @@ impl Sites {
             let note = read(&note)?;
             about.push(note.about);
             for command in note.verify {
-                if !commands.contains(&command) && commands.len() < MAX_DELIVERY_COMMANDS {
+                if !commands.contains(&command) {
                     commands.push(command);
                 }
             }
@@ -285,5 +283,44 @@ fn lay(file: &Path, content: &Content) -> io::Result<()> {
             std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(bytes), file)
         }
         Kind::Submodule => fs::create_dir(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::FileChange;
+
+    #[test]
+    fn the_base_s_files_come_back_and_no_link_is_followed() {
+        let (folder, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = folder.path();
+        fs::write(root.join("test_a.py"), "weak").unwrap();
+        fs::write(root.join("conftest.py"), "new").unwrap();
+        std::os::unix::fs::symlink(away.path(), root.join("tests")).unwrap();
+        std::os::unix::fs::symlink(away.path().join("x"), root.join("run.sh")).unwrap();
+        let was = |path: &str, kind: Kind, text: &str| {
+            let before = Some(Content { kind, bytes: Some(text.as_bytes().to_vec()) });
+            FileChange { path: path.to_owned(), before, after: None }
+        };
+        let change = Change {
+            files: vec![
+                was("run.sh", Kind::Executable, "true"),
+                was("test_a.py", Kind::File, "strong"),
+                was("tests/test_b.py", Kind::File, "also"),
+                was("tests/link", Kind::Link, "test_b.py"),
+            ],
+        };
+        let put_back_all = change.files.iter().map(|file| file.path.clone()).collect();
+        let needed = Restore { put_back: put_back_all, take_away: vec!["conftest.py".to_owned()] };
+        put_back(root, &change, &needed).unwrap();
+        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+        assert_eq!((read("test_a.py").as_str(), read("tests/test_b.py").as_str()), ("strong", "also"));
+        assert_eq!(read("tests/link"), "also");
+        assert_eq!(fs::metadata(root.join("run.sh")).unwrap().permissions().mode() & 0o111, 0o111);
+        assert!(!root.join("conftest.py").exists());
+        assert_eq!(fs::read_dir(away.path()).unwrap().count(), 0, "nothing was written through a link");
+        let outside = Restore { put_back: vec!["../x".to_owned()], take_away: vec![] };
+        assert!(put_back(root, &change, &outside).is_err());
     }
 }

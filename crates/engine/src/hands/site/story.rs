@@ -211,3 +211,25 @@ fn about(story: &Value) -> String {
     let subject: String = text.lines().next().unwrap_or_default().chars().take(MAX_SUBJECT_LETTERS).collect();
     if subject == text { text } else { format!("{subject}\n\n{text}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_says_what_a_story_is_about() {
+        let record = |name: &str, text: &str| Value::record([(name, Value::text(text))]);
+        let long = "x".repeat(MAX_SUBJECT_LETTERS + 1);
+        let table = [
+            (Value::text("Do it"), "Do it".to_owned()),
+            (Value::text("Do it\nso that"), "Do it\n\nDo it\nso that".to_owned()),
+            (record("title", "Named"), "Named".to_owned()),
+            (record("id", "S-1"), "S-1".to_owned()),
+            (Value::None, String::new()),
+            (Value::text(&long), format!("{}\n\n{long}", &long[1..])),
+        ];
+        for (story, wanted) in table {
+            assert_eq!(about(&story), wanted, "{story}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The hands of worktrees, each asked twice under the same key, as after a crash, on a real repository.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::needless_pass_by_value)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use ftl_core::run::{Action, ActionId, FailureKind, ROOT, Usage, Wanted};
+use ftl_core::value::{Name, Value};
+use ftl_engine::config::Config;
+use ftl_engine::hands::shell::Shell;
+use ftl_engine::hands::site::Sites;
+use ftl_engine::hands::{Ended, Hands as _, Job, Told, Width, Workshop};
+use ftl_engine::id::RunId;
+use ftl_engine::paper::Paper;
+use ftl_engine::place::Place;
+use ftl_engine::process::{Cancel, Guard, Supervisor, own_orphans};
+use ftl_engine::store::SqliteStore;
+use serde_json::{Value as Json, json};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    workshop: Workshop,
+    entry: u64,
+}
+
+const BRIEF: &str = ".ftl/workspace/001_change_active.xml";
+
+impl Bench {
+    /// A repository with two files, and a brief for an instance that has parsed it.
+    fn new() -> Bench {
+        own_orphans().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::write(root.join("a.txt"), "one\n").unwrap();
+        fs::write(root.join("b.json"), "{}\n").unwrap();
+        git(root, &["init", "-q", "."]);
+        git(root, &["add", "-A"]);
+        git(root, &["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-qm", "begin"]);
+        let place = Place::at(root.to_owned());
+        place.prepare().unwrap();
+        let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
+        let guard = Guard::of(Path::new(env!("CARGO_BIN_EXE_ftl-guard")));
+        let supervisor = Arc::new(Supervisor::new(guard, &place.attempts(), &place.spool()).unwrap());
+        let config = Config::default();
+        let limits = config.command_limits();
+        let shell = Arc::new(Shell::new(supervisor.clone(), store.clone(), &place, limits, limits));
+        let paper = Arc::new(Paper::new(place, store));
+        let sites = Arc::new(Sites::new(paper.clone(), supervisor, &config));
+        let workshop = Workshop::new(Width::default()).with_paper(&paper, &shell).with_sites(&sites);
+        let mut bench = Bench { folder, workshop, entry: 0 };
+        let task = json!({ "seq": "001", "slug": "change", "delta": ["a.txt", "b.json"], "verify": "grep -q two a.txt",
+            "depends": "none" });
+        let plan = json!({ "objective": "change it", "tasks": [task] });
+        bench.ask("workspace.create", json!({ "plan": plan }));
+        bench.ask("workspace.parse", json!({ "path": BRIEF }));
+        bench
+    }
+
+    fn begin(&self, name: &str, params: &Json, cancel: &Cancel) -> Receiver<Told> {
+        let Value::Record(params) = Value::of(params).unwrap() else { panic!("{params} is no object") };
+        let id = ActionId { entry: self.entry, index: 0 };
+        let wanted = Wanted::Action(Name::from(name));
+        let action = Action { instance: ROOT, id, wanted, params: (*params).clone() };
+        let (desk, told) = channel();
+        self.workshop.start(Job::new(RunId::of(7), action, Usage::new(), cancel.clone(), desk));
+        told
+    }
+
+    fn once(&self, name: &str, params: &Json) -> Ended {
+        ended(&self.begin(name, params, &Cancel::new()))
+    }
+
+    /// Asks, and asks again as an engine does that died before it had kept the answer.
+    fn ask(&mut self, name: &str, params: Json) -> Json {
+        self.entry += 1;
+        let first = self.once(name, &params);
+        let Ended::Done(value) = &first else { panic!("{name}: {first:?}") };
+        let accepted = ftl_core::catalogue::Catalogue::standard().action(name).unwrap().answer.accept(value);
+        accepted.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let Ended::Done(again) = self.once(name, &params) else { panic!("{name}: it does not go again") };
+        let mut answers = [value, &again].map(|value| serde_json::to_value(value).unwrap());
+        for answer in &mut answers {
+            // How long it took and where its output is kept may differ.
+            answer.as_object_mut().unwrap().remove("took");
+        }
+        let [first, again] = answers;
+        assert_eq!(first, again, "{name}");
+        first
+    }
+
+    fn fails(&mut self, name: &str, params: Json) -> (FailureKind, String) {
+        self.entry += 1;
+        match self.once(name, &params) {
+            Ended::Failed(failure) => (failure.kind, failure.message),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    fn tree(&self) -> PathBuf {
+        self.folder.path().join(format!(".ftl/worktrees/{}-{ROOT}", RunId::of(7)))
+    }
+
+    fn git(&self, words: &[&str]) -> String {
+        git(self.folder.path(), words)
+    }
+}
+
+fn ended(told: &Receiver<Told>) -> Ended {
+    match told.recv().unwrap() {
+        Told::Report(_, _, report) => report.ended,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command
+        .args(words)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
+    let said = command.output().unwrap();
+    assert!(said.status.success(), "{words:?}: {said:?}");
+    String::from_utf8(said.stdout).unwrap()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited too long: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn work_is_looked_at_and_lands_once() {
+    let mut bench = Bench::new();
+    assert!(!bench.tree().exists(), "nobody has worked yet");
+    assert_eq!(bench.ask("file.read", json!({ "path": "a.txt" }))["text"], "one\n");
+    let tree = bench.tree();
+    fs::write(tree.join("a.txt"), "two\n").unwrap();
+    assert_eq!(
+        bench.ask("file.read", json!({ "path": "a.txt" }))["text"],
+        "two\n",
+        "its own, not the person's"
+    );
+
+    fs::write(tree.join("b.json"), "{").unwrap();
+    let syntax = bench.ask("preflight.check", json!({ "files": ["a.txt", "b.json"] }));
+    assert_eq!((&syntax["failed"], &syntax["broken"]), (&json!(true), &json!(["b.json"])));
+    fs::write(tree.join("b.json"), "{}\n").unwrap();
+    assert_eq!(bench.ask("preflight.check", json!({ "files": ["b.json"] }))["passed"], true);
+
+    let report = bench.ask("verify.run", json!({ "command": "grep -q two a.txt" }));
+    assert_eq!((&report["passed"], &report["red_before"]), (&json!(true), &json!(true)), "{report:#}");
+    let spec = bench.ask("workspace.parse", json!({ "path": BRIEF }));
+    assert_eq!(bench.ask("quality.check", json!({ "spec": spec }))["passed"], true);
+
+    let verify = "grep -q two a.txt";
+    let other = "0".repeat(40);
+    let (kind, why) = bench.fails("work.land", json!({ "tree": other, "verify": verify }));
+    assert!(kind == FailureKind::Stale && why.contains("stands there now"), "{why}");
+    let red = bench.ask("work.land", json!({ "tree": report["tree"], "verify": "grep -q three a.txt" }));
+    assert_eq!(red["status"], "failed", "{red:#}");
+    let landed = bench.ask("work.land", json!({ "tree": report["tree"], "verify": verify }));
+    assert_eq!((&landed["status"], &landed["tree"]), (&json!("landed"), &report["tree"]), "{landed:#}");
+    let branch = format!("ftl/{}", RunId::of(7));
+    assert_eq!((landed["target"].as_str().unwrap(), tree.exists()), (branch.as_str(), false));
+    assert_eq!(bench.git(&["rev-list", "--count", &format!("HEAD..{branch}")]), "1\n");
+    assert_eq!(bench.git(&["for-each-ref", "refs/ftl/kept"]), "", "the branch has all of it");
+
+    let delivered = bench.ask("branch.deliver", json!({ "how": "ff" }));
+    assert_eq!(delivered["status"], "landed", "{delivered:#}");
+    assert_eq!(fs::read_to_string(bench.folder.path().join("a.txt")).unwrap(), "two\n");
+}
+
+#[test]
+fn a_brief_that_is_changed_later_changes_nothing_for_the_gates() {
+    let mut bench = Bench::new();
+    bench.ask("file.read", json!({ "path": "a.txt" }));
+    fs::write(bench.tree().join("c.txt"), "new\n").unwrap();
+    fs::write(bench.tree().join("a.txt"), "two\n").unwrap();
+    let file = bench.folder.path().join(BRIEF);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("a.txt"));
+    fs::write(&file, text.replace("b.json", "c.txt")).unwrap();
+    let report = bench.ask("verify.run", json!({ "command": "grep -q two a.txt" }));
+    assert_eq!(report["passed"], false);
+    assert!(report["summary"].as_str().unwrap().contains("c.txt: outside_delta"), "{report:#}");
+}
+
+#[test]
+fn a_blocked_workspace_closes_its_worktree_and_its_work_is_kept() {
+    let mut bench = Bench::new();
+    bench.ask("file.read", json!({ "path": "a.txt" }));
+    fs::write(bench.tree().join("a.txt"), "half\n").unwrap();
+    bench.ask("workspace.block", json!({ "path": BRIEF, "reason": "it is too hard" }));
+    assert!(!bench.tree().exists());
+    let kept = bench.git(&["for-each-ref", "--format=%(refname)", "refs/ftl/kept"]);
+    assert_eq!(bench.git(&["show", &format!("{}:a.txt", kept.trim())]), "half\n");
+}
+
+#[test]
+fn work_that_is_called_off_ends_and_leaves_no_checkout() {
+    let mut bench = Bench::new();
+    bench.ask("file.read", json!({ "path": "a.txt" }));
+    let (here, gate) = (bench.folder.path().join("here"), bench.folder.path().join("gate"));
+    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    let command = format!("touch '{}'; cat '{}'", here.display(), gate.display());
+    bench.entry += 1;
+    let cancel = Cancel::new();
+    let told = bench.begin("verify.run", &json!({ "command": command }), &cancel);
+    until("the command runs", || here.exists());
+    cancel.cancel();
+    assert_eq!(ended(&told), Ended::Cancelled);
+    let left: Vec<_> = fs::read_dir(bench.folder.path().join(".ftl/worktrees")).unwrap().collect();
+    assert_eq!(left.len(), 1, "its own worktree alone: {left:?}");
+}
+
+#[test]
+fn a_site_of_another_run_is_refused() {
+    let mut bench = Bench::new();
+    let site = bench.ask("worktree.open", json!({ "story": "a story" }));
+    for path in
+        ["/etc", "", "../..", &bench.folder.path().join(".ftl/worktrees/other-1").display().to_string()]
+    {
+        let mut other = site.clone();
+        other["path"] = json!(path);
+        for action in ["worktree.close", "worktree.keep", "worktree.progress", "tests.run"] {
+            let (_, why) = bench.fails(action, json!({ "site": other }));
+            assert!(why.contains("no worktree of this run"), "{action} {path}: {why}");
+        }
+    }
+    let (kind, why) = bench.fails("tests.run", json!({ "site": site }));
+    assert!(kind == FailureKind::CouldNotRun && why.contains("worktree.tests"), "{why}");
+    assert_eq!(bench.ask("worktree.progress", json!({ "site": site }))["files"], json!([]));
+    bench.ask("worktree.close", json!({ "site": site }));
+    assert!(!bench.tree().exists());
+}
