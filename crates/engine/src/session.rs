@@ -255,7 +255,7 @@ impl Session {
         }
         let at = SystemClock::not_before(0).now();
         let owner = self.owner()?.name();
-        let opened = Driver::open(self.store.clone(), self.library.clone(), (id.clone(), owner), opening, at);
+        let opened = Driver::open(self.store.clone(), self.library.clone(), (id, owner), opening, at);
         // Only a run that was refused is surely not there. After a failure of the disk it may be, and
         // whoever resumes it must find what it was given.
         if matches!(opened, Err(DriveError::Refused(_))) {

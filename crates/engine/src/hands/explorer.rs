@@ -50,9 +50,9 @@ impl Explorer {
         }
         let report = self.agents.perform(&told);
         let ended = match report.ended {
-            Ended::Done(value) => done(united(mode, &value, found)),
-            Ended::Failed(failure) => done(explore::alone(found, &failure.message)),
-            Ended::Died(why) => done(explore::alone(found, &why)),
+            Ended::Done(value) => done(&united(mode, &value, found)),
+            Ended::Failed(failure) => done(&explore::alone(found, &failure.message)),
+            Ended::Died(why) => done(&explore::alone(found, &why)),
             ended @ (Ended::Cancelled | Ended::Outage { .. }) => ended,
         };
         Report { ended, ..report }
@@ -72,7 +72,7 @@ impl Hand for Explorer {
         }
         if !self.agents.is_bound(ROLE) {
             let why = "no agent is bound to the role explorer: only code has looked";
-            return Report { ended: done(explore::alone(found, why)), usage: nothing_used() };
+            return Report { ended: done(&explore::alone(found, why)), usage: nothing_used() };
         }
         self.asked(mode, found, job)
     }
@@ -95,7 +95,7 @@ fn united(mode: Mode, value: &Value, found: Json) -> Json {
     }
 }
 
-fn done(json: Json) -> Ended {
+fn done(json: &Json) -> Ended {
     match json.to::<Value>() {
         Ok(value) => Ended::Done(value),
         Err(error) => Ended::failed(FailureKind::CouldNotRun, format!("the answer cannot be kept: {error}")),
