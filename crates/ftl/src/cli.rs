@@ -10,6 +10,7 @@ use clap::builder::styling::Styles;
 use clap::{Args, ColorChoice, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::groups::{self, Group};
+use crate::pages::{MAIN, PAGES, Page};
 use crate::paint::{self, paint};
 
 /// The groups of `ftl --help`. A command that is in no group fails a test below.
@@ -39,7 +40,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Protocols", &["check", "draw", "protocols", "schema"]),
-    ("Set-up", &["config", "doctor", "completions", "man", "help"]),
+    ("Set-up", &["init", "config", "agents", "mcp", "doctor", "completions", "man", "help"]),
 ];
 
 const STYLES: Styles = Styles::styled()
@@ -50,248 +51,6 @@ const STYLES: Styles = Styles::styled()
     .error(paint::ERROR)
     .valid(paint::GOOD)
     .invalid(paint::WARNING);
-
-/// What the help of a command says beside its options.
-pub(crate) struct Page {
-    pub(crate) command: &'static str,
-    /// What to know before the options.
-    pub(crate) more: &'static str,
-    /// What to type, one example a line.
-    pub(crate) examples: &'static [&'static str],
-    /// What to know after them.
-    pub(crate) last: &'static str,
-}
-
-const MAIN: Page = Page {
-    command: "ftl",
-    more: "A protocol is a Markdown document that a person reads and `ftl` executes. Its diagram cannot disagree \
-            with its behaviour, because `ftl` checks one against the other.",
-    examples: &[
-        "ftl \"fix the failing test\"     one task: explore, plan, build, verify, land",
-        "ftl campaign \"add a login\"     many tasks in a graph, each verified and landed by itself",
-        "ftl run mine objective=\"…\"     run a protocol of yours until it needs nothing or nobody",
-        "ftl status                     every run: where it stands, what it spent, what it waits for",
-        "ftl why k3v9                   each way out of where a run stands, and what it still needs",
-        "ftl check                      prove every protocol of this repository",
-        "ftl draw coder --format svg    draw the coder as a picture",
-        "ftl protocols                  list the protocols, and which ones you replaced",
-    ],
-    last: "Exit codes: 0 done, 1 error, 2 usage, 3 blocked or held, 4 refused, 5 not allowed here, \
-            6 malformed, 130 interrupted.",
-};
-
-const PAGES: &[Page] = &[
-    Page {
-        command: "task",
-        more: "Takes one objective from words to a commit: explores the repository, has a plan made, builds and \
-            verifies it on a branch of its own, and asks how it should land.",
-        examples: &[
-            "ftl \"fix the failing test\"                     the short form of `ftl task run`",
-            "ftl task run fix --plan plan.json              with a plan of your own",
-            "ftl \"fix the failing test\" --dry-run           explore and plan, and build nothing",
-        ],
-        last: "An objective with white space needs no `task run`.",
-    },
-    Page {
-        command: "run",
-        more: "Opens a run of a protocol and drives it until it has ended, is held, or waits for a person. Every \
-            step is in the journal before it is done: kill it whenever you like, `ftl resume` goes on.",
-        examples: &[
-            "ftl run mine objective=\"fix the bug\"       a protocol of .ftl/protocols/, with an input",
-            "ftl run mine --script rehearsal.toml       agents and actions answer from a file",
-            "ftl run mine --json | jq -r .standing",
-        ],
-        last: "Exit code 0 complete; 3 blocked, escalated, held or waiting for a person; 1 error; 130 interrupted.",
-    },
-    Page {
-        command: "resume",
-        more: "Takes over runs that nobody drives, because their process was killed or stopped. What was being \
-            done is asked again under the same id. A run that is held is asked again where it is held.",
-        examples: &[
-            "ftl resume              everything that can go on by itself and that nobody drives, side by side",
-            "ftl resume k3v9         one run, also where it is held",
-        ],
-        last: "A run that is named and that another process drives is watched until it rests.",
-    },
-    Page {
-        command: "stop",
-        more: "Ends a run, or one instance and what it opened. What was done stays; nothing is deleted.",
-        examples: &["ftl stop k3v9 --reason \"wrong branch\"", "ftl stop k3v9/4"],
-        last: "To pause instead, interrupt the process that drives it (Ctrl-C); `ftl resume` goes on.",
-    },
-    Page {
-        command: "status",
-        more: "",
-        examples: &[
-            "ftl status",
-            "ftl status k3v9",
-            "ftl status --json | jq -r '.runs[] | [.run, .standing] | @tsv'",
-        ],
-        last: "",
-    },
-    Page {
-        command: "why",
-        more: "For each line of work: why it stands where it stands, and every way out of there: open, or what it \
-            still needs.",
-        examples: &["ftl why k3v9", "ftl why k3v9/4 --json"],
-        last: "",
-    },
-    Page {
-        command: "log",
-        more: "",
-        examples: &[
-            "ftl log k3v9                   the journal of a run, a line for each entry",
-            "ftl log k3v9 --follow          and go on until it has ended",
-            "ftl log k3v9 --json | jq -c 'select(.fact == \"moved\")'",
-        ],
-        last: "",
-    },
-    Page {
-        command: "watch",
-        more: "On a terminal a live view of every run that goes on: where it stands, what it waits for, what it \
-            spent, its last entries. Elsewhere a line for each entry as it comes, with `--json` as JSON.",
-        examples: &[
-            "ftl watch                      every run, until Ctrl-C",
-            "ftl watch k3v9                 one run, until it has ended",
-            "ftl watch --json | jq -c 'select(.fact == \"held\")'",
-        ],
-        last: "It only reads; to pause a run, interrupt the process that drives it.",
-    },
-    Page {
-        command: "answer",
-        more: "Answers the question that a run asks, or says one of the words that it waits for.",
-        examples: &[
-            "ftl answer k3v9 yes",
-            "ftl answer k3v9/4 - < answer.json",
-            "ftl answer k3v9 red --question 12.0    one of several questions that are open",
-        ],
-        last: "Refused from inside an agent's process tree.",
-    },
-    Page {
-        command: "override",
-        more: "Takes a declared edge although its conditions do not hold. It never invents an edge, and the record \
-            says who and why.",
-        examples: &["ftl override k3v9 CODING --reason \"reviewed by hand\""],
-        last: "Refused from inside an agent's process tree.",
-    },
-    Page {
-        command: "raise",
-        more: "Sets a limit higher; whoever is held for it goes on.",
-        examples: &[
-            "ftl raise k3v9 tokens 8M --reason \"worth it\"",
-            "ftl raise k3v9/2 rounds 30 --reason \"nearly there\"",
-        ],
-        last: "Refused from inside an agent's process tree.",
-    },
-    Page {
-        command: "audit",
-        more: "Every entry of a journal carries a hash of itself and of all before it.",
-        examples: &["ftl audit verify               every run", "ftl audit verify k3v9"],
-        last: "Exit code 0 if every chain is whole, 6 if an entry was edited, dropped or moved.",
-    },
-    Page {
-        command: "init",
-        more: "Looks for agents on PATH, for variables that hold keys (their names, never their values) and for servers of models \
-            on this machine, and writes what it found with comments. It never replaces a file.",
-        examples: &["ftl init", "ftl init --print               to standard output, nothing is written"],
-        last: "Exit code 1 if there is an ftl.toml already.",
-    },
-    Page {
-        command: "config",
-        more: "Settings come from your own file, then from ftl.toml in the repository, then from .ftl/config.toml, which git \
-            does not see; each has a default.",
-        examples: &["ftl config", "ftl config --json"],
-        last: "",
-    },
-    Page {
-        command: "agents",
-        more: "For each agent of the settings: whether it can be used, for which roles, and what is enforced. What a state of a \
-            protocol needs and its agent does not enforce is refused before a run is opened, unless the settings accept it.",
-        examples: &[
-            "ftl agents",
-            "ftl agents probe claude        one cheap turn, to its end",
-            "ftl agents record k3v9 --out play.toml",
-        ],
-        last: "`probe` ends with exit code 1 if the agent does not submit.",
-    },
-    Page {
-        command: "mcp",
-        more: "Speaks on standard input and output, for a program that starts MCP servers. Inside of a run it offers an \
-            agent exactly the tools of its state: recall, signal, ask and submit. Elsewhere it offers `recall`, to look \
-            at the lessons of the repository.",
-        examples: &["claude mcp add ftl -- ftl mcp"],
-        last: "",
-    },
-    Page {
-        command: "doctor",
-        more: "Looks at the store, chains, locks, leases, leftover processes and worktrees, and puts right only what \
-            is safe.",
-        examples: &[
-            "ftl doctor",
-            "ftl doctor --deep              also read all content and all journals, and decide them again",
-            "ftl doctor --json | jq '.findings[] | select(.level != \"fine\")'",
-        ],
-        last: "Exit code 0 if nothing is broken (there may be things to look at), 1 if something is.",
-    },
-    Page {
-        command: "check",
-        more: "For each protocol: every state can be reached and can end, every loop pays a meter, every gate \
-            stands where it must, and the drawings in the document say what the program does. What is wrong \
-            is shown with its line and a hint, all of it at once.",
-        examples: &[
-            "ftl check                      every protocol: the built-in ones and .ftl/protocols/*.md",
-            "ftl check coder lifecycle      two of them, by name",
-            "ftl check ./draft.md           a document that is not in .ftl/protocols yet",
-            "ftl check --quiet              only what is wrong",
-            "ftl check --json | jq '.protocols[].holds'",
-        ],
-        last: "Exit code 0 if everything is sound (there may be warnings), 1 if anything is not.",
-    },
-    Page {
-        command: "draw",
-        more: "The drawing is made from the program, never from the drawings in the document; so it also works \
-            where those are out of date.",
-        examples: &[
-            "ftl draw coder                               a Mermaid diagram",
-            "ftl draw coder --format edges                one `FROM TO` per line, for scripts",
-            "ftl draw coder --format svg -o coder.svg     a picture",
-            "ftl draw .ftl/protocols/mine.md --write      put the drawings in the document right",
-        ],
-        last: "",
-    },
-    Page {
-        command: "protocols",
-        more: "A document in .ftl/protocols/ adds a protocol, or replaces the built-in one of its name.",
-        examples: &["ftl protocols", "ftl protocols --json | jq -r '.protocols[].digest'"],
-        last: "",
-    },
-    Page {
-        command: "schema",
-        more: "",
-        examples: &[
-            "ftl schema                     every action and role, with a line each",
-            "ftl schema verify.run          what the gate takes and answers",
-            "ftl schema architect           every form of asking the architect",
-        ],
-        last: "",
-    },
-    Page {
-        command: "completions",
-        more: "",
-        examples: &[
-            "ftl completions bash > ~/.local/share/bash-completion/completions/ftl",
-            "ftl completions zsh > ~/.zfunc/_ftl",
-            "ftl completions fish > ~/.config/fish/completions/ftl.fish",
-        ],
-        last: "",
-    },
-    Page {
-        command: "man",
-        more: "",
-        examples: &["ftl man | man -l -", "ftl man check > ftl-check.1"],
-        last: "",
-    },
-];
 
 /// Coding agents on rails: protocols are documents that execute
 #[derive(Debug, Parser)]
@@ -769,18 +528,6 @@ pub(crate) fn command() -> clap::Command {
 
 /// How every help begins.
 const HEAD: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n";
-
-impl Page {
-    fn dress(&self, command: clap::Command) -> clap::Command {
-        let examples: Vec<String> = self.examples.iter().map(|example| format!("  {example}")).collect();
-        let mut after = format!("{}\n{}", paint(paint::STRONG, "Examples:"), examples.join("\n"));
-        if !self.last.is_empty() {
-            after.push_str(&format!("\n\n{}", self.last));
-        }
-        let command = command.after_help(after);
-        if self.more.is_empty() { command } else { command.before_help(self.more) }
-    }
-}
 
 fn groups(command: &clap::Command) -> String {
     let mut text = String::new();

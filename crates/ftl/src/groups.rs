@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{Flow, Page};
+use crate::cli::Flow;
+use crate::pages::Page;
 
 /// What the help of these commands says beside their options.
 pub(crate) const PAGES: &[Page] = &[

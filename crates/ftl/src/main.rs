@@ -13,6 +13,7 @@ mod failure;
 mod groups;
 mod lines;
 mod out;
+mod pages;
 mod paint;
 mod problems;
 mod queue;

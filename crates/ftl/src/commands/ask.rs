@@ -3,8 +3,6 @@
 //! Nobody is asked who cannot answer: without a terminal on both sides the run rests, and its last line says
 //! how to answer it. While a person thinks the run is not held: whoever answers first elsewhere is heard.
 
-use std::io::Read as _;
-
 use ftl_core::run::{Action, Event, Input, Wanted};
 use ftl_core::value::Value;
 use ftl_engine::drive::{Rest, Stop};
@@ -155,13 +153,15 @@ fn line(stop: &Stop) -> Typed {
         if !poll(&mut asked, Some(&LOOK)).is_ok_and(|ready| ready > 0) {
             continue;
         }
-        let mut byte = [0];
-        match stdin.lock().read(&mut byte) {
-            Ok(1) if byte[0] == b'\n' => break,
-            Ok(1) if bytes.len() < MAX_TYPED_BYTES => bytes.push(byte[0]),
-            Ok(1) => {}
-            Ok(_) | Err(_) if bytes.is_empty() => return Typed::End,
-            Ok(_) | Err(_) => break,
+        // Not through a buffer: what stands in one is no longer there to wait for.
+        let mut piece = [0; 4096];
+        match rustix::io::read(&stdin, &mut piece) {
+            Ok(0) | Err(_) if bytes.is_empty() => return Typed::End,
+            Ok(0) | Err(_) => break,
+            Ok(read) => bytes.extend_from_slice(&piece[..read]),
+        }
+        if bytes.ends_with(b"\n") || bytes.len() > MAX_TYPED_BYTES {
+            break;
         }
     }
     Typed::Line(String::from_utf8_lossy(&bytes).into_owned())

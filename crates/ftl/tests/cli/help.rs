@@ -7,6 +7,7 @@ fn help_is_as_recorded() {
     let dir = Dir::new();
     snapshot("help", &dir.ftl(&["--help"]).code(0).out);
     for command in [
+        "task",
         "run",
         "resume",
         "stop",
