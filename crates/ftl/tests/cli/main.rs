@@ -3,7 +3,8 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a test that cannot prepare its folder fails by panicking"
+    clippy::print_stderr,
+    reason = "a test that cannot prepare its folder fails by panicking, and one that is left out says so"
 )]
 
 mod agents;
