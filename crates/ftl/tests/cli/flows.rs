@@ -289,6 +289,16 @@ fn the_end_of_input_leaves_the_question_open() {
     assert!(code == 3 && text.contains("ftl answer"), "{code} {text}");
 }
 
+#[test]
+fn a_signal_ends_the_waiting_for_an_answer() {
+    let dir = clarifying();
+    let terminal = Terminal::typing(&dir, &["Fix the total price", "--dry-run"]);
+    until("it asks", || terminal.text().contains("> "));
+    terminal.signal(rustix::process::Signal::INT);
+    let (code, text) = terminal.ended();
+    assert!(code == 130 && text.contains("interrupted"), "{code} {text}");
+}
+
 /// A flow that only asks how to land.
 const LANDING: &str = "INPUT: objective\nSTATE: COMPLETE\n  \
     ASK: landing = \"Land it?\" choices=ff|squash|branch-only\n  RETURN: complete how={landing}\n";

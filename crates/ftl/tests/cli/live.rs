@@ -96,7 +96,7 @@ impl Terminal {
         (code.unwrap().code().unwrap(), self.text())
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
     }
