@@ -264,6 +264,10 @@ pub(crate) struct Flow {
     /// How many agents work at the same time; else the setting width.agents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
     pub(crate) jobs: Option<u16>,
+
+    /// Show what agents say while they work, on standard error
+    #[arg(long)]
+    pub(crate) talk: bool,
 }
 
 /// How many agents may work at the same time.

@@ -6,6 +6,7 @@
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use ftl_core::json::Json;
 use ftl_core::run::{Policy, ROOT, Terms};
@@ -30,6 +31,7 @@ use crate::paint::{self, paint, safe};
 use crate::session::{self, session_failure};
 use crate::shelf::Shelf;
 use crate::signals;
+use crate::talk::Talk;
 
 /// How long an objective may be.
 pub(crate) const MAX_OBJECTIVE_BYTES: usize = 16 * 1024;
@@ -91,6 +93,9 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
     let library = can_be_opened(Shelf::load(cli)?, which.protocol(), &inputs)?;
     let session = session::open_with(cli, library)?;
     let session = flow.jobs.iter().fold(session, |session, jobs| session.with_jobs(usize::from(*jobs)));
+    if flow.talk {
+        session.listen(Arc::new(Talk::new()));
+    }
     let mut terms = session.config().terms();
     let unasked = !is_asked(out) && stands_in(&mut terms, which.protocol());
     let opening = Opening { protocol: Name::from(which.protocol()), inputs, terms };
