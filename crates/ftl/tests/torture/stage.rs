@@ -45,6 +45,12 @@ impl Stage {
         stage.write(".ftl/protocols/desk.md", include_str!("documents/desk.md"));
         stage.write(".ftl/protocols/clerk.md", include_str!("documents/clerk.md"));
         stage.write(".ftl/config.toml", "[policies]\nhaul = \"yes\"\n");
+        // Some clerks could ask a coder; where no script answers for one, this one would.
+        stage.write(
+            "ftl.toml",
+            "[agents.idle]\nkind = \"scripted\"\nscript = \"idle.toml\"\n[roles]\ncoder = \"idle\"\n",
+        );
+        stage.write("idle.toml", "[[scene]]\n[[scene.step]]\nsubmit = {}\n");
         stage.write("haul.toml", include_str!("documents/haul.toml"));
         stage.write("land.sh", include_str!("documents/land.sh"));
         stage.write("agent.sh", include_str!("documents/agent.sh"));
