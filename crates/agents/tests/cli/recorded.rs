@@ -124,7 +124,7 @@ fn what_was_recorded_comes_to_what_happened() {
     for (line, (name, text)) in table.iter().zip(&all) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         assert_eq!(cells[0], name);
-        let (rest, heard, told) = play(name, &|work| text.replace("/work/tree", work).into_bytes());
+        let (rest, heard, told) = play(name, &|work| text.replace("/scratch/tree", work).into_bytes());
         let ended = match &rest {
             Ok(Rest::Said(text)) => format!("said {text}"),
             Ok(other) => format!("{other:?}"),
@@ -233,7 +233,7 @@ fn fields_that_nobody_knows_change_nothing() {
     for (name, text) in recorded() {
         let more = |work: &str| {
             let mut bytes = Vec::new();
-            for line in text.replace("/work/tree", work).lines() {
+            for line in text.replace("/scratch/tree", work).lines() {
                 let mut event: Json = serde_json::from_str(line).unwrap();
                 event["nobody_knows"] = json!({ "type": "result", "deep": [1, 2, { "er": null }] });
                 bytes.extend(
@@ -243,7 +243,7 @@ fn fields_that_nobody_knows_change_nothing() {
             }
             bytes
         };
-        let (plain, heard, _) = play(&name, &|work| text.replace("/work/tree", work).into_bytes());
+        let (plain, heard, _) = play(&name, &|work| text.replace("/scratch/tree", work).into_bytes());
         let (twisted, other, _) = play(&name, &more);
         assert_eq!(
             (plain.is_ok(), heard.made.len(), heard.text),
