@@ -176,7 +176,7 @@ fn programs_get_what_is_named_and_nothing_else() {
     let Kind::Acp(goose) = &roster.agent("g").unwrap().kind else { panic!() };
     assert_eq!((goose.habits.mode.as_deref(), goose.around.own_home), (Some("chat"), true));
     let variable = |name: &str| match name {
-        "HOME" => Some("/home/ada".to_owned()),
+        "HOME" => Some("/people/ada".to_owned()),
         "OPENAI_API_KEY" => Some("test-key-0123".to_owned()),
         "AWS_SECRET" => Some("never-passed".to_owned()),
         _ => None,
@@ -186,7 +186,7 @@ fn programs_get_what_is_named_and_nothing_else() {
     let env = hall.environment(&goose.around, "g").unwrap();
     let env: Vec<(&str, &str)> =
         env.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
-    assert_eq!(env, [("HOME", "/home/ada"), ("OPENAI_API_KEY", "test-key-0123"), ("GOOSE_MODE", "approve")]);
+    assert_eq!(env, [("HOME", "/people/ada"), ("OPENAI_API_KEY", "test-key-0123"), ("GOOSE_MODE", "approve")]);
     let enforced = hall.enforces(roster.agent("c").unwrap()).unwrap();
     assert_eq!(enforced.calls, ftl_agents::contract::Counted::Before);
     // A file that comes with a repository may name an agent, and point it at this machine.
