@@ -186,7 +186,10 @@ fn programs_get_what_is_named_and_nothing_else() {
     let env = hall.environment(&goose.around, "g").unwrap();
     let env: Vec<(&str, &str)> =
         env.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
-    assert_eq!(env, [("HOME", "/people/ada"), ("OPENAI_API_KEY", "test-key-0123"), ("GOOSE_MODE", "approve")]);
+    assert_eq!(
+        env,
+        [("HOME", "/people/ada"), ("OPENAI_API_KEY", "test-key-0123"), ("GOOSE_MODE", "approve")]
+    );
     let enforced = hall.enforces(roster.agent("c").unwrap()).unwrap();
     assert_eq!(enforced.calls, ftl_agents::contract::Counted::Before);
     // A file that comes with a repository may name an agent, and point it at this machine.
