@@ -14,11 +14,13 @@ use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::library::Library;
 use ftl_core::run::{InstanceId, Run};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo, WHOLE_RUN};
+use crate::gates::Allowance;
 use crate::hands::agents::{Agents, Listener, Means, Seat};
 use crate::hands::explorer::Explorer;
 use crate::hands::planned::{BUILDING, OnlyPlans, Planned};
@@ -32,7 +34,7 @@ use crate::order::{Order, Reply};
 use crate::owner::{self, Card, Life, Owner};
 use crate::paper::Paper;
 use crate::place::{Place, replace};
-use crate::plan_file::Plan;
+use crate::plan_file::{Plan, Worker};
 use crate::process::{self, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
 use crate::roster::{Hall, Roster};
@@ -156,6 +158,18 @@ pub struct Given<'a> {
     pub plan: Option<&'a Plan>,
     /// Whether nothing is to be built.
     pub only_plans: bool,
+    /// How many agents work at the same time, where it is not what the settings say.
+    pub jobs: Option<usize>,
+    /// Findings of gates that the person who opens it allows.
+    pub allowed: &'a [Allowance],
+}
+
+/// What is kept of a run's opening that is neither a script nor a plan.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Wishes {
+    jobs: Option<usize>,
+    allowed: Vec<Allowance>,
 }
 
 /// What became of a claim.
@@ -255,6 +269,7 @@ impl Session {
     pub fn open_with(&self, mut opening: Opening, given: Given<'_>) -> Result<(Driver, Todo), SessionError> {
         self.store.writable()?;
         opening.terms.accepted = self.staffed(&opening.protocol, given)?;
+        opening.terms.accepted.extend(given.allowed.iter().map(ToString::to_string));
         let id = RunId::random()?;
         let kept = self.kept(&id, given);
         if !kept.is_empty() {
@@ -281,7 +296,11 @@ impl Session {
         let script = given.script.map(|text| (self.script_file(run), text.to_owned()));
         let plan = given.plan.map(|plan| (self.plan_file(run), plan.to_json().pretty()));
         let only = given.only_plans.then(|| (self.only_plans_file(run), String::new()));
-        [script, plan, only].into_iter().flatten().collect()
+        let wishes = Wishes { jobs: given.jobs, allowed: given.allowed.to_vec() };
+        let is_wished = wishes.jobs.is_some() || !wishes.allowed.is_empty();
+        let wishes = is_wished.then(|| serde_json::to_string(&wishes).ok()).flatten();
+        let wishes = wishes.map(|text| (self.wishes_file(run), text));
+        [script, plan, only, wishes].into_iter().flatten().collect()
     }
 
     /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did.
@@ -290,12 +309,17 @@ impl Session {
         let names = script.as_ref().map(Script::names).unwrap_or_default();
         let is_scripted =
             |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
+        let roster = self.roster()?;
+        // A campaign asks a coder only where its plan does. Where nobody is bound and a planner names one
+        // all the same, that task is held and says so.
+        let is_coded = |plan: &Plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder);
+        let may_do_without = protocol == "campaign" && !given.plan.is_some_and(is_coded);
         let answered = |role: &str| match role {
             "planner" if given.plan.is_some() => true,
             "planner" | "explorer" => is_scripted(role),
+            "coder" | "architect" if may_do_without && roster.role(role).is_none() => true,
             _ => given.only_plans || is_scripted(role),
         };
-        let roster = self.roster()?;
         let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
         needs::staffed(&self.library, protocol, &roster, &hall, &answered).map_err(SessionError::Unfit)
     }
@@ -416,6 +440,23 @@ impl Session {
         self.scripts().join(format!("{run}.only-plans"))
     }
 
+    fn wishes_file(&self, run: &RunId) -> PathBuf {
+        self.scripts().join(format!("{run}.wishes.json"))
+    }
+
+    /// What a run was opened with; nothing for most.
+    fn wishes(&self, run: &RunId) -> Result<Wishes, SessionError> {
+        let file = self.wishes_file(run);
+        if !file.exists() {
+            return Ok(Wishes::default());
+        }
+        let text = std::fs::read_to_string(&file)?;
+        serde_json::from_str(&text).map_err(|error| {
+            let message = format!("what run {run} was opened with cannot be read: {error}");
+            SessionError::Machine(message)
+        })
+    }
+
     /// The hands of a flow: explorers look with code first, and what the run was given answers.
     fn flow(&self, workshop: Workshop, run: &RunId, agents: &Arc<Agents>) -> Result<Workshop, SessionError> {
         let mut workshop = workshop;
@@ -459,7 +500,9 @@ impl Session {
             self.config.agent_limits(),
         ));
         let width = self.config.width();
-        let width = Width { agents: self.jobs.unwrap_or(width.agents), ..width };
+        let wishes = self.wishes(run)?;
+        let agents = self.jobs.or(wishes.jobs).unwrap_or(width.agents);
+        let width = Width { agents, ..width };
         let probe = Arc::new(crate::hands::shell::Probes::new(shell.clone(), self.config.clone()));
         let mut workshop = Workshop::new(width).with("sh", shell.clone()).probing(probe);
         let script = self.script(run)?;
@@ -467,6 +510,7 @@ impl Session {
         let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
         let sites = self.paper.as_ref().filter(|_| !whole).map(|paper| {
             let sites = Sites::new(paper.clone(), supervisor.clone(), &self.config);
+            let sites = sites.allowing(wishes.allowed.clone());
             (paper, Arc::new(sites))
         });
         if let Some((paper, sites)) = &sites {

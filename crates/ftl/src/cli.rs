@@ -265,6 +265,14 @@ pub(crate) struct Flow {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
     pub(crate) jobs: Option<u16>,
 
+    /// How the work gets to your branch; else the setting landing.how
+    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
+    pub(crate) land: Option<String>,
+
+    /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
+    #[arg(long, value_name = "KIND [PATH]")]
+    pub(crate) allow: Vec<String>,
+
     /// Show what agents say while they work, on standard error
     #[arg(long)]
     pub(crate) talk: bool,

@@ -4,6 +4,7 @@
 //! What is new counts, what is ignored does not. A pipe is never opened. What git could not hold, or what
 //! belongs to another repository, is left out of the tree and named.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -186,6 +187,22 @@ impl Repo {
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
         let call = self.about_objects().words(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]);
         Oid::read(&self.run(call)?.ok()?)
+    }
+
+    /// A file of a commit, by its path from the top; nothing where there is no ordinary file of a size that
+    /// is looked at.
+    pub fn file_at(&self, commit: &Oid, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
+        let mut words: Vec<OsString> = ["ls-tree", "-z", "--full-tree"].map(OsString::from).to_vec();
+        words.extend([OsString::from(commit.as_str()), OsString::from("--"), path.as_os_str().to_owned()]);
+        let call = self.about_objects().var("GIT_LITERAL_PATHSPECS", "1").words(words);
+        let listed = self.run(call)?.ok()?;
+        let line = String::from_utf8_lossy(listed.split(|byte| *byte == b'\t').next().unwrap_or_default())
+            .into_owned();
+        let blob = match line.split(' ').collect::<Vec<_>>()[..] {
+            ["100644" | "100755", "blob", oid] => oid.parse::<Oid>()?,
+            _ => return Ok(None),
+        };
+        Ok(self.contents(&[&blob], MAX_CONTENT_BYTES, MAX_CHANGE_BYTES)?.pop().flatten())
     }
 
     /// The paths that differ between two trees or commits, in their order.

@@ -191,27 +191,49 @@ pub trait Hands: Send + Sync {
     fn probe(&self, service: String, desk: Sender<Told>);
 }
 
-/// How many agents and how many other actions work at the same time.
+/// How many agents, builds and other actions work at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
     /// Agents.
     pub agents: usize,
+    /// Commands that build and test: they keep no agent from its work, and no agent keeps them.
+    pub builds: usize,
     /// Other actions.
     pub actions: usize,
 }
 
 impl Default for Width {
     fn default() -> Width {
-        Width { agents: 4, actions: 8 }
+        Width { agents: 4, builds: 4, actions: 8 }
     }
 }
+
+/// The actions that run commands of the repository, which take long and use a whole machine.
+const BUILDS: &[&str] = &[
+    "sh",
+    "verify.run",
+    "preflight.check",
+    "tests.run",
+    "eval.run",
+    "work.land",
+    "work.merge",
+    "branch.deliver",
+    "observer.analyze",
+];
 
 /// Hands that work in threads of this process, so many at a time.
 pub struct Workshop {
     hands: BTreeMap<String, Arc<dyn Hand>>,
     fallback: Option<Arc<dyn Hand>>,
     probe: Option<Arc<dyn Probe>>,
-    queues: [Arc<Queue>; 2],
+    queues: Queues,
+}
+
+/// A queue for each kind of work.
+struct Queues {
+    agents: Arc<Queue>,
+    builds: Arc<Queue>,
+    actions: Arc<Queue>,
 }
 
 /// Jobs that wait, and how many threads look after them.
@@ -237,7 +259,11 @@ impl Workshop {
         let queue = |most: usize| {
             Arc::new(Queue { most: most.max(1), state: Mutex::default(), more: Condvar::new() })
         };
-        let queues = [queue(width.agents), queue(width.actions)];
+        let queues = Queues {
+            agents: queue(width.agents),
+            builds: queue(width.builds),
+            actions: queue(width.actions),
+        };
         Workshop { hands: BTreeMap::new(), fallback: None, probe: None, queues }
     }
 
@@ -294,8 +320,12 @@ impl Hands for Workshop {
             let message = format!("this program has no hand for `{whom}`");
             return job.report(Report::free(Ended::failed(FailureKind::CouldNotRun, message)));
         };
-        let agent = matches!(job.action.wanted, Wanted::Task { .. });
-        self.queues[usize::from(!agent)].push(job, hand);
+        let queue = match &job.action.wanted {
+            Wanted::Task { .. } => &self.queues.agents,
+            Wanted::Action(name) if BUILDS.contains(&&**name) => &self.queues.builds,
+            Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => &self.queues.actions,
+        };
+        queue.push(job, hand);
     }
 
     fn probe(&self, service: String, desk: Sender<Told>) {

@@ -8,12 +8,14 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `brief` | what an instance was told to build, noted |
+//! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
 //! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
 //! | `land` | `work.land`, `branch.deliver` |
 //! | `story`, `commands` | a story's worktree, its tests and its merge; how a project is tested |
 //! | `close` | worktrees that nobody needs any more |
 
 mod brief;
+mod campaign;
 mod close;
 mod commands;
 mod gates;
@@ -31,7 +33,7 @@ use ftl_core::run::{Failure, FailureKind};
 use super::{Job, Workshop};
 use crate::change::Change;
 use crate::config::Config;
-use crate::gates::Yard;
+use crate::gates::{Allowance, Yard};
 use crate::git::{GitError, Oid, Person, Repo, Settings, Trouble, Worktree, WorktreeId};
 use crate::paper::Paper;
 use crate::place::Place;
@@ -53,6 +55,7 @@ pub struct Sites {
     setup: String,
     copied: Vec<String>,
     commands: commands::Commands,
+    allowed: Vec<Allowance>,
     repo: Mutex<Option<Repo>>,
     turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
 }
@@ -75,9 +78,16 @@ impl Sites {
             setup: config.text("worktree.setup").trim().to_owned(),
             copied: config.texts("worktree.copy"),
             commands: commands::Commands::set(config),
+            allowed: Vec::new(),
             repo: Mutex::default(),
             turns: Mutex::default(),
         }
+    }
+
+    /// The same where the person who opened the run allows findings of gates.
+    #[must_use]
+    pub fn allowing(self, allowed: Vec<Allowance>) -> Sites {
+        Sites { allowed, ..self }
     }
 
     fn place(&self) -> &Place {
@@ -227,6 +237,7 @@ impl Workshop {
         let workshop = self
             .around("workspace.parse", |inner| Arc::new(brief::Noting { sites: sites.clone(), inner }))
             .around("workspace.block", |inner| Arc::new(close::Closing { sites: sites.clone(), inner }));
+        let workshop = campaign::hands(workshop, sites);
         story::hands(land::hands(gates::hands(workshop, sites), sites), sites)
     }
 }

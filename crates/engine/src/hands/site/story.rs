@@ -16,7 +16,7 @@ use ftl_core::value::Value;
 use serde::{Deserialize, Serialize};
 
 use super::commands::Commands;
-use super::gates::{Command, look, no_answer};
+use super::gates::{Command, no_answer};
 use super::land::Wish;
 use super::{Site, Sites, folder_in};
 use crate::clock;
@@ -156,7 +156,7 @@ impl Sites {
         asked: &TestsRun,
     ) -> Result<TestReport, Failure> {
         let tree = site.standing()?;
-        let mut findings = look(&site.change(&tree)?, None);
+        let mut findings = self.look(&site.change(&tree)?, None);
         let (mut checks, mut summaries, mut green) = (Vec::new(), Vec::new(), true);
         let lints = asked.site.lints.clone().unwrap_or_default();
         let named = tests.iter().map(|one| ("test", one)).chain(lints.iter().map(|one| ("lint", one)));

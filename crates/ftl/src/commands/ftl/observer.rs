@@ -98,7 +98,7 @@ fn verifying<T>(
             }
         });
         let timeout = Duration::from_secs(timeout.max(1));
-        let done = work(&Verifier { shell: &shell, timeout, cancel });
+        let done = work(&Verifier { runs: &|command| shell.once(command, timeout, cancel) });
         drop(finished);
         done
     })?;
