@@ -13,7 +13,7 @@ use ftl_agents::prompts::Prompts;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::library::Library;
-use ftl_core::run::{InstanceId, Run};
+use ftl_core::run::{Entry, InstanceId, Run};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock as _, SystemClock};
@@ -22,7 +22,7 @@ use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo, WHOLE_RUN};
 use crate::gates::Allowance;
 use crate::hands::agents::{Agents, Listener, Means, Seat};
-use crate::hands::explorer::Explorer;
+use crate::hands::explorer::{Completing, Explorer};
 use crate::hands::planned::{BUILDING, OnlyPlans, Planned};
 use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::Shell;
@@ -377,10 +377,24 @@ impl Session {
         done
     }
 
+    /// What a run's journal holds.
+    pub fn entries(&self, run: &RunId) -> Result<Vec<Entry>, SessionError> {
+        Ok(journal::load(&*self.store, run).map_err(DriveError::from)?)
+    }
+
+    /// The protocols.
+    pub fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
+    /// Whether somebody follows what agents say.
+    pub fn is_heard(&self) -> bool {
+        self.listener.get().is_some()
+    }
+
     /// A run as its journal has made it, for whoever only looks.
     pub fn look(&self, run: &RunId) -> Result<Run, SessionError> {
-        let entries = journal::load(&*self.store, run).map_err(DriveError::from)?;
-        Ok(Run::replay(self.library.clone(), &entries))
+        Ok(Run::replay(self.library.clone(), &self.entries(run)?))
     }
 
     /// Drives a run until it rests.
@@ -462,7 +476,10 @@ impl Session {
         let mut workshop = workshop;
         if let Some(paper) = &self.paper {
             let explorer = Explorer::new(agents.clone(), paper.clone());
-            workshop = workshop.with("Task(explorer)", Arc::new(explorer));
+            workshop = workshop.with("Task(explorer)", Arc::new(explorer)).around(
+                "exploration.aggregate",
+                |inner| Arc::new(Completing::new(paper.clone(), inner)),
+            );
         }
         if self.plan_file(run).exists() {
             let text = std::fs::read_to_string(self.plan_file(run))?;

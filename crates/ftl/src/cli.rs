@@ -40,7 +40,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Protocols", &["check", "draw", "protocols", "schema"]),
-    ("Set-up", &["init", "config", "agents", "mcp", "doctor", "completions", "man", "help"]),
+    ("Set-up", &["demo", "init", "config", "agents", "mcp", "doctor", "completions", "man", "help"]),
 ];
 
 const STYLES: Styles = Styles::styled()
@@ -185,6 +185,9 @@ pub(crate) enum Command {
     /// Verify blocked work and learn from it: `observer analyze`
     Observe(groups::Analyze),
 
+    /// Show a whole campaign on a small program: offline, no account, under a minute
+    Demo(Demo),
+
     /// Look what agents there are, and write a commented ftl.toml
     Init(Init),
 
@@ -276,6 +279,13 @@ pub(crate) struct Flow {
     /// Show what agents say while they work, on standard error
     #[arg(long)]
     pub(crate) talk: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Where the repository is made: an empty folder, or one that is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// How many agents may work at the same time.

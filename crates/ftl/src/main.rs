@@ -4,6 +4,7 @@
 //! decides nothing about protocols itself. Nothing is read before the command line is understood,
 //! so that `--version` and `--help` cost nothing.
 
+mod board;
 mod cli;
 mod commands;
 mod document;
@@ -96,6 +97,7 @@ fn run(cli: &Cli) -> Exit {
         Command::Related(asked) => ftl::memory::related(cli, asked, &out),
         Command::Similar { threshold, max } => ftl::campaign::similar(cli, *threshold, *max, &out),
         Command::Observe(asked) => ftl::observer::observe(cli, asked, &out),
+        Command::Demo(asked) => commands::demo::run(cli, asked, &out),
         Command::Init(asked) => commands::init::run(cli, asked, &out),
         Command::Config => commands::config::run(cli, &out),
         Command::Agents(asked) => commands::agents::run(cli, asked, &out),

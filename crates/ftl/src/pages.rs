@@ -143,6 +143,14 @@ pub(crate) const PAGES: &[Page] = &[
         last: "Exit code 0 if every chain is whole, 6 if an entry was edited, dropped or moved.",
     },
     Page {
+        command: "demo",
+        more: "Makes a repository with a small program whose tests fail, and runs a campaign of six tasks on it: one is \
+            mended with a recalled lesson, one is blocked and planned again, one cheats and is caught. Only what the agents \
+            say is played from a script; the edits, tests, gates and commits are real. The repository stays.",
+        examples: &["ftl demo", "ftl demo --dir till              in a folder of your choice"],
+        last: "Exit code 2 if the folder is not empty.",
+    },
+    Page {
         command: "init",
         more: "Looks for agents on PATH, for variables that hold keys (their names, never their values) and for servers of models \
             on this machine, and writes what it found with comments. It never replaces a file.",

@@ -76,7 +76,8 @@ impl<'a> Hall<'a> {
         let (secrets, timing) = (self.secrets.clone(), self.timing.clone());
         Ok(match &agent.kind {
             Kind::Scripted { script } => {
-                let script = Script::load(script)?;
+                let script =
+                    Script::load(script).map_err(|error| format!("`{}`: {error}", script.display()))?;
                 Arc::new(Scripted::new(&agent.name, script, secrets, timing))
             }
             Kind::Model(service) => {

@@ -127,7 +127,7 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
         return show(Some(&id), &plan, out);
     }
     let landed = unasked && matches!(&rest, Rest::Rests(summary) if summary.standing == "complete");
-    let exit = report(&[(id.clone(), Left::Rest(rest))], out)?;
+    let exit = report(&wheel, &[(id.clone(), Left::Rest(rest))])?;
     if landed {
         tell_branch(&id, out)?;
     }

@@ -5,6 +5,7 @@ pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod config;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod draw;
 pub(crate) mod flow;

@@ -11,6 +11,7 @@ mod agents;
 mod audit;
 mod building;
 mod campaign;
+mod campaigns;
 mod check;
 mod colour;
 mod config;
