@@ -31,6 +31,7 @@ mod phases;
 mod projections;
 mod roots;
 mod runs;
+mod salvage;
 mod shell;
 mod signals;
 mod speakers;
