@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use ftl_agents::prompts::Prompts;
+use ftl_agents::secrets::Secrets;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::library::Library;
@@ -183,6 +184,7 @@ pub struct Session {
     lobby: OnceLock<Private>,
     listener: OnceLock<Arc<dyn Listener>>,
     jobs: Option<usize>,
+    secrets: Arc<Secrets>,
 }
 
 impl Session {
@@ -192,12 +194,26 @@ impl Session {
         store: Arc<dyn Store>,
         library: Arc<Library>,
         config: Config,
-        command: String,
+        command: &str,
         guard: Guard,
     ) -> Session {
         let (owner, lobby, listener) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (paper, jobs) = (None, None);
-        Session { place, store, library, config, command, guard, paper, owner, lobby, listener, jobs }
+        let (paper, jobs, secrets) = (None, None, secrets(&config));
+        let command = secrets.redact(command);
+        Session {
+            place,
+            store,
+            library,
+            config,
+            command,
+            guard,
+            paper,
+            owner,
+            lobby,
+            listener,
+            jobs,
+            secrets,
+        }
     }
 
     /// The same with hands for campaigns, plans, workspaces and lessons.
@@ -232,6 +248,11 @@ impl Session {
         &self.place
     }
 
+    /// What must never be seen.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// Its settings.
     pub fn config(&self) -> &Config {
         &self.config
@@ -254,6 +275,7 @@ impl Session {
     /// The same with all that a run can be given.
     pub fn open_with(&self, mut opening: Opening, given: Given<'_>) -> Result<(Driver, Todo), SessionError> {
         self.store.writable()?;
+        opening.inputs = self.secrets.redact_fields(&opening.inputs);
         opening.terms.accepted = self.staffed(&opening.protocol, given)?;
         let id = RunId::random()?;
         let kept = self.kept(&id, given);
@@ -389,8 +411,8 @@ impl Session {
 
     /// Leaves an order for whoever drives the run.
     pub fn send(&self, run: &RunId, order: &Order) -> Result<u64, SessionError> {
-        let body = serde_json::to_string(order).map_err(|error| SessionError::Machine(error.to_string()))?;
-        Ok(self.store.send(run, &body)?)
+        let said = serde_json::to_value(order).map_err(|error| SessionError::Machine(error.to_string()))?;
+        Ok(self.store.send(run, &self.secrets.redact_json(&said).to_string())?)
     }
 
     /// What became of an order, if anything did yet.
@@ -449,8 +471,8 @@ impl Session {
     /// The hands for a run: the script that it was opened with first, then those of this program.
     fn hands(&self, run: &RunId) -> Result<Workplace, SessionError> {
         process::own_orphans()?;
-        let supervisor =
-            Arc::new(Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?);
+        let supervisor = Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?;
+        let supervisor = Arc::new(supervisor.hiding(self.secrets.clone()));
         let shell = Arc::new(Shell::new(
             supervisor.clone(),
             self.store.clone(),
@@ -461,7 +483,7 @@ impl Session {
         let width = self.config.width();
         let width = Width { agents: self.jobs.unwrap_or(width.agents), ..width };
         let probe = Arc::new(crate::hands::shell::Probes::new(shell.clone(), self.config.clone()));
-        let mut workshop = Workshop::new(width).with("sh", shell.clone()).probing(probe);
+        let mut workshop = Workshop::hiding(width, &self.secrets).with("sh", shell.clone()).probing(probe);
         let script = self.script(run)?;
         // A script that answers everything answers everything but the shell.
         let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
@@ -498,7 +520,7 @@ impl Session {
     /// The hand that asks agents, as the settings bind them.
     fn agents(&self, supervisor: Arc<Supervisor>) -> Result<Agents, SessionError> {
         let (roster, lobby) = (self.roster()?, self.lobby()?);
-        let hall = Hall::new(&roster, &variable, &lobby.folder);
+        let hall = Hall::new(&roster, &variable, &lobby.folder).hiding(memory_key(&self.config));
         let mut backends = BTreeMap::new();
         for agent in roster.agents() {
             backends.insert(agent.name.as_str(), hall.backend(agent));
@@ -544,6 +566,18 @@ impl Session {
         let program = std::env::current_exe()?;
         Ok(Lobby { folder: folder.0.clone(), program, args: vec![String::from("mcp")] })
     }
+}
+
+/// Everything that the settings name and nobody may see: keys of agents, in variables and files, and of the
+/// embeddings' endpoint. Settings that cannot be read name nothing; what looks like a key is hidden all the same.
+pub fn secrets(config: &Config) -> Arc<Secrets> {
+    let roster = config.roster().unwrap_or_default();
+    let hall = Hall::new(&roster, &variable, &std::env::temp_dir()).hiding(memory_key(config));
+    hall.secrets().clone()
+}
+
+fn memory_key(config: &Config) -> Option<String> {
+    Some(config.text("memory.key")).filter(|name| !name.is_empty()).and_then(variable)
 }
 
 /// A variable of our own environment.

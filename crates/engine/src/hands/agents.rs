@@ -211,7 +211,8 @@ impl Agents {
         if let Some(paper) = &self.paper {
             desk.record().ended(&talked.outcome);
             if let Ok(Answer::Asked(question)) = &talked.outcome {
-                let kept = questions::ask(paper, &job.run, job.action.instance, question);
+                let question = self.secrets.redact(question);
+                let kept = questions::ask(paper, &job.run, job.action.instance, &question);
                 kept.map_err(|error| could_not(format!("its question cannot be kept: {error}")))?;
             }
             // The answer counts; that its story could not be kept is told where the disk is looked after.

@@ -32,6 +32,7 @@ mod projections;
 mod roots;
 mod runs;
 mod salvage;
+mod secrets;
 mod shell;
 mod signals;
 mod speakers;

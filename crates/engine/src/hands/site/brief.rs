@@ -63,7 +63,7 @@ impl Sites {
 pub(super) fn task_of(notes: &dyn Notebook, run: &str, instance: u32) -> Result<Option<String>, StoreError> {
     let note = notes.note(KIND, &format!("{run}/{instance}"))?;
     let noted: Option<Noted> = note.and_then(|text| serde_json::from_str(&text).ok());
-    Ok(noted.map(|noted| noted.spec.id.to_string()))
+    Ok(noted.map(|noted| noted.spec.id))
 }
 
 fn key(job: &Job) -> String {
