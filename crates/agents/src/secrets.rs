@@ -147,24 +147,27 @@ impl Secrets {
 
     /// The same for bytes after which something was cut off: a secret may have begun there.
     pub fn redact_head(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut clean = self.redact_bytes(bytes);
         let begun = |value: &String| {
-            (MIN_PART_BYTES..value.len()).rev().find(|length| bytes.ends_with(&value.as_bytes()[..*length]))
+            (MIN_PART_BYTES..value.len()).rev().find(|length| clean.ends_with(&value.as_bytes()[..*length]))
         };
-        match self.values.iter().filter_map(begun).max() {
-            Some(length) => [&self.redact_bytes(&bytes[..bytes.len() - length]), HIDDEN.as_bytes()].concat(),
-            None => self.redact_bytes(bytes),
+        if let Some(length) = self.values.iter().filter_map(begun).max() {
+            clean.truncate(clean.len() - length);
+            clean.extend_from_slice(HIDDEN.as_bytes());
         }
+        clean
     }
 
     /// The same for bytes before which something was cut off: a secret may have ended there.
     pub fn redact_tail(&self, bytes: &[u8]) -> Vec<u8> {
+        let clean = self.redact_bytes(bytes);
         let ended = |value: &String| {
             let rest = |length: &usize| &value.as_bytes()[value.len() - length..];
-            (MIN_PART_BYTES..value.len()).rev().find(|length| bytes.starts_with(rest(length)))
+            (MIN_PART_BYTES..value.len()).rev().find(|length| clean.starts_with(rest(length)))
         };
         match self.values.iter().filter_map(ended).max() {
-            Some(length) => [HIDDEN.as_bytes(), &self.redact_bytes(&bytes[length..])].concat(),
-            None => self.redact_bytes(bytes),
+            Some(length) => [HIDDEN.as_bytes(), &clean[length..]].concat(),
+            None => clean,
         }
     }
 

@@ -36,7 +36,7 @@ use crate::place::{Place, replace};
 use crate::plan_file::Plan;
 use crate::process::{self, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
-use crate::roster::{Hall, Roster};
+use crate::roster::{Agent, Hall, Roster};
 use crate::store::{Lease, RunRow, Store, StoreError};
 
 /// How many names a message lists when a prefix fits several runs.
@@ -531,9 +531,10 @@ impl Session {
             let Some(backend) = backends.get(bound.agent.as_str()) else { continue };
             let model = bound.model.clone();
             let silence = roster.agent(&bound.agent).and_then(|agent| agent.silence);
+            let resume = roster.agent(&bound.agent).is_some_and(Agent::resumes);
             seats.insert(
                 role.name.to_string(),
-                backend.clone().map(|backend| Seat { backend, model, silence }),
+                backend.clone().map(|backend| Seat { backend, model, silence, resume }),
             );
         }
         let prompts = prompts(&self.place).map_err(SessionError::Machine)?;

@@ -37,6 +37,8 @@ pub struct Habits {
     pub meter: Meter,
     /// Whether it tells what a session has cost.
     pub costs: bool,
+    /// Whether it offers to take up sessions that were opened before.
+    pub loads: bool,
 }
 
 /// What we offer to do for an agent.
@@ -79,7 +81,7 @@ impl Habits {
     pub fn unknown() -> Habits {
         let serves = Serves { read: true, write: true, terminal: true };
         let (asks, meter) = (Asks::Nothing, Meter::Part);
-        Habits { mode: None, options: Vec::new(), serves, asks, meter, costs: false }
+        Habits { mode: None, options: Vec::new(), serves, asks, meter, costs: false, loads: false }
     }
 
     /// Of the agents that were tried: `goose` 1.52, `claude` (claude-agent-acp 0.99) and `codex` (codex-acp 2.6).
@@ -91,7 +93,7 @@ impl Habits {
             "codex" => ("read-only", Asks::Changes, Meter::Turn, false),
             _ => return None,
         };
-        Some(Habits { mode: Some(mode.to_owned()), asks, meter, costs, ..Habits::unknown() })
+        Some(Habits { mode: Some(mode.to_owned()), asks, meter, costs, loads: true, ..Habits::unknown() })
     }
 
     /// What is enforced with an agent of these habits.
@@ -113,7 +115,7 @@ impl Habits {
             },
             money: self.costs,
             cancel: true,
-            resume: false,
+            resume: self.loads,
             structured: false,
         }
     }
@@ -136,10 +138,11 @@ mod tests {
                 (found.calls.word(), found.paths, found.tokens, found.money),
                 (calls, paths, tokens, money)
             );
-            assert!(found.cancel && !found.resume && !found.commands && !found.structured);
+            assert!(found.cancel && found.resume && !found.commands && !found.structured);
         }
         let nobody = Habits::unknown().enforces();
         assert_eq!((nobody.calls.word(), nobody.paths, nobody.tokens), ("not at all", false, false));
+        assert!(!nobody.resume);
         assert_eq!(Habits::of("somebody"), None);
     }
 }

@@ -12,6 +12,7 @@ pub mod planned;
 pub mod programs;
 pub mod questions;
 pub mod record;
+mod resume;
 pub mod script;
 pub mod shell;
 pub mod site;

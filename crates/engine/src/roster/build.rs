@@ -175,6 +175,14 @@ impl Agent {
         around.into_iter().flat_map(|around| &around.set)
     }
 
+    /// Whether an author goes on in its earlier session.
+    pub fn resumes(&self) -> bool {
+        match &self.kind {
+            Kind::Scripted { .. } | Kind::Model(_) | Kind::Cli(_) => false,
+            Kind::Acp(spoken) => spoken.resume,
+        }
+    }
+
     /// The model that it asks, where it is known.
     pub fn model(&self) -> Option<&str> {
         match &self.kind {

@@ -29,6 +29,7 @@ mod mcp;
 mod observing;
 mod phases;
 mod projections;
+mod resumed;
 mod roots;
 mod runs;
 mod salvage;
