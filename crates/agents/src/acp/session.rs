@@ -13,7 +13,7 @@ use ftl_core::value::Name;
 use serde_json::Value as Json;
 
 use super::calls::Calls;
-use super::settings::{Agent, Meter};
+use super::settings::{Agent, Loads, Meter};
 use super::terminals::Terminals;
 use super::usage::Used;
 use super::wire::{News, Refusal, Wire, wants_login};
@@ -208,7 +208,11 @@ impl Talk {
     fn introduce(&mut self) -> Result<(), Trouble> {
         let asked = self.wire.initialize(self.agent.habits.serves)?;
         let able = self.answered(asked)?;
-        let loads = able.pointer("/agentCapabilities/loadSession").and_then(Json::as_bool) == Some(true);
+        let offers = able.pointer("/agentCapabilities/loadSession").and_then(Json::as_bool) == Some(true);
+        let loads = match self.agent.habits.loads {
+            Loads::Yes | Loads::IfOffered => offers,
+            Loads::No => false,
+        };
         let earlier = self.order.earlier.clone().filter(|id| loads && !id.is_empty());
         let loaded = earlier.map(|id| self.load(id)).transpose()?.flatten();
         let opened = match loaded {

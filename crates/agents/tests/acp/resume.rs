@@ -1,6 +1,6 @@
 //! Sessions that go on: taken up where the agent offers it and knows the session, begun anew everywhere else.
 
-use ftl_agents::acp::{Acp, Agent, Habits};
+use ftl_agents::acp::{Acp, Agent, Habits, Loads};
 use ftl_agents::contract::{MONEY, Order};
 use ftl_testkit::speakers::allowance;
 use serde_json::{Value as Json, json};
@@ -50,6 +50,14 @@ fn an_agent_that_does_not_offer_it_is_not_asked() {
     let scene = play(json!({ "acts": [submit()] }), Some("s1"));
     assert_eq!(asked(&scene), ["initialize", "session/new", "session/prompt s1"]);
     assert!(scene.clerk.heard().opened.is_empty(), "nobody is told of what cannot be taken up");
+    // Nor is one that is known not to do what it offers.
+    let scene = Scene::new(allowance(9));
+    let agent = player(scene.props.path(), &json!({ "loads": ["s1"], "acts": [submit()] }));
+    let habits = Habits { loads: Loads::No, ..agent.habits.clone() };
+    let order = Order { earlier: Some("s1".into()), ..scene.order() };
+    is_done(&scene.play_with(&acp(Agent { habits, ..agent }), order));
+    assert_eq!(asked(&scene), ["initialize", "session/new", "session/prompt s1"]);
+    assert!(scene.clerk.heard().opened.is_empty());
     // Nor is one that has nothing to go on in.
     let scene = play(json!({ "loads": ["s1"], "acts": [submit()] }), None);
     assert_eq!(asked(&scene), ["initialize", "session/new", "session/prompt s1"]);

@@ -343,9 +343,21 @@ fn goes_on(agent: (&str, &str)) {
     assert_eq!(third, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
 }
 
+/// It offers to take a session up, and leaves out the tools that it is given for it: it is always fresh.
 #[test]
-fn goose_goes_on() {
-    goes_on(GOOSE);
+fn goose_begins_anew() {
+    let room = Room::new(json!({ "play": { "steps": [submit(&done()), { "text": "Done." }] } }));
+    let Some(backend) = bound(GOOSE, &room, "play") else { return };
+    assert!(!backend.enforces().resume);
+    for _ in 0..2 {
+        let clerk = Arc::new(Clerk::new(&allowance(9)));
+        let words = [Part::new(PartKind::Task, "Do what you are told.")];
+        let order = Order { earlier: Some(String::from("20261116_1")), ..order(&room) };
+        let ended = converse(&backend, order, &words, &desk(&clerk));
+        let heard = clerk.heard();
+        assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+        assert!(heard.opened.is_empty(), "{heard:#?}");
+    }
 }
 
 #[test]
