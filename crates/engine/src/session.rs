@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use ftl_agents::prompts::Prompts;
+use ftl_agents::secrets::Secrets;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::library::Library;
@@ -37,7 +38,7 @@ use crate::place::{Place, replace};
 use crate::plan_file::{Plan, Worker};
 use crate::process::{self, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
-use crate::roster::{Hall, Roster};
+use crate::roster::{Agent, Hall, Roster};
 use crate::store::{Lease, RunRow, Store, StoreError};
 
 /// How many names a message lists when a prefix fits several runs.
@@ -197,6 +198,7 @@ pub struct Session {
     lobby: OnceLock<Private>,
     listener: OnceLock<Arc<dyn Listener>>,
     jobs: Option<usize>,
+    secrets: Arc<Secrets>,
 }
 
 impl Session {
@@ -206,12 +208,26 @@ impl Session {
         store: Arc<dyn Store>,
         library: Arc<Library>,
         config: Config,
-        command: String,
+        command: &str,
         guard: Guard,
     ) -> Session {
         let (owner, lobby, listener) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (paper, jobs) = (None, None);
-        Session { place, store, library, config, command, guard, paper, owner, lobby, listener, jobs }
+        let (paper, jobs, secrets) = (None, None, secrets(&config));
+        let command = secrets.redact(command);
+        Session {
+            place,
+            store,
+            library,
+            config,
+            command,
+            guard,
+            paper,
+            owner,
+            lobby,
+            listener,
+            jobs,
+            secrets,
+        }
     }
 
     /// The same with hands for campaigns, plans, workspaces and lessons.
@@ -246,6 +262,11 @@ impl Session {
         &self.place
     }
 
+    /// What must never be seen.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// Its settings.
     pub fn config(&self) -> &Config {
         &self.config
@@ -268,6 +289,7 @@ impl Session {
     /// The same with all that a run can be given.
     pub fn open_with(&self, mut opening: Opening, given: Given<'_>) -> Result<(Driver, Todo), SessionError> {
         self.store.writable()?;
+        opening.inputs = self.secrets.redact_fields(&opening.inputs);
         opening.terms.accepted = self.staffed(&opening.protocol, given)?;
         opening.terms.accepted.extend(given.allowed.iter().map(ToString::to_string));
         let id = RunId::random()?;
@@ -427,8 +449,8 @@ impl Session {
 
     /// Leaves an order for whoever drives the run.
     pub fn send(&self, run: &RunId, order: &Order) -> Result<u64, SessionError> {
-        let body = serde_json::to_string(order).map_err(|error| SessionError::Machine(error.to_string()))?;
-        Ok(self.store.send(run, &body)?)
+        let said = serde_json::to_value(order).map_err(|error| SessionError::Machine(error.to_string()))?;
+        Ok(self.store.send(run, &self.secrets.redact_json(&said).to_string())?)
     }
 
     /// What became of an order, if anything did yet.
@@ -476,10 +498,9 @@ impl Session {
         let mut workshop = workshop;
         if let Some(paper) = &self.paper {
             let explorer = Explorer::new(agents.clone(), paper.clone());
-            workshop = workshop.with("Task(explorer)", Arc::new(explorer)).around(
-                "exploration.aggregate",
-                |inner| Arc::new(Completing::new(paper.clone(), inner)),
-            );
+            workshop = workshop
+                .with("Task(explorer)", Arc::new(explorer))
+                .around("exploration.aggregate", |inner| Arc::new(Completing::new(paper.clone(), inner)));
         }
         if self.plan_file(run).exists() {
             let text = std::fs::read_to_string(self.plan_file(run))?;
@@ -507,8 +528,8 @@ impl Session {
     /// The hands for a run: the script that it was opened with first, then those of this program.
     fn hands(&self, run: &RunId) -> Result<Workplace, SessionError> {
         process::own_orphans()?;
-        let supervisor =
-            Arc::new(Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?);
+        let supervisor = Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?;
+        let supervisor = Arc::new(supervisor.hiding(self.secrets.clone()));
         let shell = Arc::new(Shell::new(
             supervisor.clone(),
             self.store.clone(),
@@ -521,7 +542,7 @@ impl Session {
         let agents = self.jobs.or(wishes.jobs).unwrap_or(width.agents);
         let width = Width { agents, ..width };
         let probe = Arc::new(crate::hands::shell::Probes::new(shell.clone(), self.config.clone()));
-        let mut workshop = Workshop::new(width).with("sh", shell.clone()).probing(probe);
+        let mut workshop = Workshop::hiding(width, &self.secrets).with("sh", shell.clone()).probing(probe);
         let script = self.script(run)?;
         // A script that answers everything answers everything but the shell.
         let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
@@ -559,7 +580,7 @@ impl Session {
     /// The hand that asks agents, as the settings bind them.
     fn agents(&self, supervisor: Arc<Supervisor>) -> Result<Agents, SessionError> {
         let (roster, lobby) = (self.roster()?, self.lobby()?);
-        let hall = Hall::new(&roster, &variable, &lobby.folder);
+        let hall = Hall::new(&roster, &variable, &lobby.folder).hiding(memory_key(&self.config));
         let mut backends = BTreeMap::new();
         for agent in roster.agents() {
             backends.insert(agent.name.as_str(), hall.backend(agent));
@@ -570,9 +591,10 @@ impl Session {
             let Some(backend) = backends.get(bound.agent.as_str()) else { continue };
             let model = bound.model.clone();
             let silence = roster.agent(&bound.agent).and_then(|agent| agent.silence);
+            let resume = roster.agent(&bound.agent).is_some_and(Agent::resumes);
             seats.insert(
                 role.name.to_string(),
-                backend.clone().map(|backend| Seat { backend, model, silence }),
+                backend.clone().map(|backend| Seat { backend, model, silence, resume }),
             );
         }
         let prompts = prompts(&self.place).map_err(SessionError::Machine)?;
@@ -605,6 +627,18 @@ impl Session {
         let program = std::env::current_exe()?;
         Ok(Lobby { folder: folder.0.clone(), program, args: vec![String::from("mcp")] })
     }
+}
+
+/// Everything that the settings name and nobody may see: keys of agents, in variables and files, and of the
+/// embeddings' endpoint. Settings that cannot be read name nothing; what looks like a key is hidden all the same.
+pub fn secrets(config: &Config) -> Arc<Secrets> {
+    let roster = config.roster().unwrap_or_default();
+    let hall = Hall::new(&roster, &variable, &std::env::temp_dir()).hiding(memory_key(config));
+    hall.secrets().clone()
+}
+
+fn memory_key(config: &Config) -> Option<String> {
+    Some(config.text("memory.key")).filter(|name| !name.is_empty()).and_then(variable)
 }
 
 /// A variable of our own environment.

@@ -17,7 +17,10 @@ use crate::paint::{self, paint};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Flows", &["task", "campaign"]),
     ("Run", &["run", "resume", "stop"]),
-    ("See and steer", &["status", "why", "log", "watch", "answer", "override", "raise", "audit"]),
+    (
+        "See and steer",
+        &["status", "why", "log", "watch", "answer", "override", "raise", "undo", "salvage", "audit"],
+    ),
     (
         "The FTL protocol's own",
         &[
@@ -117,6 +120,12 @@ pub(crate) enum Command {
 
     /// Set a limit of a run higher
     Raise(Raise),
+
+    /// Take back what a run brought to your branch
+    Undo(Undo),
+
+    /// Bring back work that was kept: list it, or have it as a branch or as files
+    Salvage(Salvage),
 
     /// Prove that journals are whole
     Audit {
@@ -391,6 +400,30 @@ pub(crate) struct Raise {
     /// Only leave it in the store, for whoever drives the run next
     #[arg(long)]
     pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// The run, or the beginning of it; the one that delivered last if left out
+    pub(crate) run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Salvage {
+    /// What to bring back: a worktree/number of the list, or the beginning of it; lists all if left out
+    pub(crate) id: Option<String>,
+
+    /// As this new branch; else salvage/ID
+    #[arg(long, value_name = "NAME", requires = "id", conflicts_with = "into")]
+    pub(crate) branch: Option<String>,
+
+    /// As files in this new folder
+    #[arg(long, value_name = "DIR", requires = "id")]
+    pub(crate) into: Option<PathBuf>,
+
+    /// List everything that is kept, not only the newest
+    #[arg(long, conflicts_with = "id")]
+    pub(crate) all: bool,
 }
 
 #[derive(Debug, Subcommand)]

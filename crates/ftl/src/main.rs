@@ -78,6 +78,8 @@ fn run(cli: &Cli) -> Exit {
         Command::Answer(asked) => commands::steer::answer(cli, asked, &out),
         Command::Override(asked) => commands::steer::override_(cli, asked, &out),
         Command::Raise(asked) => commands::steer::raise(cli, asked, &out),
+        Command::Undo(asked) => commands::salvage::undo(cli, asked, &out),
+        Command::Salvage(asked) => commands::salvage::salvage(cli, asked, &out),
         Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
         Command::Task(asked) => commands::flow::task(cli, asked, &out),
         Command::Campaign(asked) => ftl::campaign::run(cli, asked, &out),

@@ -137,6 +137,26 @@ pub(crate) const PAGES: &[Page] = &[
         last: "Refused from inside an agent's process tree.",
     },
     Page {
+        command: "undo",
+        more: "Takes the newest delivery back: your branch, your index and the files it changed go to where they were. \
+            Changes of yours in other files stay. If you have committed since, or have changed one of those files, \
+            nothing is moved. What was delivered stays under a ref, and the answer says how to get it back.",
+        examples: &["ftl undo                       what was delivered last", "ftl undo k3v9"],
+        last: "Exit code 4 if it would cost you anything. Refused from inside an agent's process tree.",
+    },
+    Page {
+        command: "salvage",
+        more: "Before a worktree is removed, everything that exists only there is kept. This lists it, and brings it \
+            back without touching your checkout; it stays kept.",
+        examples: &[
+            "ftl salvage                    what is kept: when, how much, of which task, and why",
+            "ftl salvage k3v9x2qa-4         the newest of a worktree, as the branch salvage/k3v9x2qa-4-1",
+            "ftl salvage k3v9/4 --branch rescue",
+            "ftl salvage k3v9x2qa-4/1 --into ../rescued",
+        ],
+        last: "Bringing back is refused from inside an agent's process tree.",
+    },
+    Page {
         command: "audit",
         more: "Every entry of a journal carries a hash of itself and of all before it.",
         examples: &["ftl audit verify               every run", "ftl audit verify k3v9"],

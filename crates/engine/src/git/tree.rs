@@ -264,6 +264,15 @@ impl Repo {
         wanted.iter().map(read).collect()
     }
 
+    /// The bytes of all files among entries of trees.
+    pub(super) fn bytes_of<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<u64, GitError> {
+        let blobs: Vec<&Oid> = entries.filter(|entry| is_blob(entry)).map(|entry| &entry.oid).collect();
+        if blobs.is_empty() {
+            return Ok(0);
+        }
+        Ok(self.sizes(&blobs)?.iter().sum())
+    }
+
     fn sizes(&self, blobs: &[&Oid]) -> Result<Vec<u64>, GitError> {
         let out = self.run(self.batch("--batch-check=%(objectsize)", blobs))?.ok()?;
         let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());

@@ -97,12 +97,14 @@ impl Hand for Completing {
         let params = &job.action.params;
         let objective = params.get("objective").and_then(Value::as_text).unwrap_or_default();
         let parts = params.get("parts").map(|parts| parts.items().to_vec()).unwrap_or_default();
-        let is_there = |mode: Mode| parts.iter().any(|part| part.field("mode").as_text() == Some(mode.word()));
+        let is_there =
+            |mode: Mode| parts.iter().any(|part| part.field("mode").as_text() == Some(mode.word()));
         let missing: Vec<Mode> = Mode::ALL.into_iter().filter(|mode| !is_there(*mode)).collect();
         if missing.is_empty() || parts.is_empty() {
             return self.inner.perform(job);
         }
-        let survey = Survey::of(self.paper.place().root(), &|| job.cancel.is_cancelled());
+        let enough = || job.cancel.is_cancelled();
+        let survey = Survey::of(self.paper.place().root(), &enough);
         let mut all = parts;
         for mode in missing {
             let found = explore::look(mode, objective, &survey, Some(&self.paper)).ok();

@@ -12,6 +12,7 @@ pub mod planned;
 pub mod programs;
 pub mod questions;
 pub mod record;
+mod resume;
 pub mod script;
 pub mod shell;
 pub mod site;
@@ -22,6 +23,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ftl_agents::secrets::Secrets;
 use ftl_core::run::{Action, ActionId, Failure, FailureKind, InstanceId, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 
@@ -67,6 +69,21 @@ pub struct Report {
 }
 
 impl Report {
+    /// The same without secrets. Everything that a run hears comes by here, and so everything that its
+    /// journal holds and that people see of it.
+    #[must_use]
+    pub fn hiding(self, secrets: &Secrets) -> Report {
+        let clean = |text: &str| secrets.redact(text);
+        let ended = match self.ended {
+            Ended::Done(value) => Ended::Done(secrets.redact_value(&value)),
+            Ended::Failed(failure) => Ended::Failed(Failure::new(failure.kind, clean(&failure.message))),
+            Ended::Died(why) => Ended::Died(clean(&why)),
+            Ended::Cancelled => Ended::Cancelled,
+            Ended::Outage { service, after } => Ended::Outage { service: clean(&service), after },
+        };
+        Report { ended, ..self }
+    }
+
     /// A report of something that used nothing.
     pub fn free(ended: Ended) -> Report {
         Report { ended, usage: Usage::new() }
@@ -239,6 +256,7 @@ struct Queues {
 /// Jobs that wait, and how many threads look after them.
 struct Queue {
     most: usize,
+    secrets: Arc<Secrets>,
     state: Mutex<Waiting>,
     more: Condvar,
 }
@@ -256,8 +274,14 @@ const IDLE: Duration = Duration::from_secs(2);
 impl Workshop {
     /// A workshop with no hands.
     pub fn new(width: Width) -> Workshop {
+        Workshop::hiding(width, &Arc::default())
+    }
+
+    /// The same whose reports have no secrets in them, whoever makes them.
+    pub fn hiding(width: Width, secrets: &Arc<Secrets>) -> Workshop {
         let queue = |most: usize| {
-            Arc::new(Queue { most: most.max(1), state: Mutex::default(), more: Condvar::new() })
+            let (most, secrets) = (most.max(1), secrets.clone());
+            Arc::new(Queue { most, secrets, state: Mutex::default(), more: Condvar::new() })
         };
         let queues = Queues {
             agents: queue(width.agents),
@@ -376,7 +400,7 @@ impl Queue {
     fn work(&self) {
         while let Some((job, hand)) = self.next() {
             let report = if job.is_wanted() { perform(&*hand, &job) } else { nothing_done(&job) };
-            job.report(report);
+            job.report(report.hiding(&self.secrets));
         }
     }
 

@@ -15,6 +15,7 @@ pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod protocols;
 pub(crate) mod run;
+pub(crate) mod salvage;
 pub(crate) mod schema;
 pub(crate) mod setup;
 pub(crate) mod status;

@@ -536,7 +536,8 @@ impl Verified {
         let green = self.outcome == VerifyOutcome::Passed;
         let compared = base.map(|base| against(base, self));
         let mut summary = self.summary.clone();
-        if stopped && green {
+        let is_told_first = stopped && green;
+        if is_told_first {
             summary = format!("{}\nthe command passed, and the work is blocked\n{summary}", told(findings));
         }
         if let Some(compared) = compared.as_ref().filter(|one| one.red_before && !green) {
@@ -545,7 +546,7 @@ impl Verified {
                 new => format!("{summary}\nit failed before the work too; {new} of the failures are new"),
             };
         }
-        if !findings.is_empty() && !(stopped && green) {
+        if !is_told_first && !findings.is_empty() {
             summary = format!("{summary}\n{}", told(findings));
         }
         VerifyReport {

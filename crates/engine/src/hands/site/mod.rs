@@ -34,15 +34,12 @@ use super::{Job, Workshop};
 use crate::change::Change;
 use crate::config::Config;
 use crate::gates::{Allowance, Yard};
-use crate::git::{GitError, Oid, Person, Repo, Settings, Trouble, Worktree, WorktreeId};
+use crate::git::{GitError, Oid, Repo, Trouble, Worktree, WorktreeId};
 use crate::paper::Paper;
 use crate::place::Place;
 use crate::process::{Captured, Fence, How, Limits, Supervisor};
 use crate::store::StoreError;
-use crate::store::notebook::Notebook as _;
-
-/// Who is named in commits where git does not know the person.
-const NOBODY: (&str, &str) = ("ftl", "ftl@localhost");
+use crate::store::notebook::Notebook;
 
 /// How many lines of a setup command are told when it fails.
 const TOLD_LINES: usize = 5;
@@ -99,14 +96,7 @@ impl Sites {
         if let Some(repo) = &*open {
             return Ok(repo.clone());
         }
-        let (name, email) = NOBODY;
-        let nobody = Person { name: name.to_owned(), email: email.to_owned() };
-        let settings = Settings { copied: self.copied.clone(), ..Settings::of(nobody) };
-        let first = Repo::open(self.place(), settings.clone())?;
-        let repo = match first.person() {
-            Some(person) => Repo::open(self.place(), Settings { person, ..settings })?,
-            None => first,
-        };
+        let repo = Repo::of_person(self.place(), self.copied.clone())?;
         Ok(open.insert(repo).clone())
     }
 
@@ -195,6 +185,18 @@ impl Sites {
             Ok(true)
         })?;
         Ok(())
+    }
+}
+
+/// What was to be done in a worktree, in a few words, where that was noted: the task of a brief, or what a
+/// story is about.
+pub fn task_of(notes: &dyn Notebook, worktree: &WorktreeId) -> Result<Option<String>, StoreError> {
+    if let Some(story) = story::about_of(notes, worktree)? {
+        return Ok(Some(story));
+    }
+    match worktree.instance() {
+        Some((run, instance)) => brief::task_of(notes, run, instance),
+        None => Ok(None),
     }
 }
 

@@ -25,6 +25,8 @@ use crate::gates::{blocks, told};
 use crate::git::WorktreeId;
 use crate::hands::typed::Done;
 use crate::hands::{Job, Workshop};
+use crate::store::StoreError;
+use crate::store::notebook::Notebook;
 
 /// The kinds of the notes: what a story is about, and what its tests said last.
 const STORIES: &str = "story";
@@ -51,6 +53,13 @@ pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
 struct Story {
     about: String,
     commands: Commands,
+}
+
+/// What the story of a worktree is about, if one was noted. A note that cannot be read names none.
+pub(super) fn about_of(notes: &dyn Notebook, worktree: &WorktreeId) -> Result<Option<String>, StoreError> {
+    let note = notes.note(STORIES, worktree.as_str())?;
+    let story: Option<Story> = note.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(story.map(|story| story.about))
 }
 
 impl Sites {

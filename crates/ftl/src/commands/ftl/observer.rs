@@ -81,6 +81,7 @@ fn verifying<T>(
         |error: std::io::Error| Failure::new(format!("no command can be run: {error}"), "run `ftl doctor`");
     own_orphans().map_err(cannot)?;
     let supervisor = Supervisor::new(Guard::own(), &place.attempts(), &place.spool()).map_err(cannot)?;
+    let supervisor = supervisor.hiding(ftl_engine::session::secrets(&config));
     let limits = config.command_limits();
     let shell = Shell::new(Arc::new(supervisor), paper.store().clone(), &place, limits, limits);
     let cancel = Cancel::new();
