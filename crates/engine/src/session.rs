@@ -13,7 +13,7 @@ use ftl_agents::prompts::Prompts;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::library::Library;
-use ftl_core::run::{InstanceId, Run};
+use ftl_core::run::{Adoption, InstanceId, Run};
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
@@ -276,6 +276,20 @@ impl Session {
         Ok(opened?)
     }
 
+    /// Opens the run of a task under a name that was chosen, where the task stands. Nobody need be there to
+    /// answer roles: a word that calls for one says so when it is said.
+    pub fn open_task(
+        &self,
+        id: RunId,
+        opening: Opening,
+        adopt: Option<Adoption>,
+    ) -> Result<(Driver, Todo), SessionError> {
+        self.store.writable()?;
+        let at = SystemClock::not_before(0).now();
+        let owner = self.owner()?.name();
+        Ok(Driver::open_at(self.store.clone(), self.library.clone(), (id, owner), opening, adopt, at)?)
+    }
+
     /// What is kept of what a run is given, by file.
     fn kept(&self, run: &RunId, given: Given<'_>) -> Vec<(PathBuf, String)> {
         let script = given.script.map(|text| (self.script_file(run), text.to_owned()));
@@ -470,7 +484,7 @@ impl Session {
             (paper, Arc::new(sites))
         });
         if let Some((paper, sites)) = &sites {
-            workshop = workshop.with_paper(paper, &shell).with_sites(sites);
+            workshop = workshop.with_paper(paper, &shell).with_sites(sites).with_tasks(paper, sites);
         }
         let sites = sites.map(|(_, sites)| sites);
         if !whole {

@@ -15,6 +15,7 @@ pub mod record;
 pub mod script;
 pub mod shell;
 pub mod site;
+pub mod task;
 pub mod typed;
 
 use std::collections::BTreeMap;

@@ -17,6 +17,9 @@ use super::folder::{
 /// What stands for a plan or a patch that is not there.
 const ABSENT: &str = "none";
 
+/// What stands for evidence that was carried out and counts no more.
+const SPENT: &str = "spent";
+
 /// The evidence that a task may have: its file, the digest that it may carry, what that is the digest of.
 const EVIDENCE: [(&str, &str, &str); 7] = [
     (PLAN_REVIEW, "plan_hash", PLAN),
@@ -67,6 +70,15 @@ impl Bindings {
         self.bound.borrow_mut().retain(|name, _| folder.has(name));
     }
 
+    /// Has a piece of evidence count no more, because what it says was carried out.
+    pub fn spend(&self, folder: &Folder, name: &str) {
+        if let Ok(Some(artifact)) = folder.read(name) {
+            let evidence = format!("{} {}", artifact.digest(), folder.stamp(name));
+            let spent = Bound { evidence, beside: SPENT.to_owned() };
+            self.bound.borrow_mut().insert(name.to_owned(), spent);
+        }
+    }
+
     /// Why a piece of evidence does not count for what lies beside it now; `None` when it does.
     pub(super) fn stale(
         &self,
@@ -78,6 +90,10 @@ impl Bindings {
     ) -> Result<Option<String>, Malformed> {
         let what = if key == "plan_hash" { "the plan" } else { "the patch" };
         let root = artifact.root()?;
+        let evidence = format!("{} {}", artifact.digest(), folder.stamp(name));
+        if self.bound.borrow().get(name).is_some_and(|bound| bound.evidence == evidence && bound.beside == SPENT) {
+            return Ok(Some(String::from("it was carried out already")));
+        }
         let meta = root.field("meta");
         if let Some(meta) = &meta {
             meta.is_object()?;
@@ -89,7 +105,6 @@ impl Bindings {
             let is = if beside.is_some() { "has changed" } else { "is not there" };
             return Ok((!same).then(|| format!("it saw another digest, and {what} {is}")));
         }
-        let evidence = format!("{} {}", artifact.digest(), folder.stamp(name));
         let beside = beside.unwrap_or(ABSENT);
         let mut bound = self.bound.borrow_mut();
         match bound.get(name).filter(|bound| bound.evidence == evidence) {
