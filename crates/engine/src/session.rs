@@ -497,6 +497,9 @@ impl Session {
                 workshop = workshop.with(&format!("Task({})", role.name), agents.clone());
             }
             workshop = self.flow(workshop, run, &agents)?;
+            if let (Some(paper), Some(sites)) = (&self.paper, &sites) {
+                workshop = workshop.with_task_agents(paper, sites);
+            }
         }
         if let Some(script) = script {
             let names: Vec<String> = script.names().into_iter().map(str::to_owned).collect();

@@ -5,9 +5,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `agents` | planner, reviewers and coder: what they are told, and what their answers become |
 //! | `gates` | `artifact.*`, `decision.record` |
+//! | `work` | `eval.run`, `patch.apply`, `patch.revert` |
 
+mod agents;
 mod gates;
+mod work;
 
 use std::sync::Arc;
 
@@ -54,7 +58,19 @@ fn disk(error: &std::io::Error) -> Failure {
 impl Workshop {
     /// The same with hands for tasks.
     #[must_use]
-    pub fn with_tasks(self, paper: &Arc<Paper>, _sites: &Arc<Sites>) -> Workshop {
-        gates::hands(self, paper)
+    pub fn with_tasks(self, paper: &Arc<Paper>, sites: &Arc<Sites>) -> Workshop {
+        work::hands(gates::hands(self, paper), paper, sites)
+    }
+}
+
+impl Workshop {
+    /// The same with agents that know the task they work for.
+    #[must_use]
+    pub fn with_task_agents(self, paper: &Arc<Paper>, sites: &Arc<Sites>) -> Workshop {
+        agents::ROLES.iter().fold(self, |shop, role| {
+            shop.around(&format!("Task({role})"), |inner| {
+                Arc::new(agents::Phases { paper: paper.clone(), sites: sites.clone(), inner })
+            })
+        })
     }
 }
