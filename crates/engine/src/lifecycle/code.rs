@@ -12,7 +12,7 @@ use super::artifact::Malformed;
 use super::folder::{CODEGEN, FILES, Folder, PATCH, PLAN};
 use super::patch::{self, Touch};
 use super::plan::{Intent, Plan, Scope};
-use super::plan_review::{signals, word};
+use super::plan_review::signals;
 use crate::store;
 
 /// What the code's artifacts show, and what a person may want to look at.
@@ -93,7 +93,7 @@ fn coder(folder: &Folder, plan: Option<&Plan>, look: &mut Look) -> Result<Option
     let Some(artifact) = folder.read(CODEGEN)? else { return Ok(None) };
     let root = artifact.root()?;
     for signal in signals(&root)? {
-        let says = format!("the coder says {}", word(signal));
+        let says = format!("the coder says {}", signal.word());
         match signal {
             Signal::ScopeMismatch | Signal::PlanMisalignment => {
                 look.scope_mismatch = true;

@@ -9,7 +9,7 @@ use ftl_core::catalogue::scalars::Digest;
 use super::artifact::{Artifact, Malformed, View};
 use super::binding::Bindings;
 use super::folder::{CODE_REVIEW, Folder, PATCH};
-use super::plan_review::{signals, word};
+use super::plan_review::signals;
 
 const SEVERITIES: [(&str, Severity); 3] =
     [("blocking", Severity::Blocking), ("major", Severity::Major), ("minor", Severity::Minor)];
@@ -88,7 +88,7 @@ fn read(artifact: &Artifact) -> Result<Sum, Malformed> {
             }
         };
         let category = Some(if plan { Category::Plan } else { Category::Code });
-        let message = format!("the reviewers say {}", word(signal));
+        let message = format!("the reviewers say {}", signal.word());
         let (severity, role) = (Severity::Major, None);
         sum.findings.push(Finding { id: None, severity, category, role, path: None, message });
     }

@@ -108,7 +108,7 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<DecisionEvidence
         missing.push(format!("{PATCH} is missing: there is nothing to apply"));
     }
     let passed = accepted && missing.is_empty() && !said.regression && route.is_none();
-    let word = VERDICTS.iter().find(|(_, one)| *one == said.choice).map_or("", |(word, _)| word);
+    let word = said.choice.word();
     let notes = if said.notes.trim().is_empty() { format!("the decision is {word}") } else { said.notes };
     Ok(DecisionEvidence {
         passed,

@@ -57,12 +57,7 @@ pub(super) fn signals(root: &View<'_>) -> Result<Vec<Signal>, Malformed> {
 pub(super) fn signals_of(folder: &Folder, name: &str) -> Result<Vec<&'static str>, Malformed> {
     let Some(artifact) = folder.read(name)? else { return Ok(Vec::new()) };
     let found = signals(&artifact.root()?)?;
-    Ok(found.into_iter().map(word).collect())
-}
-
-/// A signal as it is written.
-pub(super) fn word(signal: Signal) -> &'static str {
-    SIGNALS.iter().find(|(_, one)| *one == signal).map_or("", |(word, _)| word)
+    Ok(found.into_iter().map(Signal::word).collect())
 }
 
 /// What the reviews add up to.
@@ -183,7 +178,7 @@ fn read(artifact: &Artifact) -> Result<Sum, Malformed> {
             category: None,
             role: None,
             path: None,
-            message: format!("the reviewers say {}", word(signal)),
+            message: format!("the reviewers say {}", signal.word()),
         });
     }
     Ok(sum)

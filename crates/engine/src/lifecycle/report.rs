@@ -9,7 +9,7 @@ use ftl_core::catalogue::scalars::Digest;
 use super::artifact::{Artifact, Malformed, View};
 use super::binding::Bindings;
 use super::folder::{Folder, OLDER_REPORT, PATCH, REPORT};
-use super::plan_review::{signals, word};
+use super::plan_review::signals;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Status {
@@ -71,18 +71,21 @@ impl Sum {
             Status::Failed => red = true,
             Status::Done => {}
         }
+        let (mut passed, mut bad) = (0, false);
         if let Some(summary) = suite.field("summary").filter(|summary| summary.json().is_object()) {
-            let (passed, bad) = Sum::counts(&summary)?;
-            self.passed += passed;
-            red |= bad;
+            (passed, bad) = Sum::counts(&summary)?;
         }
+        red |= bad;
+        let mut listed = 0;
         for case in suite.objects("cases")? {
             match case.word("status", &SUITE_STATUSES)? {
                 Some(Status::Failed) => red = true,
-                Some(Status::Done) => self.passed += 1,
+                Some(Status::Done) => listed += 1,
                 Some(Status::Waits | Status::Skipped) | None => {}
             }
         }
+        // A suite counts its cases, lists them, or both.
+        self.passed += passed.max(listed);
         if red {
             self.red = true;
             self.red_suites.push(name);
@@ -98,11 +101,11 @@ fn documented(root: &View<'_>) -> Result<Sum, Malformed> {
     root.need("overall_pass")?;
     let pass = root.flag("overall_pass")? == Some(true);
     let (passed, bad) = Sum::counts(&root.need("summary")?)?;
-    sum.passed = passed;
     root.need("suites")?;
     for (index, suite) in root.objects("suites")?.iter().enumerate() {
         sum.suite(suite, index)?;
     }
+    sum.passed = sum.passed.max(passed);
     match status {
         Status::Waits => sum.missing.insert(0, String::from("the run has not ended")),
         Status::Failed => sum.red = true,
@@ -138,7 +141,7 @@ fn read(artifact: &Artifact) -> Result<Sum, Malformed> {
         match signal {
             Signal::Regression | Signal::NeedsChanges => sum.red = true,
             Signal::Blocked | Signal::PlanUnclear | Signal::ScopeMismatch | Signal::PlanMisalignment => {
-                sum.missing.push(format!("the report says {}", word(signal)));
+                sum.missing.push(format!("the report says {}", signal.word()));
             }
         }
     }

@@ -3,7 +3,6 @@
 use ftl_core::catalogue::lifecycle::{Choice, Route};
 use ftl_core::json::{Json, Object};
 
-use super::decision::{ROUTES, VERDICTS};
 use super::desk;
 use super::folder::{DECISION, Folder, PATCH, PLAN_TRANSCRIPT, TRANSCRIPT};
 use super::phase::Phase;
@@ -33,11 +32,10 @@ pub struct Decision<'a> {
 
 /// Writes a decision; the one before is kept below `versions/`.
 pub fn decision(folder: &Folder, decision: &Decision<'_>) -> Result<(), desk::DeskError> {
-    let word = |choice: Choice| VERDICTS.iter().find(|(_, one)| *one == choice).map_or("", |(word, _)| word);
     let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
-    let mut json = Object::new().with("verdict", word(decision.choice));
+    let mut json = Object::new().with("verdict", decision.choice.word());
     if let Some(route) = decision.route {
-        json.set("route", ROUTES.iter().find(|(_, one)| *one == route).map_or("", |(word, _)| word));
+        json.set("route", route.word());
     }
     let reasons: Vec<String> = decision.reason.into_iter().map(str::to_owned).collect();
     json.set("reasons", reasons);
