@@ -233,10 +233,8 @@ impl<'a> Bench<'a> {
         let wheel = Wheel::new(&self.session, &self.stop, self.out);
         wheel.take_over(run, "waiting for it", &mut || false)?;
         let after = self.session.look(run).map_err(|error| session_failure(&error))?;
-        match (before, desk::phase_of(&after)) {
-            (Some(from), Some(to)) if from != to => self.project(folder, run, from, to),
-            _ => Ok(()),
-        }
+        let moved = before.zip(desk::phase_of(&after)).filter(|(from, to)| from != to);
+        moved.map_or(Ok(()), |(from, to)| self.project(folder, run, from, to))
     }
 
     /// Sends an order and drives the run until it rests; whether a signal came first, and the refusal.
@@ -286,10 +284,8 @@ fn is_at_work(run: &Run) -> bool {
 
 /// Why a word was refused on its way.
 fn denial(entry: &Entry) -> Option<String> {
-    match &entry.fact {
-        Fact::Refused { failure, .. } => Some(failure.message.clone()),
-        _ => None,
-    }
+    let Fact::Refused { failure, .. } = &entry.fact else { return None };
+    Some(failure.message.clone())
 }
 
 /// A failure on the way through the journal.

@@ -151,7 +151,10 @@ pub(super) fn eval(cli: &Cli, asked: &Next, out: &Out) -> Result<Exit, Failure> 
     let folder = Folder::of(&place, &id);
     let phase = match standing(cli, &folder, store.as_ref()) {
         Ok(Standing::Unknown { phase } | Standing::Agrees { phase, .. }) => phase,
-        Ok(Standing::Disagrees { file, journal, .. }) => return Err(bench::disagreement(&id, file, journal)),
+        Ok(Standing::Disagrees { file, journal, .. }) => {
+            let failure = bench::disagreement(&id, file, journal);
+            return Answer::stays(&id, Some(file), failure.message).hint(failure.hint).tell(failure.exit, out);
+        }
         Err(failure) if failure.exit == Exit::Malformed => {
             return Answer::stays(&id, None, failure.message).hint(failure.hint).tell(Exit::Malformed, out);
         }
@@ -204,13 +207,13 @@ pub(super) fn standing(
     desk::standing(store, folder, &mut look).map_err(|trouble: bench::Trouble| trouble.0)
 }
 
-/// Comes to a task; a malformed state is an answer of its own.
+/// Comes to a task; a state that is malformed, or that somebody changed, is an answer of its own.
 pub(super) fn arrive(bench: &Bench<'_>, asked: &crate::tasks::TaskArg) -> Result<Result<Arrived, Exit>, Failure> {
     match bench.arrive(asked) {
         Ok(at) => Ok(Ok(at)),
-        Err(failure) if failure.exit == Exit::Malformed => {
+        Err(failure) if matches!(failure.exit, Exit::Malformed | Exit::Refused) => {
             let id = bench.task(asked)?;
-            Answer::stays(&id, None, failure.message).hint(failure.hint).tell(Exit::Malformed, bench.out).map(Err)
+            Answer::stays(&id, None, failure.message).hint(failure.hint).tell(failure.exit, bench.out).map(Err)
         }
         Err(failure) => Err(failure),
     }

@@ -4,6 +4,8 @@ mod guards;
 mod pairs;
 mod people;
 mod phases;
+mod repl;
+mod shapes;
 
 use std::fs;
 
