@@ -43,6 +43,11 @@ impl Stop {
         self.0.fetch_add(1, Ordering::SeqCst).saturating_add(1)
     }
 
+    /// Takes it back: whoever said it was heard, and what comes next is not meant.
+    pub fn take_back(&self) {
+        self.0.store(0, Ordering::SeqCst);
+    }
+
     /// How often it was said.
     pub fn said(&self) -> u8 {
         self.0.load(Ordering::SeqCst)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ftl_core::library::Library;
 use ftl_core::run::{
-    Action, ActionId, Decision, Entry, Event, Input, InstanceId, Outcome, ROOT, Refusal, Run, Terms, Time,
+    Action, ActionId, Adoption, Decision, Entry, Event, Input, InstanceId, Outcome, ROOT, Refusal, Run, Terms, Time,
     Usage, Wanted,
 };
 use ftl_core::value::{Fields, Name};
@@ -96,12 +96,20 @@ impl Driver {
         opening: Opening,
         at: Time,
     ) -> Result<(Driver, Todo), DriveError> {
-        let event = Event::Open {
-            protocol: opening.protocol,
-            inputs: opening.inputs,
-            terms: opening.terms,
-            adopt: None,
-        };
+        Driver::open_at(store, library, (id, owner), opening, None, at)
+    }
+
+    /// The same for work that began elsewhere: it stands where it stood there.
+    pub fn open_at(
+        store: Arc<dyn Store>,
+        library: Arc<Library>,
+        (id, owner): (RunId, &str),
+        opening: Opening,
+        adopt: Option<Adoption>,
+        at: Time,
+    ) -> Result<(Driver, Todo), DriveError> {
+        let Opening { protocol, inputs, terms } = opening;
+        let event = Event::Open { protocol, inputs, terms, adopt };
         // A run that cannot be opened leaves nothing behind.
         let refusal = Run::new(library.clone()).decide(&Input { at, event: event.clone() }).refusal;
         if let Some(refusal) = refusal {

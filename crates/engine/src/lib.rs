@@ -22,6 +22,7 @@ pub mod git;
 pub mod hands;
 pub mod id;
 pub mod journal;
+pub mod lifecycle;
 pub mod observe;
 pub mod order;
 pub mod owner;

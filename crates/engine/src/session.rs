@@ -14,7 +14,7 @@ use ftl_agents::secrets::Secrets;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::library::Library;
-use ftl_core::run::{Entry, InstanceId, Run};
+use ftl_core::run::{Adoption, Entry, InstanceId, Run};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock as _, SystemClock};
@@ -313,6 +313,20 @@ impl Session {
         Ok(opened?)
     }
 
+    /// Opens the run of a task under a name that was chosen, where the task stands. Nobody need be there to
+    /// answer roles: a word that calls for one says so when it is said.
+    pub fn open_task(
+        &self,
+        id: RunId,
+        opening: Opening,
+        adopt: Option<Adoption>,
+    ) -> Result<(Driver, Todo), SessionError> {
+        self.store.writable()?;
+        let at = SystemClock::not_before(0).now();
+        let owner = self.owner()?.name();
+        Ok(Driver::open_at(self.store.clone(), self.library.clone(), (id, owner), opening, adopt, at)?)
+    }
+
     /// What is kept of what a run is given, by file.
     fn kept(&self, run: &RunId, given: Given<'_>) -> Vec<(PathBuf, String)> {
         let script = given.script.map(|text| (self.script_file(run), text.to_owned()));
@@ -552,7 +566,7 @@ impl Session {
             (paper, Arc::new(sites))
         });
         if let Some((paper, sites)) = &sites {
-            workshop = workshop.with_paper(paper, &shell).with_sites(sites);
+            workshop = workshop.with_paper(paper, &shell).with_sites(sites).with_tasks(paper, sites);
         }
         let sites = sites.map(|(_, sites)| sites);
         if !whole {
@@ -565,6 +579,9 @@ impl Session {
                 workshop = workshop.with(&format!("Task({})", role.name), agents.clone());
             }
             workshop = self.flow(workshop, run, &agents)?;
+            if let (Some(paper), Some(sites)) = (&self.paper, &sites) {
+                workshop = workshop.with_task_agents(paper, sites);
+            }
         }
         if let Some(script) = script {
             let names: Vec<String> = script.names().into_iter().map(str::to_owned).collect();

@@ -12,10 +12,17 @@ use clap::{Args, ColorChoice, CommandFactory as _, Parser, Subcommand, ValueEnum
 use crate::groups::{self, Group};
 use crate::pages::{MAIN, PAGES, Page};
 use crate::paint::{self, paint};
+use crate::tasks::{self, Lifecycle};
 
 /// The groups of `ftl --help`. A command that is in no group fails a test below.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Flows", &["task", "campaign"]),
+    (
+        "A task's lifecycle",
+        &[
+            "new", "plan", "review", "codegen", "test", "accept", "revert", "next", "redo", "show", "adopt", "repl",
+        ],
+    ),
     ("Run", &["run", "resume", "stop"]),
     (
         "See and steer",
@@ -138,6 +145,9 @@ pub(crate) enum Command {
 
     /// Many tasks in a graph: `ftl campaign "<objective>"`, and how far they are
     Campaign(Group<groups::Campaign>),
+
+    #[command(flatten)]
+    Lifecycle(Lifecycle),
 
     /// The briefs that builders get
     Workspace(Group<groups::Workspace>),
@@ -578,7 +588,7 @@ pub(crate) fn command() -> clap::Command {
             page.dress(one).help_template(format!("{HEAD}{{all-args}}{{after-help}}"))
         })
     };
-    PAGES.iter().chain(groups::PAGES).fold(main, dress)
+    PAGES.iter().chain(groups::PAGES).chain(tasks::PAGES).fold(main, dress)
 }
 
 /// How every help begins.
@@ -645,7 +655,7 @@ mod tests {
     fn every_command_has_its_page() {
         for command in Cli::command().get_subcommands() {
             assert!(
-                PAGES.iter().chain(groups::PAGES).any(|page| page.command == command.get_name()),
+                PAGES.iter().chain(groups::PAGES).chain(tasks::PAGES).any(|page| page.command == command.get_name()),
                 "{}",
                 command.get_name()
             );

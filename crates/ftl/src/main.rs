@@ -24,6 +24,7 @@ mod session;
 mod shelf;
 mod signals;
 mod talk;
+mod tasks;
 mod when;
 mod write;
 
@@ -83,6 +84,7 @@ fn run(cli: &Cli) -> Exit {
         Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
         Command::Task(asked) => commands::flow::task(cli, asked, &out),
         Command::Campaign(asked) => ftl::campaign::run(cli, asked, &out),
+        Command::Lifecycle(asked) => commands::lifecycle::run(cli, asked, &out),
         Command::Workspace(asked) => ftl::workspace::run(cli, asked, &out),
         Command::Memory(asked) => ftl::memory::run(cli, asked, &out),
         Command::Observer(asked) => ftl::observer::run(cli, asked, &out),

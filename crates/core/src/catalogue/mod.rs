@@ -3,6 +3,7 @@
 //! The catalogue declares; it never performs. Engine and agents implement what stands here, and
 //! the checker refuses what does not.
 
+pub mod artifacts;
 pub mod build;
 pub mod campaign;
 pub mod code;

@@ -71,6 +71,18 @@ crate::choices! {
         Abandon = "ABANDON",
     }
 
+    /// What happens to a file of a plan.
+    FileIntent {
+        /// It is new.
+        Create = "create",
+        /// It changes.
+        Update = "update",
+        /// It is one or the other.
+        CreateOrUpdate = "create_or_update",
+        /// It goes away.
+        Delete = "delete",
+    }
+
     /// What one reviewer of a plan says.
     ReviewerDecision {
         /// It may go on.
@@ -203,7 +215,51 @@ crate::records! {
         write: Option<Value>,
     }
 
-    /// What an agent of a phase answers, beside the artifacts that it wrote.
+    /// A file that a task's plan names.
+    PlannedFile {
+        /// The path from the root of the repository.
+        path: String,
+        /// What happens to it.
+        intent: FileIntent,
+        /// What changes in it, in one sentence.
+        summary: Option<String>,
+    }
+
+    /// A question that a task's planner cannot answer.
+    PlanQuestion {
+        /// The question.
+        question: String,
+        /// Whether nothing goes on before it is answered.
+        blocking: bool,
+        /// Whose concern it is, such as product or risk.
+        role: Option<String>,
+    }
+
+    /// The plan of one task, as its planner submits it; `ftl` writes it down.
+    TaskPlan {
+        /// What the task is called, in a few words.
+        title: String,
+        /// What is done, in a few sentences.
+        summary: String,
+        /// What belongs to it.
+        in_scope: Vec<String>,
+        /// What does not.
+        out_of_scope: Option<Vec<String>>,
+        /// How anybody can tell that it is done.
+        acceptance_criteria: Vec<String>,
+        /// Every file that may be touched, and no other.
+        file_plan: Vec<PlannedFile>,
+        /// What could go wrong.
+        risks: Option<Vec<String>>,
+        /// How it is tested.
+        test_plan: Option<String>,
+        /// What is still open.
+        open_questions: Option<Vec<PlanQuestion>>,
+        /// What the planner says about its own phase.
+        signals: Option<Vec<Signal>>,
+    }
+
+    /// What an agent of a phase answers, beside the files that it wrote.
     PhaseDone {
         /// What was done, in one sentence.
         summary: String,
@@ -340,6 +396,14 @@ crate::records! {
         feedback: Option<Value>,
         /// Where it may write: an area of the task, a path or a list of paths.
         write: Option<Value>,
+        /// What the task is; filled in by `ftl`.
+        brief: Option<String>,
+        /// The plan of the task; filled in by `ftl`.
+        plan: Option<Value>,
+        /// The patch of the task; filled in by `ftl`.
+        patch: Option<String>,
+        /// The concern that a reviewer speaks for; filled in by `ftl`.
+        concern: Option<String>,
     }
 
     /// What a coder did.
@@ -467,7 +531,7 @@ fn explorer() -> Role {
 fn planner() -> Role {
     let forms = vec![
         form::<AskPlan, PlanText>(None, "Turns an objective into a decision: a plan, or questions."),
-        form::<AskTaskPlan, PhaseDone>(None, "Writes the planning artifacts of one task."),
+        form::<AskTaskPlan, TaskPlan>(None, "Plans one task: scope, files, how anybody can tell that it is done."),
     ];
     role("planner", "Plans.", None, forms)
 }
@@ -493,7 +557,7 @@ fn coder() -> Role {
     let forms = vec![
         form::<AskStoryPlan, StoryPlan>(Some("plan"), "Plans a story; reads only."),
         form::<AskCode, Coded>(Some("code"), "Codes a story by its approved plan."),
-        form::<AskPhase, PhaseDone>(None, "Writes the patch and files of one task's lifecycle."),
+        form::<AskPhase, PhaseDone>(None, "Writes the files of one task, by its plan and no others."),
     ];
     role("coder", "Writes code.", Some("step"), forms)
 }

@@ -36,6 +36,7 @@ mod look;
 mod merge;
 mod names;
 mod odd;
+pub mod patch;
 mod person;
 mod runner;
 mod salvage;

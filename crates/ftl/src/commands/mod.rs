@@ -11,6 +11,7 @@ pub(crate) mod draw;
 pub(crate) mod flow;
 pub(crate) mod ftl;
 pub(crate) mod init;
+pub(crate) mod lifecycle;
 pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod protocols;

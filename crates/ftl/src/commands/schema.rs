@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_core::catalogue::artifacts::{self, Artifact};
 use ftl_core::catalogue::{Catalogue, Declaration, Form, Kind, Role, schema};
 use ftl_core::language::problem::nearest;
 use ftl_core::types::{Field, Record, Type};
@@ -32,14 +33,18 @@ fn one(catalogue: &Catalogue, name: &str) -> Result<Json, Failure> {
     if let Some(role) = catalogue.role(name) {
         return Ok(role_schema(role));
     }
+    if let Some(artifact) = artifacts::artifact(name) {
+        return Ok(artifact_schema(&artifact));
+    }
     let actions = catalogue.actions().map(|action| &action.name);
-    let names = actions.chain(catalogue.roles().map(|role| &role.name));
+    let files: Vec<Name> = artifacts::artifacts().iter().map(|one| Name::from(one.name)).collect();
+    let names = actions.chain(catalogue.roles().map(|role| &role.name)).chain(&files);
     let list = "`ftl schema` lists them all";
     let hint = match nearest(name, names) {
         Some(near) => format!("did you mean `{near}`? {list}"),
         None => list.to_owned(),
     };
-    Err(Failure::new(format!("there is no action or role `{name}`"), hint))
+    Err(Failure::new(format!("there is no action, role or artifact `{name}`"), hint))
 }
 
 fn action_schema(action: &Declaration) -> Json {
@@ -51,6 +56,14 @@ fn action_schema(action: &Declaration) -> Json {
         "parameters": params(&action.name, &action.params),
         "answer": schema(&action.answer),
     })
+}
+
+/// The schema of an artifact is the document itself, for whoever checks files by it.
+fn artifact_schema(artifact: &Artifact) -> Json {
+    let mut json = schema(&artifact.ty);
+    json["$id"] = json!(format!("ftl:{}", artifact.path));
+    json["description"] = json!(artifact.about);
+    json
 }
 
 fn role_schema(role: &Role) -> Json {
@@ -81,9 +94,11 @@ fn list(catalogue: &Catalogue) -> Json {
         let words: Vec<&str> = one.forms.iter().filter_map(|form| form.word).collect();
         json!({ "name": one.name, "about": one.about.trim(), "selector": one.selector, "words": words })
     };
+    let file = |one: &Artifact| json!({ "name": one.name, "path": one.path, "about": one.about });
     json!({
         "actions": catalogue.actions().map(action).collect::<Vec<_>>(),
         "roles": catalogue.roles().map(role).collect::<Vec<_>>(),
+        "artifacts": artifacts::artifacts().iter().map(file).collect::<Vec<_>>(),
     })
 }
 
@@ -102,6 +117,9 @@ fn table(catalogue: &Catalogue, width: usize) -> String {
     }
     let roles: Vec<_> = catalogue.roles().map(|one| (&*one.name, one.about)).collect();
     text.push_str(&section("Roles (Task)", &roles, width));
+    let files = artifacts::artifacts();
+    let files: Vec<_> = files.iter().map(|one| (one.name, one.about)).collect();
+    text.push_str(&section("Artifacts of a task", &files, width));
     text + "`ftl schema NAME` prints what one takes and answers.\n"
 }
 

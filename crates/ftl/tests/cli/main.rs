@@ -23,6 +23,7 @@ mod git;
 mod help;
 mod leftovers;
 mod lessons;
+mod lifecycle;
 mod limits;
 mod listing;
 mod live;

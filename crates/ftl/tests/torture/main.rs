@@ -16,3 +16,4 @@ mod load;
 mod oracle;
 mod stage;
 mod takeover;
+mod tasks;

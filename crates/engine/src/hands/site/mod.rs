@@ -13,6 +13,7 @@
 //! | `land` | `work.land`, `branch.deliver` |
 //! | `story`, `commands` | a story's worktree, its tests and its merge; how a project is tested |
 //! | `close` | worktrees that nobody needs any more |
+//! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
 
 mod brief;
 mod campaign;
@@ -21,6 +22,7 @@ mod commands;
 mod gates;
 mod land;
 mod story;
+pub(super) mod task;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,148 @@
+//! Patches: what a worktree changed as text, a text as a commit, and a commit undone by another one.
+//!
+//! A patch is applied to a tree through an index of our own, never to files; the person's branch then moves to
+//! the commit that came of it, with their checkout, or nothing moves. Only the files of the patch differ.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::branch::short;
+use super::commit::{Making, message};
+use super::person::Moved;
+use super::runner::Input;
+use super::{GitError, Oid, Repo, Trouble};
+use crate::id::RunId;
+use crate::process::Cancel;
+
+/// The largest patch that is made.
+pub const MAX_MADE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A move of the person's branch, to be written down before it is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// The branch, as a whole ref.
+    pub target: String,
+    /// Where it is.
+    pub from: Oid,
+    /// Where it goes.
+    pub to: Oid,
+}
+
+impl Step {
+    /// The branch as people say it.
+    pub fn branch(&self) -> &str {
+        short(&self.target)
+    }
+}
+
+/// What a commit is to say.
+#[derive(Clone, Copy, Debug)]
+pub struct Saying<'a> {
+    /// The message.
+    pub message: &'a str,
+    /// Trailers below it.
+    pub trailers: &'a [(&'a str, &'a str)],
+    /// When, in seconds since 1970.
+    pub when: u64,
+}
+
+impl Repo {
+    /// The branch that the person has checked out, and the commit that it is at.
+    pub fn here(&self) -> Result<(String, Oid), GitError> {
+        let unsuitable = |message: &str, hint: &str| GitError::new(Trouble::Unsuitable, message).hint(hint);
+        let target = self.checked_out()?.ok_or_else(|| {
+            unsuitable("no branch is checked out", "check one out: the work goes onto it")
+        })?;
+        let commit = self.resolve(&target)?.ok_or_else(|| {
+            unsuitable("the branch has no commit", "commit what is there first")
+        })?;
+        Ok((target, commit))
+    }
+
+    /// The commit that the person is at, on a branch or not.
+    pub fn head_commit(&self) -> Result<Oid, GitError> {
+        self.resolve("HEAD")?.ok_or_else(|| GitError::new(Trouble::Unsuitable, "the repository has no commit"))
+    }
+
+    /// What differs between two trees, as a patch with paths below a folder.
+    pub fn patch_between(&self, base: &Oid, tree: &Oid, below: &Path) -> Result<Vec<u8>, GitError> {
+        let words = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv"];
+        let mut call = self.about_objects().words(words).most(MAX_MADE_BYTES);
+        if below != Path::new("") {
+            call = call.words([format!("--relative={}/", below.display())]);
+        }
+        self.run(call.words([base.as_str(), tree.as_str()]))?.ok()
+    }
+
+    /// The tree that a patch makes of a commit, or that it leaves when it is taken back; `Err` inside where it
+    /// does not fit.
+    pub fn patched(
+        &self,
+        run: &RunId,
+        onto: &Oid,
+        patch: &[u8],
+        below: &Path,
+        back: bool,
+    ) -> Result<Result<Oid, String>, GitError> {
+        let index = self.patch_index(run);
+        let _turn = self.hold(&format!("patch-{run}"), &Cancel::new())?;
+        self.read_tree(&index, &self.tree_of(onto)?)?;
+        let mut call = self.about_objects().var("GIT_INDEX_FILE", &index);
+        call = call.words(["apply", "--cached", "--whitespace=nowarn", "--unidiff-zero", "--allow-empty"]);
+        if below != Path::new("") {
+            call = call.words([format!("--directory={}", below.display())]);
+        }
+        if back {
+            call = call.words(["-R"]);
+        }
+        let said = self.run(call.words(["-"]).input(Input::Bytes(patch.to_vec())))?;
+        if said.code != 0 {
+            let why: Vec<&str> = said.said.lines().map(|line| line.trim_start_matches("error: ")).collect();
+            return Ok(Err(why.join("; ")));
+        }
+        self.write_tree(&index).map(Ok)
+    }
+
+    fn patch_index(&self, run: &RunId) -> PathBuf {
+        self.chamber.home().join(format!("patch-{run}.index"))
+    }
+
+    /// A commit of a tree on top of another commit. Nothing points to it yet.
+    pub fn commit_tree(&self, tree: &Oid, onto: &Oid, saying: Saying<'_>) -> Result<Oid, GitError> {
+        let message = message(saying.message, saying.trailers);
+        self.commit(&Making { tree, parents: &[onto], message, when: saying.when })
+    }
+
+    /// Makes a step that was written down, with the person's checkout; why not, if it cannot be made. One that
+    /// was made already is not made again.
+    pub fn make_step(&self, run: &RunId, step: &Step, cancel: &Cancel) -> Result<Result<(), String>, GitError> {
+        let held = self.hold(run.as_str(), cancel)?;
+        let _turn = self.hold("delivery", cancel)?;
+        match self.move_person(&step.target, &step.from, &step.to, &held)? {
+            Moved::Refused(why) => Ok(Err(why)),
+            Moved::Done => {
+                self.make_durable(Some(&self.top))?;
+                Ok(Ok(()))
+            }
+        }
+    }
+
+    /// Whether a commit is in what a branch has.
+    pub fn has_commit(&self, branch: &str, commit: &Oid) -> Result<bool, GitError> {
+        let Some(tip) = self.resolve(branch)? else { return Ok(false) };
+        let words = ["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()];
+        let said = self.run(self.about_objects().words(words))?;
+        match said.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(said.error()),
+        }
+    }
+
+    /// The only parent of a commit.
+    pub fn parent_of(&self, commit: &Oid) -> Result<Oid, GitError> {
+        let call = self.about_objects().words(["rev-parse", "--verify", &format!("{commit}^1")]);
+        Oid::read(&self.run(call)?.ok()?)
+    }
+}

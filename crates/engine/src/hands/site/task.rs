@@ -1,0 +1,198 @@
+//! What a task's lifecycle does with git: its patch made out of a worktree, tested in a clean checkout, applied
+//! to the person's branch, undone there.
+//!
+//! A move of the person's branch is noted before it is made. After a crash it is found made or it is made again
+//! from where the branch is then; it is never made twice.
+
+use ftl_core::catalogue::build::VerifyOutcome;
+use ftl_core::run::{Failure, FailureKind};
+
+use super::gates::no_answer;
+use super::{Sites, prefix};
+use crate::clock;
+use crate::gates::verify::{self, Policy, Verified};
+use crate::git::patch::{Saying, Step};
+use crate::git::{Oid, Repo, WorktreeId};
+use crate::hands::Job;
+
+/// Moves of people's branches, by the key of the job that makes them.
+const STEPS: &str = "lifecycle.step";
+
+/// One command that was run on a patch.
+pub(in crate::hands) struct Suite {
+    /// `test` or `lint`.
+    pub(in crate::hands) kind: &'static str,
+    /// What it showed.
+    pub(in crate::hands) ran: Verified,
+}
+
+impl Suite {
+    /// Whether it succeeded; a lint runs no test.
+    pub(in crate::hands) fn passed(&self) -> bool {
+        match self.ran.outcome {
+            VerifyOutcome::Passed => true,
+            VerifyOutcome::NoTests => self.kind == "lint",
+            VerifyOutcome::Failed | VerifyOutcome::Flaky => false,
+        }
+    }
+}
+
+/// A commit that was made on the person's branch.
+pub(in crate::hands) struct Committed {
+    pub(in crate::hands) branch: String,
+    pub(in crate::hands) commit: String,
+    pub(in crate::hands) parent: String,
+}
+
+fn failed(message: impl Into<String>) -> Failure {
+    Failure::new(FailureKind::Failed, message)
+}
+
+impl Sites {
+    /// What the coder of a job changed, as a patch, and the files of it that are there, whole.
+    pub(in crate::hands) fn made(&self, job: &Job) -> Result<(Vec<u8>, Vec<(String, Vec<u8>)>), Failure> {
+        let site = self.site(job)?;
+        let tree = site.standing()?;
+        let patch = site.repo.patch_between(&site.tree.base, &tree, &prefix(&site.repo))?;
+        let mut files = Vec::new();
+        for file in site.change(&tree)?.files {
+            let Some(after) = file.after else { continue };
+            let bytes = after.bytes.ok_or_else(|| failed(format!("`{}` is too large to be kept", file.path)))?;
+            files.push((file.path, bytes));
+        }
+        Ok((patch, files))
+    }
+
+    /// Runs the project's tests and lints on a patch, in a clean checkout of where the person is.
+    pub(in crate::hands) fn suites(&self, job: &Job, patch: &[u8]) -> Result<(Oid, Vec<Suite>), Failure> {
+        let repo = self.repo()?;
+        let head = repo.head_commit()?;
+        let tree = repo.patched(&job.run, &head, patch, &prefix(&repo), false)?;
+        let tree = tree.map_err(|why| failed(format!("the patch does not fit {}: {why}", head.short())))?;
+        let saying = Saying { message: "Tested by ftl", trailers: &[], when: 0 };
+        let commit = repo.commit_tree(&tree, &head, saying)?;
+        let mut looked = None;
+        repo.look_at(&job.run, &commit, &job.cancel, &mut |checkout| {
+            looked = Some(self.run_suites(job, &repo, checkout, &tree));
+        })?;
+        let suites = looked.unwrap_or_else(|| Err(failed("the checkout was not looked at")))?;
+        Ok((tree, suites))
+    }
+
+    fn run_suites(
+        &self,
+        job: &Job,
+        repo: &Repo,
+        checkout: &std::path::Path,
+        tree: &Oid,
+    ) -> Result<Vec<Suite>, Failure> {
+        let could_not = |why: String| Failure::new(FailureKind::CouldNotRun, why);
+        let folder = self.furnish(job, repo, checkout).map_err(could_not)?;
+        let commands = self.commands.or_found(&folder);
+        if commands.tests.is_empty() {
+            let message = "nothing here says how to test it (hint: set worktree.tests in ftl.toml)";
+            return Err(could_not(message.to_owned()));
+        }
+        let named = commands.tests.iter().map(|one| ("test", one));
+        let named = named.chain(commands.lints.iter().map(|one| ("lint", one)));
+        let mut suites = Vec::new();
+        for (kind, command) in named {
+            let yard = self.yard(job, folder.clone(), kind, None);
+            let ran = verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel)
+                .map_err(|why| no_answer(&why))?;
+            suites.push(Suite { kind, ran });
+        }
+        Ok(suites)
+    }
+
+    /// The step of a job that was noted before; whether it was made.
+    fn noted_step(&self, repo: &Repo, job: &Job) -> Result<Option<Step>, Failure> {
+        let Some(text) = self.note(STEPS, &job.key())? else { return Ok(None) };
+        let step: Step = serde_json::from_str(&text).map_err(|error| {
+            Failure::new(FailureKind::CouldNotRun, format!("the note of a step cannot be read: {error}"))
+        })?;
+        Ok(Some(step).filter(|step| repo.has_commit(&step.target, &step.to).unwrap_or(false)))
+    }
+
+    /// Commits what a patch makes of the person's branch, and moves the branch there.
+    pub(in crate::hands) fn commit_patch(
+        &self,
+        job: &Job,
+        patch: &[u8],
+        saying: Saying<'_>,
+    ) -> Result<Committed, Failure> {
+        self.step(job, saying, &mut |repo, head| {
+            let tree = repo.patched(&job.run, head, patch, &prefix(repo), false)?;
+            tree.map_err(|why| failed(format!("the patch does not fit {}: {why}", head.short())))
+        })
+    }
+
+    /// Commits what undoes a commit, on top of whatever the person's branch has since.
+    pub(in crate::hands) fn undo_commit(
+        &self,
+        job: &Job,
+        commit: &str,
+        saying: Saying<'_>,
+    ) -> Result<Committed, Failure> {
+        let target: Oid = commit.parse()?;
+        self.step(job, saying, &mut |repo, head| {
+            let (branch, _) = repo.here()?;
+            if !repo.has_commit(&branch, &target)? {
+                return Err(failed(format!("{} is not on the branch that is checked out", target.short())));
+            }
+            let parent = repo.parent_of(&target)?;
+            let top = std::path::Path::new("");
+            let patch = repo.patch_between(&parent, &target, top)?;
+            let tree = repo.patched(&job.run, head, &patch, top, true)?;
+            tree.map_err(|why| {
+                let short = target.short();
+                failed(format!("{short} cannot be undone: later work stands on it ({why}); undo that first"))
+            })
+        })
+    }
+
+    /// One commit on the person's branch, noted before the branch moves.
+    fn step(
+        &self,
+        job: &Job,
+        saying: Saying<'_>,
+        tree: &mut dyn FnMut(&Repo, &Oid) -> Result<Oid, Failure>,
+    ) -> Result<Committed, Failure> {
+        let repo = self.repo()?;
+        let made = |step: &Step| Committed {
+            branch: step.branch().to_owned(),
+            commit: step.to.to_string(),
+            parent: step.from.to_string(),
+        };
+        if let Some(step) = self.noted_step(&repo, job)? {
+            // It was made, and perhaps not to its end: the checkout follows.
+            let _ = repo.make_step(&job.run, &step, &job.cancel)?;
+            return Ok(made(&step));
+        }
+        let (target, from) = repo.here()?;
+        let tree = tree(&repo, &from)?;
+        let to = repo.commit_tree(&tree, &from, saying)?;
+        let step = Step { target, from, to };
+        self.put_note(STEPS, &job.key(), &step)?;
+        match repo.make_step(&job.run, &step, &job.cancel)? {
+            Ok(()) => Ok(made(&step)),
+            Err(why) => Err(failed(format!("`{}` cannot be moved: {why}", step.branch()))),
+        }
+    }
+
+    /// Takes what is outside of a plan out of the worktree of a job; what only stood there is kept first.
+    pub(in crate::hands) fn tidy(&self, job: &Job, planned: &[String]) -> Result<(), Failure> {
+        let id = WorktreeId::of(&job.run, job.action.instance);
+        if !self.place().worktrees().join(id.as_str()).is_dir() {
+            return Ok(());
+        }
+        let site = self.site(job)?;
+        let tree = site.standing()?;
+        let stray = site.change(&tree)?.files.into_iter().find(|file| !planned.contains(&file.path));
+        if stray.is_some() {
+            // The next coder begins where the run began; the work so far is kept, and is in the last patch.
+            site.repo.close_worktree(&id, "its plan has changed", clock::wall() / 1000)?;
+        }
+        Ok(())
+    }
+}

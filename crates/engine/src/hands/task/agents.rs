@@ -1,0 +1,406 @@
+//! Planner, reviewers and coder of a task: what they are told, and what their answers become.
+//!
+//! Planner and reviewers write nothing: they submit, and `ftl` writes the artifact. Each reviewer is a session of
+//! its own, for one concern. The coder works in the worktree of its instance, may write the files of the plan and
+//! no others, and what differs there afterwards is the patch, whatever it says. What gives way is kept.
+
+use std::sync::Arc;
+
+use ftl_core::catalogue::lifecycle::{Finding, Severity, Signal};
+use ftl_core::catalogue::roles::{
+    CodeReviews, FileIntent, PhaseDone, PlanReviews, Reviewer, ReviewerDecision, TaskPlan,
+};
+use ftl_core::json::Json;
+use ftl_core::run::{Failure, FailureKind, Wanted};
+use ftl_core::value::{Fields, Name, Value};
+
+use super::{disk, folder};
+use crate::hands::site::Sites;
+use crate::hands::{Ended, Hand, Job, Report};
+use crate::lifecycle::folder::{
+    CODE_REVIEW, CODEGEN, FILES, Folder, PATCH, PLAN, PLAN_FILES, PLAN_REVIEW, PLAN_TEXT, path_problem,
+};
+use crate::lifecycle::plan::{Plan, Scope};
+use crate::lifecycle::write::now;
+use crate::lifecycle::{Phase, desk};
+use crate::paper::Paper;
+
+/// The roles that work for a task.
+pub(super) const ROLES: [&str; 3] = ["planner", "reviewers", "coder"];
+
+/// The concerns that reviewers speak for, each in a session of its own.
+pub(super) const CONCERNS: [&str; 5] = ["product", "design", "senior developer", "test", "risk"];
+
+/// How much of a patch a reviewer is shown.
+const MAX_SHOWN_BYTES: usize = 256 * 1024;
+
+/// An agent that knows the task it works for.
+pub(super) struct Phases {
+    pub(super) paper: Arc<Paper>,
+    pub(super) sites: Arc<Sites>,
+    pub(super) inner: Arc<dyn Hand>,
+}
+
+impl Hand for Phases {
+    fn perform(&self, job: &Job) -> Report {
+        // A run that is of no task is none of ours.
+        match desk::task_of(&**self.paper.store(), &job.run) {
+            Ok(Some(_)) => {}
+            Ok(None) => return self.inner.perform(job),
+            Err(error) => return Report::free(Ended::Failed(error.into())),
+        }
+        let role = match &job.action.wanted {
+            Wanted::Task { role, .. } => role.to_string(),
+            Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => return self.inner.perform(job),
+        };
+        let done = match role.as_str() {
+            "planner" => self.plan(job),
+            "reviewers" => self.review(job),
+            _ => self.code(job),
+        };
+        done.unwrap_or_else(|failure| Report::free(Ended::Failed(failure)))
+    }
+}
+
+type Performed = Result<Report, Failure>;
+
+impl Phases {
+    /// Asks the agent with other parameters.
+    fn ask(&self, job: &Job, params: Fields) -> Report {
+        let mut asked = job.clone();
+        asked.action.params = params;
+        self.inner.perform(&asked)
+    }
+
+    fn plan(&self, job: &Job) -> Performed {
+        let folder = folder(&self.paper, job)?;
+        let mut params = job.action.params.clone();
+        params.remove("write");
+        let report = self.ask(job, params);
+        let Ended::Done(value) = &report.ended else { return Ok(report) };
+        let plan: TaskPlan = value.to().map_err(|error| unfit(&error))?;
+        sound(&plan)?;
+        write_plan(&folder, &plan)?;
+        Ok(report)
+    }
+
+    fn review(&self, job: &Job) -> Performed {
+        let folder = folder(&self.paper, job)?;
+        let of_plan = job.action.params.get("of").and_then(Value::as_text) == Some("plan");
+        let mut params = job.action.params.clone();
+        params.remove("write");
+        tell(&folder, &mut params, !of_plan)?;
+        let (mut plans, mut codes) = (Vec::new(), Vec::new());
+        let mut whole: Option<Report> = None;
+        for concern in CONCERNS {
+            let mut params = params.clone();
+            params.insert(Name::from("concern"), Value::text(concern));
+            let report = self.ask(job, params);
+            let Ended::Done(value) = &report.ended else { return Ok(merged(whole, report)) };
+            if of_plan {
+                plans.push((concern, value.to::<PlanReviews>().map_err(|error| unfit(&error))?));
+            } else {
+                codes.push((concern, value.to::<CodeReviews>().map_err(|error| unfit(&error))?));
+            }
+            whole = Some(merged(whole, report));
+        }
+        let value = if of_plan { write_plan_review(&folder, plans)? } else { write_code_review(&folder, codes)? };
+        let usage = whole.map(|report| report.usage).unwrap_or_default();
+        Ok(Report { ended: Ended::Done(value), usage })
+    }
+
+    fn code(&self, job: &Job) -> Performed {
+        let folder = folder(&self.paper, job)?;
+        let plan = Plan::read(&folder)?;
+        let planned = Scope::read(&folder, plan.as_ref())?.paths();
+        if planned.is_empty() {
+            return Err(Failure::new(FailureKind::Failed, "the plan names no file: there is nothing to write"));
+        }
+        self.sites.tidy(job, &planned)?;
+        let mut params = job.action.params.clone();
+        tell(&folder, &mut params, false)?;
+        let paths: Vec<Value> = planned.iter().map(Value::text).collect();
+        params.insert(Name::from("write"), Value::List(paths.into()));
+        let report = self.ask(job, params);
+        let Ended::Done(value) = &report.ended else { return Ok(report) };
+        let said: PhaseDone = value.to().map_err(|error| unfit(&error))?;
+        let (patch, files) = self.sites.made(job)?;
+        write_code(&folder, plan.as_ref(), &said, &patch, &files)?;
+        Ok(report)
+    }
+}
+
+/// Two reports as one: what is unknown of either is unknown.
+fn merged(before: Option<Report>, mut now: Report) -> Report {
+    if let Some(before) = before {
+        now.usage.retain(|meter, _| before.usage.contains_key(meter));
+        for (meter, used) in &before.usage {
+            if let Some(sum) = now.usage.get_mut(meter) {
+                *sum = sum.saturating_add(*used);
+            }
+        }
+    }
+    now
+}
+
+fn unfit(error: &serde_json::Error) -> Failure {
+    Failure::new(FailureKind::Failed, format!("the answer does not fit: {error}"))
+}
+
+/// Tells an agent what the task is, its plan, and its patch where it is to be read.
+fn tell(folder: &Folder, params: &mut Fields, patch: bool) -> Result<(), Failure> {
+    params.insert(Name::from("brief"), Value::text(desk::brief(folder)));
+    if let Some(plan) = folder.read(PLAN)? {
+        let plan = plan.json().to::<Value>().map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
+        params.insert(Name::from("plan"), plan);
+    }
+    if patch && let Some(bytes) = folder.bytes(PATCH)? {
+        let mut text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN_BYTES)]).into_owned();
+        if bytes.len() > MAX_SHOWN_BYTES {
+            text.push_str("\n(the rest is not shown)\n");
+        }
+        params.insert(Name::from("patch"), Value::text(text));
+    }
+    Ok(())
+}
+
+fn signals(signals: Option<&Vec<Signal>>) -> Result<Json, Failure> {
+    Json::of(&signals.cloned().unwrap_or_default()).map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
+}
+
+fn write_plan(folder: &Folder, plan: &TaskPlan) -> Result<(), Failure> {
+    let texts = |texts: &[String]| Json::from(texts.to_vec());
+    let numbered = |prefix: &str, texts: &[String]| {
+        let one = |(number, text): (usize, &String)| {
+            Json::object([("id", Json::from(format!("{prefix}{}", number + 1))), ("description", Json::from(text))])
+        };
+        Json::List(texts.iter().enumerate().map(one).collect())
+    };
+    let intent = |intent: &FileIntent| Json::of(intent).unwrap_or_default();
+    let file = |file: &ftl_core::catalogue::roles::PlannedFile| {
+        let mut json = Json::object([("path", Json::from(&file.path)), ("intent", intent(&file.intent))]);
+        if let Some(summary) = &file.summary {
+            json.put("summary", summary);
+        }
+        json
+    };
+    let questions = plan.open_questions.clone().unwrap_or_default();
+    let question = |(number, one): (usize, &ftl_core::catalogue::roles::PlanQuestion)| {
+        Json::object([
+            ("id", Json::from(format!("Q{}", number + 1))),
+            ("role", one.role.as_ref().map_or(Json::Null, Json::from)),
+            ("question", Json::from(&one.question)),
+            ("blocking", Json::from(one.blocking)),
+            ("state", Json::from("open")),
+            ("answer", Json::Null),
+        ])
+    };
+    let json = Json::object([
+        ("id", Json::from(folder.id().as_str())),
+        ("title", Json::from(&plan.title)),
+        ("brief", Json::from(desk::brief(folder))),
+        ("summary", Json::from(&plan.summary)),
+        (
+            "scope",
+            Json::object([
+                ("in_scope", texts(&plan.in_scope)),
+                ("out_of_scope", texts(plan.out_of_scope.as_deref().unwrap_or_default())),
+            ]),
+        ),
+        ("acceptance_criteria", numbered("AC", &plan.acceptance_criteria)),
+        ("file_plan", Json::List(plan.file_plan.iter().map(file).collect())),
+        ("risks", numbered("R", plan.risks.as_deref().unwrap_or_default())),
+        ("test_plan", Json::object([("strategy", plan.test_plan.as_ref().map_or(Json::Null, Json::from))])),
+        ("open_questions", Json::List(questions.iter().enumerate().map(question).collect())),
+        ("signals", signals(plan.signals.as_ref())?),
+        ("meta", Json::object([("created_at", Json::from(now())), ("generator", Json::from("ftl"))])),
+    ]);
+    let files: Vec<String> = plan.file_plan.iter().map(|file| file.path.clone()).collect();
+    let put = || -> std::io::Result<()> {
+        folder.archive(desk::artifacts(Phase::Planning))?;
+        folder.put(PLAN_TEXT, plan_text(plan).as_bytes())?;
+        folder.put_json(PLAN_FILES, &Json::object([("files", Json::from(files))]))?;
+        folder.put_json(PLAN, &json)
+    };
+    put().map_err(|error| disk(&error))
+}
+
+/// Whether the files of a plan are inside of the repository, and each named once.
+fn sound(plan: &TaskPlan) -> Result<(), Failure> {
+    let wrong = |message: String| Failure::new(FailureKind::Failed, message);
+    let mut seen = std::collections::BTreeSet::new();
+    for file in &plan.file_plan {
+        if let Some(problem) = path_problem(&file.path) {
+            return Err(wrong(format!("a path of the plan {problem}: `{}`", file.path)));
+        }
+        if !seen.insert(&file.path) {
+            return Err(wrong(format!("the plan names `{}` twice", file.path)));
+        }
+    }
+    if plan.title.trim().is_empty() { Err(wrong(String::from("the plan has no title"))) } else { Ok(()) }
+}
+
+/// The plan for people.
+fn plan_text(plan: &TaskPlan) -> String {
+    let list = |title: &str, items: &[String]| match items {
+        [] => String::new(),
+        some => format!("\n## {title}\n\n{}\n", some.iter().map(|one| format!("- {one}")).collect::<Vec<_>>().join("\n")),
+    };
+    let files: Vec<String> = plan
+        .file_plan
+        .iter()
+        .map(|file| format!("`{}`: {}", file.path, file.summary.as_deref().unwrap_or("see the summary")))
+        .collect();
+    let questions = plan.open_questions.as_deref().unwrap_or_default();
+    let questions: Vec<String> = questions.iter().map(|one| one.question.clone()).collect();
+    format!(
+        "# {}\n\n{}\n{}{}{}{}{}{}",
+        plan.title,
+        plan.summary,
+        list("In scope", &plan.in_scope),
+        list("Out of scope", plan.out_of_scope.as_deref().unwrap_or_default()),
+        list("Done when", &plan.acceptance_criteria),
+        list("Files", &files),
+        list("Risks", plan.risks.as_deref().unwrap_or_default()),
+        list("Open questions", &questions)
+    )
+}
+
+/// One reviewer, with the role that it was asked in, whatever it calls itself.
+fn of_concern(concern: &str, mut reviewer: Reviewer, alone: bool) -> Reviewer {
+    reviewer.role = Some(concern.to_owned());
+    let id = concern.replace(' ', "-");
+    reviewer.id = if alone { id } else { format!("{id}:{}", reviewer.id) };
+    reviewer
+}
+
+fn write_plan_review(folder: &Folder, said: Vec<(&str, PlanReviews)>) -> Result<Value, Failure> {
+    let (mut reviewers, mut all, mut summaries) = (Vec::new(), Vec::new(), Vec::new());
+    for (concern, reviews) in said {
+        if reviews.reviewers.is_empty() {
+            let message = format!("the reviewer for {concern} gave no verdict");
+            return Err(Failure::new(FailureKind::Failed, message));
+        }
+        summaries.push(format!("{concern}: {}", reviews.summary));
+        all.extend(reviews.signals.unwrap_or_default());
+        let alone = reviews.reviewers.len() == 1;
+        reviewers.extend(reviews.reviewers.into_iter().map(|one| of_concern(concern, one, alone)));
+    }
+    let blocks = |one: &Reviewer| {
+        one.decision == Some(ReviewerDecision::Blocked) || one.blocking_issues.as_ref().is_some_and(|all| !all.is_empty())
+    };
+    let wants = |one: &Reviewer| !one.ok || matches!(one.decision, Some(ReviewerDecision::NeedsChanges));
+    let blocked = reviewers.iter().any(blocks) || all.contains(&Signal::Blocked);
+    let ok = !blocked && !reviewers.iter().any(wants) && all.is_empty();
+    let decision = match (blocked, ok) {
+        (true, _) => "blocked",
+        (false, true) => "accepted",
+        (false, false) => "needs_changes",
+    };
+    let answer = PlanReviews { summary: summaries.join("\n"), reviewers, signals: Some(all) };
+    let plan = folder.digest(PLAN)?.map(|digest| digest.to_string());
+    let json = Json::object([
+        ("task_id", Json::from(folder.id().as_str())),
+        ("ok", Json::from(ok)),
+        ("blocked", Json::from(blocked)),
+        ("aggregate", Json::object([("ok", Json::from(ok)), ("decision", Json::from(decision))])),
+        ("summary", Json::from(&answer.summary)),
+        ("reviewers", without_nulls(Json::of(&answer.reviewers).map_err(|error| not_json(&error))?)),
+        ("signals", signals(answer.signals.as_ref())?),
+        ("meta", meta("plan_hash", plan.as_deref())),
+    ]);
+    put(folder, Phase::PlanReview, PLAN_REVIEW, &json)?;
+    Value::of(&answer).map_err(|error| unfit(&error))
+}
+
+fn write_code_review(folder: &Folder, said: Vec<(&str, CodeReviews)>) -> Result<Value, Failure> {
+    let (mut issues, mut all, mut summaries, mut reviewers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (concern, reviews) in said {
+        let blocks = reviews.issues.iter().any(|issue| issue.severity == Severity::Blocking);
+        let signals = reviews.signals.unwrap_or_default();
+        let reviewer = [
+            ("id", Json::from(concern.replace(' ', "-"))),
+            ("role", Json::from(concern)),
+            ("ok", Json::from(!blocks && signals.is_empty())),
+            ("summary", Json::from(&reviews.summary)),
+        ];
+        reviewers.push(Json::object(reviewer));
+        summaries.push(format!("{concern}: {}", reviews.summary));
+        all.extend(signals);
+        issues.extend(reviews.issues.into_iter().map(|one| Finding { role: Some(concern.to_owned()), ..one }));
+    }
+    for (number, issue) in issues.iter_mut().enumerate() {
+        issue.id = Some(format!("F{}", number + 1));
+    }
+    // A reviewer that found something blocking is not asked for changes on top of it: the finding says where to go.
+    let flags = reviewers.iter_mut().filter(|one| one.get("ok") == Some(&Json::Bool(false)));
+    flags.for_each(|one| one.put("ok", Json::Null));
+    let answer = CodeReviews { summary: summaries.join("\n"), issues, signals: Some(all) };
+    let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
+    let json = Json::object([
+        ("task_id", Json::from(folder.id().as_str())),
+        ("issues", without_nulls(Json::of(&answer.issues).map_err(|error| not_json(&error))?)),
+        ("summary", Json::from(&answer.summary)),
+        ("reviewers", without_nulls(Json::List(reviewers))),
+        ("signals", signals(answer.signals.as_ref())?),
+        ("meta", meta("diff_hash", patch.as_deref())),
+    ]);
+    put(folder, Phase::Review, CODE_REVIEW, &json)?;
+    Value::of(&answer).map_err(|error| unfit(&error))
+}
+
+fn write_code(
+    folder: &Folder,
+    plan: Option<&Plan>,
+    said: &PhaseDone,
+    patch: &[u8],
+    files: &[(String, Vec<u8>)],
+) -> Result<(), Failure> {
+    let mut meta = Json::object([("created_at", Json::from(now()))]);
+    if let Some(plan) = plan {
+        meta.put("plan_hash", &plan.digest);
+    }
+    let json = Json::object([
+        ("task_id", Json::from(folder.id().as_str())),
+        ("summary", Json::from(&said.summary)),
+        ("signals", signals(said.signals.as_ref())?),
+        ("meta", meta),
+    ]);
+    let put = || -> std::io::Result<()> {
+        folder.archive(desk::artifacts(Phase::Codegen))?;
+        for (path, bytes) in files {
+            folder.put(&format!("{FILES}/{path}"), bytes)?;
+        }
+        folder.put_json(CODEGEN, &json)?;
+        if patch.is_empty() { Ok(()) } else { folder.put(PATCH, patch) }
+    };
+    put().map_err(|error| disk(&error))
+}
+
+fn put(folder: &Folder, phase: Phase, name: &str, json: &Json) -> Result<(), Failure> {
+    folder.archive(desk::artifacts(phase)).and_then(|_| folder.put_json(name, json)).map_err(|error| disk(&error))
+}
+
+fn meta(key: &str, digest: Option<&str>) -> Json {
+    let mut meta = Json::object([("created_at", Json::from(now())), ("generator", Json::from("ftl"))]);
+    if let Some(digest) = digest {
+        meta.put(key, digest);
+    }
+    meta
+}
+
+fn not_json(error: &ftl_core::json::NotJson) -> Failure {
+    Failure::new(FailureKind::CouldNotRun, error.to_string())
+}
+
+/// The same without fields that say nothing.
+fn without_nulls(json: Json) -> Json {
+    match json {
+        Json::List(items) => Json::List(items.into_iter().map(without_nulls).collect()),
+        Json::Object(_) => {
+            let fields = json.into_fields().into_iter().filter(|(_, value)| !value.is_null());
+            Json::object(fields.map(|(key, value)| (key, without_nulls(value))))
+        }
+        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Large(_) | Json::Float(_) | Json::Text(_) => json,
+    }
+}

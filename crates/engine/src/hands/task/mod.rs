@@ -1,0 +1,76 @@
+//! The hands of a task's lifecycle: gates that look at its artifacts, and what a person's word sets off.
+//!
+//! Which task a run is of stands in the store, written before the run was opened; no action names a folder.
+//! A gate never believes a flag, and none of them writes anything but what evidence is bound to.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `agents` | planner, reviewers and coder: what they are told, and what their answers become |
+//! | `gates` | `artifact.*`, `decision.record` |
+//! | `work` | `eval.run`, `patch.apply`, `patch.revert` |
+
+mod agents;
+mod gates;
+mod work;
+
+use std::sync::Arc;
+
+use ftl_core::run::{Failure, FailureKind};
+
+use super::site::Sites;
+use super::{Job, Workshop};
+use crate::lifecycle::desk::{self, DeskError};
+use crate::lifecycle::{Folder, Malformed};
+use crate::paper::Paper;
+
+/// The folder of the task that a job is for.
+fn folder(paper: &Paper, job: &Job) -> Result<Folder, Failure> {
+    let id = desk::task_of(&**paper.store(), &job.run)?;
+    let id = id.ok_or_else(|| {
+        let message = format!("run {} belongs to no task; `ftl new` makes one", job.run);
+        Failure::new(FailureKind::CouldNotRun, message)
+    })?;
+    Ok(Folder::of(paper.place(), &id))
+}
+
+impl From<Malformed> for Failure {
+    /// A malformed artifact as a failure of the gate that read it.
+    fn from(malformed: Malformed) -> Failure {
+        Failure::new(FailureKind::Failed, malformed.to_string())
+    }
+}
+
+impl From<DeskError> for Failure {
+    fn from(error: DeskError) -> Failure {
+        let kind = match &error {
+            DeskError::Malformed(_) => FailureKind::Failed,
+            DeskError::Disk(_) | DeskError::Store(_) => FailureKind::CouldNotRun,
+        };
+        Failure::new(kind, error.to_string())
+    }
+}
+
+/// What the disk did not do, as a failure of an action.
+fn disk(error: &std::io::Error) -> Failure {
+    Failure::new(FailureKind::CouldNotRun, error.to_string())
+}
+
+impl Workshop {
+    /// The same with hands for tasks.
+    #[must_use]
+    pub fn with_tasks(self, paper: &Arc<Paper>, sites: &Arc<Sites>) -> Workshop {
+        work::hands(gates::hands(self, paper), paper, sites)
+    }
+}
+
+impl Workshop {
+    /// The same with agents that know the task they work for.
+    #[must_use]
+    pub fn with_task_agents(self, paper: &Arc<Paper>, sites: &Arc<Sites>) -> Workshop {
+        agents::ROLES.iter().fold(self, |shop, role| {
+            shop.around(&format!("Task({role})"), |inner| {
+                Arc::new(agents::Phases { paper: paper.clone(), sites: sites.clone(), inner })
+            })
+        })
+    }
+}

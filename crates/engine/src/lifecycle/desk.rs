@@ -1,0 +1,327 @@
+//! Tasks and their runs: which run a task has, where it stands, and the projection of that in `state.json`.
+//!
+//! The journal is the truth of a task that it knows. A folder that it does not know is adopted as it stands;
+//! one whose phase somebody else changed is refused until a person adopts it anew. A `state.json` that only
+//! lags behind, because a process was killed between the two, is brought up to date.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use ftl_core::json::Json;
+use ftl_core::run::{Adoption, ROOT, Run};
+use ftl_core::value::{Fields, Name, Value};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::artifact::Malformed;
+pub use super::binding::Bindings;
+use super::folder::{
+    CODE_REVIEW, CODEGEN, DECISION, FILES, Folder, MEETING, OLDER_PLAN_REVIEW, OLDER_REPORT, PATCH, PLAN,
+    PLAN_FILES, PLAN_REVIEW, PLAN_TEXT, PLAN_TRANSCRIPT, RECORD, REPORT, STATE, TaskId,
+};
+use super::phase::{PHASES, Phase};
+use super::plan::Plan;
+use super::state::{Left, State};
+use crate::id::RunId;
+use crate::place::Place;
+use crate::store::notebook::Notebook;
+use crate::store::{Digest, StoreError};
+
+/// The protocol of tasks.
+pub const PROTOCOL: &str = "lifecycle";
+
+/// Which run a task has, and what of it stands in `state.json`.
+const TASKS: &str = "lifecycle.task";
+
+/// Which task a run is of.
+const RUNS: &str = "lifecycle.run";
+
+/// What the evidence of a task is bound to.
+const BOUND: &str = "lifecycle.bound";
+
+/// The task that is meant where none is named.
+const CURRENT: &str = "lifecycle.current";
+
+/// What is known of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// Its run.
+    pub run: RunId,
+    /// The digest of `state.json` as it was last seen or written; none where there was no file.
+    pub state: Option<String>,
+}
+
+/// Why something could not be done with a task.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeskError {
+    /// An artifact or the state is malformed.
+    Malformed(Malformed),
+    /// The disk did not do it.
+    Disk(String),
+    /// The store did not do it.
+    Store(StoreError),
+}
+
+impl From<Malformed> for DeskError {
+    fn from(malformed: Malformed) -> DeskError {
+        DeskError::Malformed(malformed)
+    }
+}
+
+impl From<StoreError> for DeskError {
+    fn from(error: StoreError) -> DeskError {
+        DeskError::Store(error)
+    }
+}
+
+impl From<io::Error> for DeskError {
+    fn from(error: io::Error) -> DeskError {
+        DeskError::Disk(error.to_string())
+    }
+}
+
+impl std::fmt::Display for DeskError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DeskError::Malformed(malformed) => malformed.fmt(out),
+            DeskError::Disk(message) => out.write_str(message),
+            DeskError::Store(error) => error.fmt(out),
+        }
+    }
+}
+
+/// What is known of a task.
+pub fn known(notes: &dyn Notebook, id: &TaskId) -> Result<Option<Known>, StoreError> {
+    let Some(text) = notes.note(TASKS, id.as_str())? else { return Ok(None) };
+    let unreadable = |error: serde_json::Error| StoreError::Corrupt(format!("the note of task {id}: {error}"));
+    serde_json::from_str(&text).map(Some).map_err(unreadable)
+}
+
+/// Writes down which run a task has, before that run is opened.
+pub fn know(notes: &dyn Notebook, id: &TaskId, known: &Known) -> Result<(), StoreError> {
+    let text = serde_json::to_string(known).map_err(|error| StoreError::Failed(error.to_string()))?;
+    notes.amend(&mut |page| {
+        page.put(TASKS, id.as_str(), &text)?;
+        page.put(RUNS, known.run.as_str(), id.as_str())?;
+        Ok(true)
+    })
+}
+
+/// The task that a run is of.
+pub fn task_of(notes: &dyn Notebook, run: &RunId) -> Result<Option<TaskId>, StoreError> {
+    let text = notes.note(RUNS, run.as_str())?;
+    Ok(text.and_then(|text| text.parse().ok()))
+}
+
+/// The task that is meant where none is named.
+pub fn current(notes: &dyn Notebook) -> Result<Option<TaskId>, StoreError> {
+    Ok(notes.note(CURRENT, "task")?.and_then(|text| text.parse().ok()))
+}
+
+/// Remembers the task that is meant from now on.
+pub fn set_current(notes: &dyn Notebook, id: &TaskId) -> Result<(), StoreError> {
+    notes.amend(&mut |page| {
+        if page.get(CURRENT, "task")?.as_deref() == Some(id.as_str()) {
+            return Ok(false);
+        }
+        page.put(CURRENT, "task", id.as_str())?;
+        Ok(true)
+    })
+}
+
+/// What the evidence of a task is bound to.
+pub fn bindings(notes: &dyn Notebook, id: &TaskId) -> Result<Bindings, StoreError> {
+    Ok(notes.note(BOUND, id.as_str())?.map(|text| Bindings::parse(&text)).unwrap_or_default())
+}
+
+/// Binds everything that was not seen before, and keeps that.
+pub fn see_all(notes: &dyn Notebook, folder: &Folder) -> Result<Bindings, StoreError> {
+    let bindings = bindings(notes, folder.id())?;
+    let before = bindings.text();
+    bindings.see_all(folder);
+    keep(notes, folder.id(), &bindings, &before)?;
+    Ok(bindings)
+}
+
+fn keep(notes: &dyn Notebook, id: &TaskId, bindings: &Bindings, before: &str) -> Result<(), StoreError> {
+    let after = bindings.text();
+    if after == before {
+        return Ok(());
+    }
+    notes.amend(&mut |page| {
+        page.put(BOUND, id.as_str(), &after)?;
+        Ok(true)
+    })
+}
+
+/// Where a task stands, by its file and by its journal.
+#[derive(Clone, Debug)]
+pub enum Standing {
+    /// The journal does not know it.
+    Unknown {
+        /// Where its file says that it is; planning where there is no file.
+        phase: Phase,
+    },
+    /// Both say the same, or the file only lags behind.
+    Agrees {
+        /// Its run.
+        run: RunId,
+        /// Where it is.
+        phase: Phase,
+        /// Where the file says that it is, if that is not where it is.
+        lags: Option<Phase>,
+    },
+    /// Somebody changed the file.
+    Disagrees {
+        /// Its run.
+        run: RunId,
+        /// What the file says.
+        file: Phase,
+        /// What the journal says.
+        journal: Phase,
+    },
+}
+
+/// Where the run of a task stands.
+pub fn phase_of(run: &Run) -> Option<Phase> {
+    run.instance(ROOT).and_then(|root| Phase::of(&root.state))
+}
+
+/// Compares what a task's file says with what its journal says. `look` gives the run of a name, if it was
+/// ever opened.
+pub fn standing<E: From<DeskError>>(
+    notes: &dyn Notebook,
+    folder: &Folder,
+    look: &mut dyn FnMut(&RunId) -> Result<Option<Run>, E>,
+) -> Result<Standing, E> {
+    let file = State::read(folder).map_err(DeskError::from)?;
+    let said = file.as_ref().map_or(Phase::Planning, |(state, _)| state.phase);
+    let Some(known) = known(notes, folder.id()).map_err(DeskError::from)? else {
+        return Ok(Standing::Unknown { phase: said });
+    };
+    let Some(journal) = look(&known.run)?.as_ref().and_then(phase_of) else {
+        // It was named, and the process that was to open it died first.
+        return Ok(Standing::Unknown { phase: said });
+    };
+    let run = known.run;
+    let Some((_, digest)) = file else {
+        return Ok(Standing::Agrees { run, phase: journal, lags: Some(journal) });
+    };
+    if said == journal {
+        return Ok(Standing::Agrees { run, phase: journal, lags: None });
+    }
+    if known.state.as_deref() == Some(digest.to_string().as_str()) {
+        return Ok(Standing::Agrees { run, phase: journal, lags: Some(said) });
+    }
+    Ok(Standing::Disagrees { run, file: said, journal })
+}
+
+/// Brings `state.json` to where the journal is, and remembers what it is now.
+pub fn project(
+    notes: &dyn Notebook,
+    folder: &Folder,
+    run: &RunId,
+    from: Phase,
+    to: Phase,
+) -> Result<(), DeskError> {
+    let mut state = match State::read(folder)? {
+        Some((state, _)) => state,
+        None => State::new(folder.id().as_str()),
+    };
+    let left = if from.pays(to) || later(from, to) { Left::Back } else { Left::Forward };
+    state.go(from, to, left);
+    let bytes = state.bytes();
+    folder.put(STATE, &bytes)?;
+    know(notes, folder.id(), &Known { run: run.clone(), state: Some(Digest::of(&bytes).to_string()) })?;
+    if from == Phase::Accept && to != Phase::Done {
+        let bindings = bindings(notes, folder.id())?;
+        let before = bindings.text();
+        bindings.spend(folder, DECISION);
+        keep(notes, folder.id(), &bindings, &before)?;
+    }
+    Ok(())
+}
+
+/// Whether one phase comes after another on the way.
+fn later(one: Phase, other: Phase) -> bool {
+    one > other
+}
+
+/// What an adopted task is told to be, and where it has been.
+pub fn adoption(folder: &Folder, phase: Phase, by: &str) -> Adoption {
+    let reverted = folder.has(RECORD) || phase == Phase::Revert;
+    let been = |one: &Phase| *one <= phase && (*one != Phase::Revert || reverted);
+    let visited = PHASES.iter().filter(|one| been(one)).map(|one| Name::from(one.word())).collect();
+    let mut params = Fields::new();
+    match phase {
+        Phase::Done => {
+            let outcome = if folder.has(RECORD) { "reverted" } else { "accepted" };
+            params.insert(Name::from("outcome"), Value::text(outcome));
+        }
+        Phase::Revert => {
+            let reason = Value::text("it was to be reverted when it was adopted");
+            params.insert(Name::from("reason"), reason);
+        }
+        Phase::Planning | Phase::PlanReview | Phase::Codegen | Phase::Review | Phase::Test | Phase::Accept => {}
+    }
+    Adoption { state: Name::from(phase.word()), visited, params, by: by.to_owned() }
+}
+
+/// What a task is about, as far as its folder tells.
+pub fn brief(folder: &Folder) -> String {
+    let text = std::fs::read_to_string(folder.file(PLAN_TRANSCRIPT)).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| Json::parse(line).ok());
+    let mut briefs = lines.filter(|line| line.get("kind").and_then(Json::as_str) == Some("brief"));
+    let said = briefs.next_back().and_then(|line| line.get("text")?.as_str().map(str::to_owned));
+    let planned = || Plan::read(folder).ok().flatten().map(|plan| plan.brief);
+    let told = said.or_else(planned).filter(|text| !text.trim().is_empty());
+    told.unwrap_or_else(|| format!("the task {}", folder.id()))
+}
+
+/// What a phase leaves in its folder.
+pub fn artifacts(phase: Phase) -> &'static [&'static str] {
+    match phase {
+        Phase::Planning => &[PLAN, PLAN_TEXT, PLAN_FILES, MEETING],
+        Phase::PlanReview => &[PLAN_REVIEW, OLDER_PLAN_REVIEW],
+        Phase::Codegen => &[PATCH, FILES, CODEGEN],
+        Phase::Review => &[CODE_REVIEW],
+        Phase::Test => &[REPORT, OLDER_REPORT],
+        Phase::Accept => &[DECISION],
+        Phase::Revert => &[RECORD],
+        Phase::Done => &[],
+    }
+}
+
+/// What a redo of a phase makes void: what it left, and all that came after it.
+pub fn void(phase: Phase) -> Vec<&'static str> {
+    PHASES.iter().filter(|one| **one >= phase).flat_map(|one| artifacts(*one)).copied().collect()
+}
+
+/// The digests of the artifacts that are there.
+pub fn digests(folder: &Folder) -> BTreeMap<&'static str, String> {
+    let names = PHASES.iter().flat_map(|phase| artifacts(*phase)).filter(|name| **name != FILES);
+    let digest = |name: &&'static str| Some((*name, folder.digest(name).ok()??.to_string()));
+    names.filter_map(digest).collect()
+}
+
+/// The right to work on a task, until it is dropped.
+#[derive(Debug)]
+pub struct Turn(#[allow(dead_code, reason = "the lock is the file")] File);
+
+/// Takes a task for this process; nothing when somebody else has it.
+pub fn turn(place: &Place, id: &TaskId) -> io::Result<Option<Turn>> {
+    let folder = place.store().join("tasks");
+    std::fs::create_dir_all(&folder)?;
+    let file = open(&folder.join(id.as_str()))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(Turn(file))),
+        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}

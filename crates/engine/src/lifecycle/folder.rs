@@ -1,0 +1,398 @@
+//! A task's folder: what lies where, what it is called, what older versions are put.
+//!
+//! No name becomes a path that was not looked at, nothing is followed that is a link, and nothing is ever
+//! deleted: what gives way to something newer moves below `versions/`.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use ftl_core::json::Json;
+
+use super::artifact::{self, Artifact, Malformed};
+use crate::place::Place;
+use crate::store::Digest;
+
+/// The plan.
+pub const PLAN: &str = "planning/planning.ai.json";
+/// The plan, for people.
+pub const PLAN_TEXT: &str = "planning/plan.md";
+/// The files of the plan.
+pub const PLAN_FILES: &str = "planning/plan.files.json";
+/// What was said while planning.
+pub const PLAN_TRANSCRIPT: &str = "planning/planning.transcript.jsonl";
+/// The minutes of a planning meeting, of older work.
+pub const MEETING: &str = "planning/planning.meeting.json";
+/// The review of the plan.
+pub const PLAN_REVIEW: &str = "review/plan-review.json";
+/// Where older work has it.
+pub const OLDER_PLAN_REVIEW: &str = "planning/plan-review.json";
+/// The patch.
+pub const PATCH: &str = "code/diff.patch";
+/// The generated files, whole.
+pub const FILES: &str = "code/files";
+/// What the coder says about its own phase.
+pub const CODEGEN: &str = "code/codegen.json";
+/// The review of the patch.
+pub const CODE_REVIEW: &str = "review/code-review.json";
+/// The test report.
+pub const REPORT: &str = "eval/eval-report.json";
+/// Where older work has it.
+pub const OLDER_REPORT: &str = "eval-report.json";
+/// The decision.
+pub const DECISION: &str = "accept/decision.json";
+/// The commit that the accepted patch became.
+pub const COMMIT: &str = "accept/commit.json";
+/// What was undone, and why.
+pub const RECORD: &str = "revert/record.json";
+/// The phase.
+pub const STATE: &str = "state.json";
+/// What people forced.
+pub const TRANSCRIPT: &str = "transcript.jsonl";
+/// Where what gave way is kept.
+pub const VERSIONS: &str = "versions";
+
+/// The largest patch that is read.
+pub const MAX_PATCH_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How many files a patch may generate.
+pub const MAX_FILES: usize = 10_000;
+
+/// How long the name of a task may be.
+pub const MAX_ID_BYTES: usize = 64;
+
+/// How many tasks are listed.
+pub const MAX_TASKS: usize = 10_000;
+
+/// The name of a task: letters, digits, dots, dashes and underscores, and no dot first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TaskId(String);
+
+impl TaskId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TaskId, String> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        if text.is_empty() || text.len() > MAX_ID_BYTES || text.starts_with(['.', '-']) {
+            return Err(format!("`{text}` is no name of a task: it has 1 to {MAX_ID_BYTES} letters"));
+        }
+        if !text.bytes().all(plain) {
+            return Err(format!("`{text}` is no name of a task: letters, digits, `.`, `-` and `_` only"));
+        }
+        Ok(TaskId(text.to_owned()))
+    }
+}
+
+/// Where tasks are.
+pub fn tasks(place: &Place) -> PathBuf {
+    place.state().join("tasks")
+}
+
+/// Every task that has a folder, by name.
+pub fn list(place: &Place) -> io::Result<Vec<TaskId>> {
+    let entries = match fs::read_dir(tasks(place)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries.take(MAX_TASKS) {
+        let entry = entry?;
+        if entry.file_type()?.is_dir()
+            && let Ok(id) = entry.file_name().to_string_lossy().parse()
+        {
+            found.push(id);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The folder of one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    id: TaskId,
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The folder of a task of a place. Nothing is made.
+    pub fn of(place: &Place, id: &TaskId) -> Folder {
+        Folder { id: id.clone(), path: tasks(place).join(id.as_str()) }
+    }
+
+    /// Whose it is.
+    pub fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is there, and no link.
+    pub fn exists(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_dir())
+    }
+
+    /// Where a file of it is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// A file of it as people are told it.
+    pub fn shown(&self, name: &str) -> String {
+        format!(".ftl/tasks/{}/{name}", self.id)
+    }
+
+    /// Whether a file of it is there.
+    pub fn has(&self, name: &str) -> bool {
+        fs::symlink_metadata(self.file(name)).is_ok()
+    }
+
+    /// Reads a JSON file of it; nothing where there is none.
+    pub fn read(&self, name: &str) -> Result<Option<Artifact>, Malformed> {
+        Artifact::read(&self.file(name), &self.shown(name))
+    }
+
+    /// Reads a file of it; nothing where there is none.
+    pub fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, Malformed> {
+        artifact::bytes(&self.file(name), &self.shown(name), MAX_PATCH_BYTES)
+    }
+
+    /// The digest of a file of it; nothing where there is none.
+    pub fn digest(&self, name: &str) -> Result<Option<Digest>, Malformed> {
+        Ok(self.bytes(name)?.map(|bytes| Digest::of(&bytes)))
+    }
+
+    /// Something that differs whenever a file was written again, also with the same words.
+    pub fn stamp(&self, name: &str) -> String {
+        fs::symlink_metadata(self.file(name))
+            .map(|found| format!("{}.{:09}", found.mtime(), found.mtime_nsec()))
+            .unwrap_or_default()
+    }
+
+    /// What is wrong with a file of it.
+    pub fn wrong(&self, name: &str, message: impl Into<String>) -> Malformed {
+        Malformed { path: self.shown(name), line: 1, column: 1, message: message.into() }
+    }
+
+    /// The files below `code/files`, by path; what is no plain file there is malformed.
+    pub fn generated(&self) -> Result<Vec<String>, Malformed> {
+        let mut found = Vec::new();
+        self.walk(FILES, "", &mut found)?;
+        found.sort();
+        Ok(found)
+    }
+
+    fn walk(&self, above: &str, prefix: &str, found: &mut Vec<String>) -> Result<(), Malformed> {
+        let wrong = |error: io::Error| self.wrong(above, format!("cannot be read: {error}"));
+        let entries = match fs::read_dir(self.file(above)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(wrong(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(wrong)?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                return Err(self.wrong(above, "has a file whose name is no UTF-8"));
+            };
+            let (inner, path) = (format!("{above}/{name}"), format!("{prefix}{name}"));
+            let kind = entry.file_type().map_err(wrong)?;
+            if kind.is_dir() {
+                self.walk(&inner, &format!("{path}/"), found)?;
+            } else if kind.is_file() {
+                found.push(path);
+            } else {
+                return Err(self.wrong(&inner, "is no file"));
+            }
+            if found.len() > MAX_FILES {
+                return Err(self.wrong(FILES, format!("has more than {MAX_FILES} files")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts bytes in the place of a file, whole, with the folders on the way.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let file = self.file(name);
+        let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        fs::create_dir_all(above)?;
+        crate::place::replace(&file, bytes)?;
+        sync(above)
+    }
+
+    /// Puts a JSON document in the place of a file.
+    pub fn put_json(&self, name: &str, json: &Json) -> io::Result<()> {
+        self.put(name, format!("{}\n", json.pretty()).as_bytes())
+    }
+
+    /// Adds a line to a file of lines, for good. What a crash left of an unfinished line gets an end first.
+    pub fn add_line(&self, name: &str, line: &Json) -> io::Result<()> {
+        let file = self.file(name);
+        let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        fs::create_dir_all(above)?;
+        let before = fs::read(&file).unwrap_or_default();
+        let end = if before.is_empty() || before.ends_with(b"\n") { "" } else { "\n" };
+        let mut open = OpenOptions::new().create(true).append(true).open(&file)?;
+        open.write_all(format!("{end}{}\n", line.compact()).as_bytes())?;
+        open.sync_all()?;
+        sync(above)
+    }
+
+    /// The last line of a file of lines, if it is JSON.
+    pub fn last_line(&self, name: &str) -> Option<Json> {
+        let text = fs::read_to_string(self.file(name)).ok()?;
+        Json::parse(text.lines().next_back()?).ok()
+    }
+
+    /// Moves what stands under those names below `versions/`, into one folder with the next number: where
+    /// each thing is now. What is not there is left out.
+    pub fn archive(&self, names: &[&str]) -> io::Result<Vec<String>> {
+        let there: Vec<&&str> = names.iter().filter(|name| self.has(name)).collect();
+        if there.is_empty() {
+            return Ok(Vec::new());
+        }
+        let number = self.next_version()?;
+        let mut moved = Vec::new();
+        for name in there {
+            let kept = format!("{VERSIONS}/{number:04}/{name}");
+            let file = self.file(&kept);
+            let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
+            fs::create_dir_all(above)?;
+            fs::rename(self.file(name), &file)?;
+            sync(above)?;
+            moved.push(kept);
+        }
+        sync(&self.path)?;
+        Ok(moved)
+    }
+
+    fn next_version(&self) -> io::Result<u64> {
+        let entries = match fs::read_dir(self.file(VERSIONS)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(1),
+            Err(error) => return Err(error),
+        };
+        let mut last = 0;
+        for entry in entries {
+            last = last.max(entry?.file_name().to_string_lossy().parse().unwrap_or(0));
+        }
+        Ok(last + 1)
+    }
+}
+
+/// What a folder says about its files is on the disk when this returns.
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Whether a path may stand in a plan: inside of the repository, and neither git's nor ours.
+pub fn path_problem(path: &str) -> Option<&'static str> {
+    let parts: Vec<&str> = path.split('/').collect();
+    match () {
+        () if path.trim().is_empty() => Some("is blank"),
+        () if path.starts_with('/') || path.contains('\\') => Some("is no path inside of the repository"),
+        () if path.contains(['\0', '\n', '\r']) => Some("has a character that no path has"),
+        () if parts.contains(&"..") => Some("leads out of the repository"),
+        () if parts.iter().any(|part| part.is_empty() || *part == ".") => Some("is not written plainly"),
+        () if parts.iter().any(|part| part.eq_ignore_ascii_case(".git")) => Some("belongs to git"),
+        () if parts.first().is_some_and(|part| part.eq_ignore_ascii_case(".ftl")) => Some("belongs to ftl"),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::of(&Place::at(root.path()), &"t1".parse().unwrap());
+        fs::create_dir_all(folder.path()).unwrap();
+        (root, folder)
+    }
+
+    #[test]
+    fn names_of_tasks_lead_nowhere_else() {
+        for name in ["t1", "2025-11-16_a.b", "X"] {
+            assert!(name.parse::<TaskId>().is_ok(), "{name}");
+        }
+        let long = "x".repeat(MAX_ID_BYTES + 1);
+        for name in ["", ".", "..", ".x", "-x", "a/b", "a b", "ä", long.as_str()] {
+            assert!(name.parse::<TaskId>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn paths_of_a_plan_stay_inside() {
+        for path in ["src/a.rs", "a b.txt", "docs/..x/y", ".github/a.yml"] {
+            assert_eq!(path_problem(path), None, "{path}");
+        }
+        for path in ["", " ", "/etc/passwd", "../a", "a/../b", "a//b", "./a", "a/.", "a\\b", ".git/config", "a/.GIT/x", ".ftl/x", "a\nb"] {
+            assert!(path_problem(path).is_some(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn what_gives_way_is_kept_under_the_next_number() {
+        let (_root, folder) = folder();
+        for text in ["one", "two"] {
+            folder.put(PLAN, text.as_bytes()).unwrap();
+            folder.put("code/files/src/a.rs", text.as_bytes()).unwrap();
+            folder.archive(&[PLAN, FILES, PATCH]).unwrap();
+        }
+        assert_eq!(folder.archive(&[PLAN]).unwrap(), Vec::<String>::new());
+        for (number, text) in [("0001", "one"), ("0002", "two")] {
+            for name in [PLAN, "code/files/src/a.rs"] {
+                let kept = folder.file(&format!("versions/{number}/{name}"));
+                assert_eq!(fs::read_to_string(kept).unwrap(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_follows_what_a_crash_left() {
+        let (_root, folder) = folder();
+        folder.put(TRANSCRIPT, b"{\"half\":").unwrap();
+        folder.add_line(TRANSCRIPT, &Json::object([("a", Json::Int(1))])).unwrap();
+        folder.add_line(TRANSCRIPT, &Json::object([("a", Json::Int(2))])).unwrap();
+        let text = fs::read_to_string(folder.file(TRANSCRIPT)).unwrap();
+        assert_eq!(text, "{\"half\":\n{\"a\":1}\n{\"a\":2}\n");
+        assert_eq!(folder.last_line(TRANSCRIPT).unwrap().get("a"), Some(&Json::Int(2)));
+    }
+
+    #[test]
+    fn generated_files_are_files_and_not_too_many() {
+        let (_root, folder) = folder();
+        assert_eq!(folder.generated().unwrap(), Vec::<String>::new());
+        folder.put("code/files/src/b.rs", b"").unwrap();
+        folder.put("code/files/a.rs", b"").unwrap();
+        assert_eq!(folder.generated().unwrap(), ["a.rs", "src/b.rs"]);
+        std::os::unix::fs::symlink("/", folder.file("code/files/out")).unwrap();
+        assert!(folder.generated().unwrap_err().to_string().contains("code/files/out"));
+        fs::remove_file(folder.file("code/files/out")).unwrap();
+        for number in 0..MAX_FILES {
+            File::create(folder.file(&format!("code/files/{number}"))).unwrap();
+        }
+        assert!(folder.generated().unwrap_err().message.contains("more than"));
+    }
+}

@@ -1,0 +1,40 @@
+//! The lifecycle of a task, as its folder `.ftl/tasks/<id>/` shows it: artifacts read, bound and judged.
+//!
+//! Everything here reads files and says what they show; an artifact that is not what its schema says is
+//! [`Malformed`], with its place, and never an absence and never ok. What a flag claims is never believed
+//! where the findings beside it say otherwise. Older shapes are read and never written.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `phase` | the eight phases, the nineteen edges, older names |
+//! | `artifact` | one JSON file with the place of everything in it |
+//! | `folder` | a task's folder: what lies where, digests, versions, the transcript |
+//! | `state` | `state.json` |
+//! | `plan`, `questions` | the plan, its files, its open questions |
+//! | `plan_review`, `code`, `patch`, `code_review`, `report`, `decision`, `record` | the other artifacts |
+//! | `binding` | to what evidence without a digest is bound |
+//! | `judge` | every edge of a phase with what it needs |
+//! | `desk` | tasks and their runs: adoption, the projection of the journal, the current task |
+//! | `write` | artifacts that `ftl` writes |
+
+pub mod artifact;
+pub mod binding;
+pub mod code;
+pub mod code_review;
+pub mod decision;
+pub mod desk;
+pub mod folder;
+pub mod judge;
+pub mod patch;
+pub mod phase;
+pub mod plan;
+pub mod plan_review;
+pub mod questions;
+pub mod record;
+pub mod report;
+pub mod state;
+pub mod write;
+
+pub use artifact::Malformed;
+pub use folder::{Folder, TaskId};
+pub use phase::Phase;

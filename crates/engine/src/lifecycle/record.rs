@@ -1,0 +1,46 @@
+//! The record of a revert: what was undone, and why.
+
+use ftl_core::catalogue::lifecycle::RevertEvidence;
+
+use super::artifact::Malformed;
+use super::binding::Bindings;
+use super::folder::{Folder, PATCH, RECORD};
+use super::plan_review::signals;
+
+/// What the record of a revert shows.
+pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<RevertEvidence, Malformed> {
+    let none_yet = |missing: String| RevertEvidence {
+        passed: false,
+        failed: false,
+        summary: missing.clone(),
+        tree: None,
+        missing: vec![missing],
+        target: None,
+    };
+    let Some(artifact) = folder.read(RECORD)? else {
+        return Ok(none_yet(format!("{RECORD} is missing")));
+    };
+    let root = artifact.root()?;
+    let reason = root.need("reason")?.as_text()?;
+    root.text("timestamp")?;
+    let target = match root.field("target") {
+        Some(target) if target.json().is_object() => target.text("commit")?.map(str::to_owned),
+        Some(target) => Some(target.as_text()?.to_owned()),
+        None => None,
+    };
+    let partial = root.flag("partial")?.unwrap_or(false);
+    signals(&root)?;
+    let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
+    if let Some(stale) = bindings.stale(folder, RECORD, &artifact, "diff_hash", patch.as_deref())? {
+        return Ok(none_yet(format!("{RECORD} is stale: {stale}")));
+    }
+    if reason.trim().is_empty() {
+        return Ok(RevertEvidence { target, ..none_yet(format!("{RECORD} does not say why")) });
+    }
+    if partial {
+        let missing = format!("{RECORD} says that only a part was undone");
+        return Ok(RevertEvidence { target, failed: true, ..none_yet(missing) });
+    }
+    let summary = format!("undone: {}", target.as_deref().unwrap_or("nothing was applied"));
+    Ok(RevertEvidence { passed: true, summary, missing: Vec::new(), target, ..none_yet(String::new()) })
+}

@@ -1,0 +1,172 @@
+//! `state.json`: the phase of a task and what each phase has come to.
+//!
+//! It is a projection of the task's run, written whole and only when the task moved. Fields that nobody
+//! here knows stay as they are, and so does their order.
+
+use ftl_core::json::{Json, Object};
+
+use super::artifact::{Artifact, Malformed};
+use super::folder::{Folder, STATE};
+use super::phase::{PHASES, Phase};
+use crate::store::Digest;
+
+/// What `state.json` says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// The phase.
+    pub phase: Phase,
+    json: Json,
+}
+
+/// How a phase is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It is done, and the way goes on.
+    Forward,
+    /// What it came to was not good enough, here or further up.
+    Back,
+}
+
+impl State {
+    /// What a new task begins with.
+    pub fn new(id: &str) -> State {
+        let mut actors = Object::new();
+        for phase in PHASES.into_iter().filter(|phase| *phase != Phase::Done) {
+            let status = if phase == Phase::Planning { Json::from("pending") } else { Json::Null };
+            let round = u64::from(phase == Phase::Planning);
+            actors.set(phase.word(), Json::object([("round", Json::from(round)), ("status", status)]));
+        }
+        let json = Json::object([
+            ("task_id", Json::from(id)),
+            ("phase", Json::from(Phase::Planning.word())),
+            ("actors", Json::from(actors)),
+        ]);
+        State { phase: Phase::Planning, json }
+    }
+
+    /// The state of a task, with the digest of its bytes; nothing where there is none.
+    pub fn read(folder: &Folder) -> Result<Option<(State, Digest)>, Malformed> {
+        let Some(artifact) = folder.read(STATE)? else { return Ok(None) };
+        Ok(Some((State::of(&artifact)?, artifact.digest())))
+    }
+
+    fn of(artifact: &Artifact) -> Result<State, Malformed> {
+        let root = artifact.root()?;
+        let field = root.need("phase")?;
+        let word = field.as_text()?;
+        let Some(phase) = Phase::read(word) else {
+            let known: Vec<&str> = PHASES.iter().map(|phase| phase.word()).collect();
+            return Err(field.wrong(format!("is `{word}`; it must be one of {}", known.join(", "))));
+        };
+        if let Some(actors) = root.field("actors") {
+            actors.is_object()?;
+            for (_, actor) in actors.members() {
+                if actor.json().is_null() {
+                    continue;
+                }
+                actor.is_object()?;
+                actor.count("round")?;
+                actor.text("status")?;
+            }
+        }
+        Ok(State { phase, json: artifact.json().clone() })
+    }
+
+    /// What each phase has come to.
+    pub fn actors(&self) -> Json {
+        self.json.get("actors").cloned().unwrap_or_else(|| Json::from(Object::new()))
+    }
+
+    /// Goes from one phase to another. The round of the new one goes up.
+    pub fn go(&mut self, from: Phase, to: Phase, left: Left) {
+        let status = match left {
+            Left::Forward => "completed",
+            Left::Back => "redo",
+        };
+        self.actor(from, |actor| actor.put("status", status));
+        self.phase = to;
+        self.json.put("phase", to.word());
+        if to == Phase::Done {
+            return;
+        }
+        self.actor(to, |actor| {
+            let round = actor.get("round").and_then(Json::as_i64).unwrap_or(0);
+            actor.put("round", round.saturating_add(1));
+            actor.put("status", "pending");
+        });
+    }
+
+    fn actor(&mut self, phase: Phase, change: impl FnOnce(&mut Json)) {
+        if phase == Phase::Done {
+            return;
+        }
+        let mut actors = self.json.get("actors").cloned().unwrap_or_default();
+        if !actors.is_object() {
+            actors = Json::from(Object::new());
+        }
+        let mut actor = actors.get(phase.word()).cloned().unwrap_or_default();
+        if !actor.is_object() {
+            actor = Json::from(Object::new());
+        }
+        change(&mut actor);
+        actors.put(phase.word(), actor);
+        self.json.put("actors", actors);
+    }
+
+    /// The bytes of the file.
+    pub fn bytes(&self) -> Vec<u8> {
+        format!("{}\n", self.json.pretty()).into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<State, Malformed> {
+        State::of(&Artifact::parse(text.as_bytes().to_vec(), "state.json")?)
+    }
+
+    #[test]
+    fn malformed_states_are_told_with_their_place() {
+        let cases = [
+            ("", "state.json:1:1: is not valid JSON"),
+            ("[]", "state.json:1:1: must be an object"),
+            ("{}", "state.json:1:1: has no `phase`"),
+            ("{\"phase\": 3}", "state.json:1:11: `phase` must be a text"),
+            ("{\n \"phase\": \"planing\"}", "state.json:2:11: `phase` is `planing`"),
+            ("{\"phase\":\"test\",\"actors\":[]}", "state.json:1:26: `actors` must be an object"),
+            (
+                "{\"phase\":\"test\",\"actors\":{\"test\":{\"round\":-1}}}",
+                "state.json:1:43: `actors.test.round` must be a whole number",
+            ),
+        ];
+        for (text, wanted) in cases {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with(wanted), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_and_their_order_survive_a_move() {
+        let text = r#"{"z":1,"phase":"codegen_done","actors":{"codegen":{"mine":true,"status":"completed"},"x":null},"a":[]}"#;
+        let mut state = read(text).unwrap();
+        assert_eq!(state.phase, Phase::Codegen);
+        state.go(Phase::Codegen, Phase::Review, Left::Forward);
+        let wanted = r#"{"z":1,"phase":"review","actors":{"codegen":{"mine":true,"status":"completed"},"x":null,"review":{"round":1,"status":"pending"}},"a":[]}"#;
+        assert_eq!(state.json.compact(), wanted);
+        state.go(Phase::Review, Phase::Codegen, Left::Back);
+        assert_eq!(
+            state.actors().compact(),
+            r#"{"codegen":{"mine":true,"status":"pending","round":1},"x":null,"review":{"round":1,"status":"redo"}}"#
+        );
+        let read_again = read(std::str::from_utf8(&state.bytes()).unwrap()).unwrap();
+        assert_eq!(read_again, state);
+    }
+
+    #[test]
+    fn a_new_state_reads_back() {
+        let state = State::new("t1");
+        assert_eq!(read(std::str::from_utf8(&state.bytes()).unwrap()).unwrap(), state);
+    }
+}

@@ -1,0 +1,109 @@
+//! Artifacts that `ftl` itself writes, always in the newest shape and bound by digest.
+
+use ftl_core::catalogue::lifecycle::{Choice, Route};
+use ftl_core::json::{Json, Object};
+
+use super::desk;
+use super::folder::{DECISION, Folder, PATCH, PLAN_TRANSCRIPT, TRANSCRIPT};
+use super::phase::Phase;
+use crate::clock;
+
+/// Now, as artifacts say it: UTC with milliseconds.
+pub fn now() -> String {
+    let wall = clock::wall();
+    let (seconds, millis) = (wall / 1000, wall % 1000);
+    let (year, month, day) = clock::date(seconds / 86_400);
+    let (hour, minute, second) = (seconds % 86_400 / 3600, seconds % 3600 / 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// A decision of a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// What was decided.
+    pub choice: Choice,
+    /// Where the work goes, when it was not accepted.
+    pub route: Option<Route>,
+    /// Who decided.
+    pub by: &'a str,
+    /// Why.
+    pub reason: Option<&'a str>,
+}
+
+/// Writes a decision; the one before is kept below `versions/`.
+pub fn decision(folder: &Folder, decision: &Decision<'_>) -> Result<(), desk::DeskError> {
+    let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
+    let mut json = Object::new().with("verdict", decision.choice.word());
+    if let Some(route) = decision.route {
+        json.set("route", route.word());
+    }
+    let reasons: Vec<String> = decision.reason.into_iter().map(str::to_owned).collect();
+    json.set("reasons", reasons);
+    let seen = desk::digests(folder);
+    json.set("artifacts", Json::object(seen.iter().map(|(name, digest)| (*name, Json::from(digest)))));
+    json.set("timestamp", now());
+    json.set("decider", decision.by);
+    json.set("signals", Json::List(Vec::new()));
+    if let Some(patch) = patch {
+        json.set("meta", Json::object([("diff_hash", Json::from(patch))]));
+    }
+    folder.archive(&[DECISION])?;
+    folder.put_json(DECISION, &Json::from(json))?;
+    Ok(())
+}
+
+/// What a person forced, or took back to where it was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forced<'a> {
+    /// `override` or `redo`.
+    pub kind: &'static str,
+    /// Who.
+    pub by: &'a str,
+    /// Why.
+    pub reason: &'a str,
+    /// From where.
+    pub from: Phase,
+    /// To where.
+    pub to: Phase,
+    /// What did not hold.
+    pub guards: Vec<String>,
+}
+
+/// Writes into the transcript what is about to be forced. What stands there as the last line already, because
+/// a process was killed before it moved, is not written again.
+pub fn forced(folder: &Folder, forced: &Forced<'_>) -> std::io::Result<()> {
+    let line = Json::object([
+        ("ts", Json::from(now())),
+        ("kind", Json::from(forced.kind)),
+        ("by", Json::from(forced.by)),
+        ("reason", Json::from(forced.reason)),
+        ("from", Json::from(forced.from.word())),
+        ("to", Json::from(forced.to.word())),
+        ("guards", Json::from(forced.guards.clone())),
+    ]);
+    let same = |last: &Json| {
+        let text = |json: &Json, key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
+        ["kind", "by", "reason", "from", "to"].iter().all(|key| text(last, key) == text(&line, key))
+    };
+    if forced.kind == "override" && folder.last_line(TRANSCRIPT).as_ref().is_some_and(same) && unmoved(folder) {
+        return Ok(());
+    }
+    folder.add_line(TRANSCRIPT, &line)
+}
+
+/// Whether `state.json` is older than the transcript: nothing moved since its last line.
+fn unmoved(folder: &Folder) -> bool {
+    let written = |name: &str| std::fs::metadata(folder.file(name)).and_then(|found| found.modified()).ok();
+    written(super::folder::STATE) <= written(TRANSCRIPT)
+}
+
+/// Writes what a task is about into its planning transcript.
+pub fn brief(folder: &Folder, brief: &str) -> std::io::Result<()> {
+    let line = Json::object([
+        ("ts", Json::from(now())),
+        ("role", Json::from("user")),
+        ("kind", Json::from("brief")),
+        ("text", Json::from(brief)),
+    ]);
+    folder.add_line(PLAN_TRANSCRIPT, &line)
+}

@@ -1,0 +1,382 @@
+//! What a command of the lifecycle works with: the task that is meant, its run, an order carried out.
+
+use std::time::{Duration, Instant};
+
+use ftl_core::run::{Entry, Fact, ROOT, Run};
+use ftl_core::value::{Name, Value};
+use ftl_engine::drive::{Rest, Stop};
+use ftl_engine::driver::Opening;
+use ftl_engine::id::RunId;
+use ftl_engine::journal;
+use ftl_engine::lifecycle::binding::Bindings;
+use ftl_engine::lifecycle::desk::{self, DeskError, Known, Standing, Turn};
+use ftl_engine::lifecycle::folder::{self, STATE};
+use ftl_engine::lifecycle::{Folder, Malformed, Phase, TaskId};
+use ftl_engine::order::{Order, Refused};
+use ftl_engine::paper::Paper;
+use ftl_engine::place::Place;
+use ftl_engine::session::Session;
+
+use crate::cli::Cli;
+use crate::commands::run::Wheel;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::session::{self, session_failure, store_failure};
+use crate::signals;
+use crate::tasks::TaskArg;
+
+/// How long a command waits for another one that works on the same task.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a command works with.
+pub(super) struct Bench<'a> {
+    pub(super) cli: &'a Cli,
+    pub(super) out: &'a Out,
+    pub(super) session: Session,
+    pub(super) stop: Stop,
+    pub(super) by: String,
+}
+
+/// A task that a command has come to: known to the journal, and at rest.
+pub(super) struct Arrived {
+    pub(super) folder: Folder,
+    pub(super) run: RunId,
+    pub(super) phase: Phase,
+    pub(super) machine: Run,
+    pub(super) bindings: Bindings,
+    /// What a person should hear of what was done on the way.
+    pub(super) warnings: Vec<String>,
+    _turn: Turn,
+}
+
+impl Arrived {
+    /// Why the task is held, if it is.
+    pub(super) fn held(&self) -> Option<String> {
+        let root = self.machine.instance(ROOT)?;
+        root.held.values().next().map(|held| held.failure.message.clone())
+    }
+
+    /// How many rounds are left.
+    pub(super) fn rounds(&self) -> u64 {
+        let root = self.machine.instance(ROOT);
+        root.and_then(|root| root.meters.get("rounds")).map_or(0, ftl_core::run::Meter::left)
+    }
+
+    /// Whether the task has been in a phase.
+    pub(super) fn visited(&self, phase: Phase) -> bool {
+        self.machine.instance(ROOT).is_some_and(|root| root.visited.iter().any(|one| **one == *phase.word()))
+    }
+}
+
+/// What an order came to.
+pub(super) struct Carried {
+    /// The order itself was refused.
+    pub(super) refused: Option<Refused>,
+    /// The word was refused on the way, and why.
+    pub(super) denied: Option<String>,
+    /// Where the task is now.
+    pub(super) phase: Phase,
+    /// Why it is held, if it is.
+    pub(super) held: Option<String>,
+    /// Whether a signal came first.
+    pub(super) interrupted: bool,
+}
+
+impl<'a> Bench<'a> {
+    /// Opens what a person's command needs. An agent gets nowhere.
+    pub(super) fn open(cli: &'a Cli, out: &'a Out) -> Result<Bench<'a>, Failure> {
+        let place = session::place(cli)?;
+        let by = session::person(cli, &place)?;
+        let session = session::open(cli)?;
+        let stop = signals::stop(out)?;
+        Ok(Bench { cli, out, session, stop, by })
+    }
+
+    fn paper(&self) -> Result<&Paper, Failure> {
+        let paper = self.session.paper().ok_or_else(|| Failure::new("this store has no notes", "run `ftl doctor`"));
+        paper.map(|paper| &**paper)
+    }
+
+    /// The task that is meant.
+    pub(super) fn task(&self, asked: &TaskArg) -> Result<TaskId, Failure> {
+        let current = desk::current(&**self.paper()?.store()).map_err(|error| store_failure(&error))?;
+        choose(self.session.place(), asked.task.as_deref(), current)
+    }
+
+    /// Takes a task for this command.
+    pub(super) fn turn(&self, id: &TaskId) -> Result<Turn, Failure> {
+        let end = Instant::now() + MAX_WAIT;
+        loop {
+            let turn = desk::turn(self.session.place(), id).map_err(|error| {
+                Failure::new(format!("task {id} cannot be locked: {error}"), "run `ftl doctor`")
+            })?;
+            if let Some(turn) = turn {
+                return Ok(turn);
+            }
+            if Instant::now() >= end || self.stop.said() > 0 {
+                let message = format!("another ftl works on task {id}");
+                return Err(Failure::new(message, "wait for its end; `ftl status` shows what it does"));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    pub(super) fn know(&self, id: &TaskId, known: &Known) -> Result<(), Failure> {
+        desk::know(&**self.paper()?.store(), id, known).map_err(|error| store_failure(&error))
+    }
+
+    pub(super) fn make_current(&self, id: &TaskId) -> Result<(), Failure> {
+        desk::set_current(&**self.paper()?.store(), id).map_err(|error| store_failure(&error))
+    }
+
+    /// Where a task stands, by its file and by its journal.
+    pub(super) fn standing(&self, folder: &Folder) -> Result<Standing, Failure> {
+        let mut look = |run: &RunId| look(&self.session, run);
+        desk::standing(&**self.paper()?.store(), folder, &mut look).map_err(|trouble: Trouble| trouble.0)
+    }
+
+    /// Opens the run of a task, and drives it to where it waits for a word.
+    pub(super) fn open_run(
+        &self,
+        run: &RunId,
+        brief: &str,
+        adopt: Option<ftl_core::run::Adoption>,
+    ) -> Result<(), Failure> {
+        let inputs = [(Name::from("brief"), Value::text(brief))].into();
+        let terms = self.session.config().terms();
+        let opening = Opening { protocol: Name::from(desk::PROTOCOL), inputs, terms };
+        let opened = self.session.open_task(run.clone(), opening, adopt);
+        let (driver, todo) = opened.map_err(|error| session_failure(&error))?;
+        self.session.drive(driver, todo, &self.stop, &mut ()).map_err(|error| session_failure(&error))?;
+        Ok(())
+    }
+
+    /// Takes a folder as it stands: everything in it is bound at once.
+    pub(super) fn adopt(&self, folder: &Folder, phase: Phase) -> Result<RunId, Failure> {
+        let run = run_id()?;
+        let disk = |error: Malformed| malformed_failure(&error);
+        let state = folder.digest(STATE).map_err(disk)?.map(|digest| digest.to_string());
+        self.know(folder.id(), &Known { run: run.clone(), state })?;
+        desk::see_all(&**self.paper()?.store(), folder).map_err(|error| store_failure(&error))?;
+        let adoption = desk::adoption(folder, phase, &self.by);
+        self.open_run(&run, &desk::brief(folder), Some(adoption))?;
+        Ok(run)
+    }
+
+    /// Brings `state.json` to where the journal is, where it lags behind.
+    pub(super) fn catch_up(
+        &self,
+        folder: &Folder,
+        run: &RunId,
+        phase: Phase,
+        lags: Option<Phase>,
+    ) -> Result<(), Failure> {
+        match lags {
+            Some(from) => self.project(folder, run, from, phase),
+            None => Ok(()),
+        }
+    }
+
+    /// Brings `state.json` from one phase to another.
+    pub(super) fn project(&self, folder: &Folder, run: &RunId, from: Phase, to: Phase) -> Result<(), Failure> {
+        desk::project(&**self.paper()?.store(), folder, run, from, to).map_err(|error| desk_failure(&error))
+    }
+
+    /// Ends a run that a task no longer has.
+    pub(super) fn end(&self, run: &RunId) -> Result<(), Failure> {
+        let row = self.session.store().run(run).map_err(|error| store_failure(&error))?;
+        if row.is_none_or(|row| row.settled) {
+            return Ok(());
+        }
+        let (by, reason) = (self.by.clone(), String::from("its task was adopted anew"));
+        self.send(run, &Order::Stop { instance: ROOT, by, reason }).map(|_| ())
+    }
+
+    /// Comes to a task: adopted if it was not known, refused if somebody changed it, at rest.
+    pub(super) fn arrive(&self, asked: &TaskArg) -> Result<Arrived, Failure> {
+        let id = self.task(asked)?;
+        let turn = self.turn(&id)?;
+        let folder = Folder::of(self.session.place(), &id);
+        let mut warnings = Vec::new();
+        let run = match self.standing(&folder)? {
+            Standing::Unknown { phase } => {
+                let run = self.adopt(&folder, phase)?;
+                warnings.push(format!("the task was adopted in {phase}"));
+                run
+            }
+            Standing::Agrees { run, phase, lags } => {
+                self.catch_up(&folder, &run, phase, lags)?;
+                run
+            }
+            Standing::Disagrees { file, journal, .. } => return Err(disagreement(&id, file, journal)),
+        };
+        let mut machine = self.session.look(&run).map_err(|error| session_failure(&error))?;
+        if is_at_work(&machine) {
+            self.go_on(&folder, &run, &machine)?;
+            warnings.push(String::from("what was interrupted was brought to its end first"));
+            machine = self.session.look(&run).map_err(|error| session_failure(&error))?;
+        }
+        let phase = desk::phase_of(&machine)
+            .ok_or_else(|| Failure::new(format!("the run {run} of task {id} has no phase"), "run `ftl doctor`"))?;
+        let bindings = desk::see_all(&**self.paper()?.store(), &folder).map_err(|error| store_failure(&error))?;
+        self.make_current(&id)?;
+        Ok(Arrived { folder, run, phase, machine, bindings, warnings, _turn: turn })
+    }
+
+    /// Drives what was interrupted to its end.
+    fn go_on(&self, folder: &Folder, run: &RunId, machine: &Run) -> Result<(), Failure> {
+        let before = desk::phase_of(machine);
+        let wheel = Wheel::new(&self.session, &self.stop, self.out);
+        wheel.take_over(run, "waiting for it", &mut || false)?;
+        let after = self.session.look(run).map_err(|error| session_failure(&error))?;
+        let moved = before.zip(desk::phase_of(&after)).filter(|(from, to)| from != to);
+        moved.map_or(Ok(()), |(from, to)| self.project(folder, run, from, to))
+    }
+
+    /// Sends an order and drives the run until it rests; whether a signal came first, and the refusal.
+    fn send(&self, run: &RunId, order: &Order) -> Result<(bool, Option<Refused>), Failure> {
+        let number = self.session.send(run, order).map_err(|error| session_failure(&error))?;
+        let wheel = Wheel::new(&self.session, &self.stop, self.out);
+        let mut interrupted = false;
+        loop {
+            if let Some(reply) = self.session.reply(number).map_err(|error| session_failure(&error))? {
+                return Ok((interrupted, reply.refused));
+            }
+            if interrupted || self.stop.said() > 0 {
+                return Ok((true, None));
+            }
+            let mut replied = || self.session.reply(number).map_or(true, |reply| reply.is_some());
+            let rest = wheel.take_over(run, "waiting for it to take the order", &mut replied)?;
+            interrupted = matches!(rest, Some(Rest::Stopped(_)));
+        }
+    }
+
+    /// Carries an order out; `state.json` follows where the task moved.
+    pub(super) fn carry(&self, at: &Arrived, order: &Order) -> Result<Carried, Failure> {
+        let store = &**self.session.store();
+        let row = store.run(&at.run).map_err(|error| store_failure(&error))?;
+        let head = row.map_or(0, |row| row.head);
+        let (interrupted, refused) = self.send(&at.run, order)?;
+        let entries = journal::load(store, &at.run)
+            .map_err(|error| Failure { exit: Exit::Malformed, ..Failure::new(error.to_string(), error.hint()) })?;
+        let machine = self.session.look(&at.run).map_err(|error| session_failure(&error))?;
+        let denied = entries.iter().rev().take_while(|entry| entry.seq > head).find_map(denial);
+        let phase = desk::phase_of(&machine).unwrap_or(at.phase);
+        let held = machine.instance(ROOT).and_then(|root| root.held.values().next());
+        let held = held.map(|held| held.failure.message.clone());
+        if phase != at.phase {
+            self.project(&at.folder, &at.run, at.phase, phase)?;
+        }
+        Ok(Carried { refused, denied, phase, held, interrupted })
+    }
+}
+
+/// Whether a run has something to do without a person.
+fn is_at_work(run: &Run) -> bool {
+    use ftl_core::run::OpenKind;
+    let working = |kind: &OpenKind| !matches!(kind, OpenKind::Words(_) | OpenKind::Question);
+    run.live().flat_map(|one| one.open.values()).any(|open| working(&open.kind))
+}
+
+/// Why a word was refused on its way.
+fn denial(entry: &Entry) -> Option<String> {
+    let Fact::Refused { failure, .. } = &entry.fact else { return None };
+    Some(failure.message.clone())
+}
+
+/// A failure on the way through the journal.
+pub(super) struct Trouble(pub(super) Failure);
+
+impl From<DeskError> for Trouble {
+    fn from(error: DeskError) -> Trouble {
+        Trouble(desk_failure(&error))
+    }
+}
+
+/// The run of a name, if it was ever opened.
+fn look(session: &Session, run: &RunId) -> Result<Option<Run>, Trouble> {
+    let row = session.store().run(run).map_err(|error| Trouble(store_failure(&error)))?;
+    if row.is_none_or(|row| row.head == 0) {
+        return Ok(None);
+    }
+    session.look(run).map(Some).map_err(|error| Trouble(session_failure(&error)))
+}
+
+/// What went wrong at the desk, as a failure of a command.
+pub(super) fn desk_failure(error: &DeskError) -> Failure {
+    match error {
+        DeskError::Malformed(malformed) => malformed_failure(malformed),
+        DeskError::Disk(message) => Failure::new(message, "see whether there is room, and who may write there"),
+        DeskError::Store(error) => store_failure(error),
+    }
+}
+
+/// A malformed artifact as a failure of a command.
+pub(super) fn malformed_failure(malformed: &Malformed) -> Failure {
+    let hint = "put it right and try again; `ftl schema` has the shapes of artifacts; nothing was changed";
+    Failure { exit: Exit::Malformed, ..Failure::new(malformed.to_string(), hint) }
+}
+
+pub(super) fn disk_failure(folder: &Folder, error: &std::io::Error) -> Failure {
+    let message = format!("`{}` cannot be written: {error}", folder.path().display());
+    Failure::new(message, "see whether there is room, and who may write there")
+}
+
+/// A phase that somebody changed behind the journal's back.
+pub(super) fn disagreement(id: &TaskId, file: Phase, journal: Phase) -> Failure {
+    let message = format!("state.json of task {id} says {file}, and the journal says {journal}");
+    let hint = format!("`ftl adopt --task {id}` takes the folder as it stands, or put state.json back");
+    Failure { exit: Exit::Refused, ..Failure::new(message, hint) }
+}
+
+/// A new name for a run.
+pub(super) fn run_id() -> Result<RunId, Failure> {
+    RunId::random().map_err(|error| Failure::new(format!("no name can be made up: {error}"), "run `ftl doctor`"))
+}
+
+/// The name of a task as a person types it.
+pub(super) fn task_id(name: &str) -> Result<TaskId, Failure> {
+    name.parse().map_err(|message: String| Failure::usage(message, "such as parser-2 or 2025-11-16_a"))
+}
+
+/// The task that is meant: the one that is named, else the current one, else the only one.
+pub(super) fn choose(place: &Place, named: Option<&str>, current: Option<TaskId>) -> Result<TaskId, Failure> {
+    let all = folder::list(place).map_err(|error| {
+        Failure::new(format!("the tasks cannot be listed: {error}"), "see who may read .ftl/tasks")
+    })?;
+    if let Some(name) = named {
+        let id = task_id(name)?;
+        if all.contains(&id) {
+            return Ok(id);
+        }
+        let mut fitting = all.iter().filter(|one| one.as_str().starts_with(name));
+        return match (fitting.next(), fitting.next()) {
+            (Some(one), None) => Ok(one.clone()),
+            (Some(_), Some(_)) => Err(Failure::new(format!("`{name}` fits several tasks"), listed(&all))),
+            (None, _) => Err(Failure::new(format!("there is no task `{name}`"), listed(&all))),
+        };
+    }
+    if let Some(current) = current.filter(|one| all.contains(one)) {
+        return Ok(current);
+    }
+    match all.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(Failure::new("there is no task", "`ftl new \"<brief>\"` begins one")),
+        _ => Err(Failure::usage("no task is named, and there are several", listed(&all))),
+    }
+}
+
+/// How many tasks a hint names.
+const MAX_LISTED: usize = 8;
+
+fn listed(all: &[TaskId]) -> String {
+    let names: Vec<&str> = all.iter().take(MAX_LISTED).map(TaskId::as_str).collect();
+    match names.as_slice() {
+        [] => String::from("`ftl new \"<brief>\"` begins one"),
+        some => format!("name one with --task: {}{}", some.join(", "), if all.len() > MAX_LISTED { ", …" } else { "" }),
+    }
+}

@@ -1,0 +1,190 @@
+//! The lifecycle of a task: `ftl new`, `plan`, `review`, `codegen`, `test`, `accept`, `revert`, `next`, `redo`,
+//! `show`, `adopt`, `repl`.
+//!
+//! Each command looks at the task's folder first, and only what the artifacts allow is asked of the task's run;
+//! the run moves, and `state.json` follows. Nothing of a task is written by a command that refuses.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `bench` | what a command works with: the task, its run, an order carried out |
+//! | `next` | `ftl next`, with all its flags |
+//! | `words` | the words that do the work of a phase |
+//! | `back` | `ftl redo` |
+//! | `show` | `ftl show`, and how things are told |
+//! | `repl` | `ftl repl` |
+
+mod back;
+mod bench;
+mod next;
+mod repl;
+mod show;
+mod words;
+
+use ftl_engine::lifecycle::desk;
+use ftl_engine::lifecycle::folder::{self, STATE};
+use ftl_engine::lifecycle::state::State;
+use ftl_engine::lifecycle::{Folder, Phase, TaskId, write};
+use ftl_engine::store::Digest;
+use serde_json::json;
+
+use bench::Bench;
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::paint::{self, paint, safe};
+use crate::session;
+use crate::tasks::{Lifecycle, New, Reviewed, TaskArg};
+
+/// How long a brief may be.
+const MAX_BRIEF_BYTES: usize = 16 * 1024;
+
+/// Does what one of these commands says.
+pub(crate) fn run(cli: &Cli, asked: &Lifecycle, out: &Out) -> Result<Exit, Failure> {
+    match asked {
+        Lifecycle::Show(task) => return show::run(cli, task, out),
+        Lifecycle::Next(next) if next.eval => return next::eval(cli, next, out),
+        Lifecycle::Repl(task) => return repl::run(cli, task, out),
+        Lifecycle::New(_) | Lifecycle::Plan(_) | Lifecycle::Review(_) | Lifecycle::Codegen(_) => {}
+        Lifecycle::Test(_) | Lifecycle::Accept(_) | Lifecycle::Revert(_) | Lifecycle::Next(_) => {}
+        Lifecycle::Redo(_) | Lifecycle::Adopt(_) => {}
+    }
+    usage(asked)?;
+    let bench = Bench::open(cli, out)?;
+    on(&bench, asked)
+}
+
+/// What is wrong with the words alone is told before anything is opened.
+fn usage(asked: &Lifecycle) -> Result<(), Failure> {
+    match asked {
+        Lifecycle::New(new) => brief(&new.brief).map(|_| ()),
+        Lifecycle::Next(next) => next::words(next).map(|_| ()),
+        Lifecycle::Redo(redo) => back::words(redo).map(|_| ()),
+        Lifecycle::Accept(accept) => words::decision(accept).map(|_| ()),
+        Lifecycle::Revert(revert) => words::not_blank(revert.reason.as_deref()),
+        Lifecycle::Plan(_) | Lifecycle::Review(_) | Lifecycle::Codegen(_) | Lifecycle::Test(_) => Ok(()),
+        Lifecycle::Show(_) | Lifecycle::Adopt(_) | Lifecycle::Repl(_) => Ok(()),
+    }
+}
+
+/// Does what a command says that changes something.
+fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<Exit, Failure> {
+    usage(asked)?;
+    match asked {
+        Lifecycle::New(new) => begin(bench, new),
+        Lifecycle::Plan(task) => words::work(bench, task, Phase::Planning),
+        Lifecycle::Review(review) => {
+            let phase = match review.what {
+                Reviewed::Plan => Phase::PlanReview,
+                Reviewed::Code => Phase::Review,
+            };
+            words::work(bench, &review.task, phase)
+        }
+        Lifecycle::Codegen(task) => words::work(bench, task, Phase::Codegen),
+        Lifecycle::Test(task) => words::work(bench, task, Phase::Test),
+        Lifecycle::Accept(accept) => words::accept(bench, accept),
+        Lifecycle::Revert(revert) => words::revert(bench, revert),
+        Lifecycle::Next(next) if next.auto => next::auto(bench, next),
+        Lifecycle::Next(next) => next::run(bench, next),
+        Lifecycle::Redo(redo) => back::run(bench, redo),
+        Lifecycle::Adopt(task) => adopt(bench, task),
+        Lifecycle::Show(task) => show::run(bench.cli, task, bench.out),
+        Lifecycle::Repl(task) => repl::run(bench.cli, task, bench.out),
+    }
+}
+
+fn brief(text: &str) -> Result<&str, Failure> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Failure::usage("the brief is empty", "say what the task is: ftl new \"add a --quiet flag\""));
+    }
+    if text.len() > MAX_BRIEF_BYTES {
+        let message = format!("the brief has {} bytes; {MAX_BRIEF_BYTES} is the most", text.len());
+        return Err(Failure::usage(message, "say it shorter, and put the rest into a file of the repository"));
+    }
+    Ok(text)
+}
+
+/// `ftl new`.
+fn begin(bench: &Bench<'_>, new: &New) -> Result<Exit, Failure> {
+    let text = brief(&new.brief)?;
+    let run = bench::run_id()?;
+    let id = match &new.task {
+        Some(name) => bench::task_id(name)?,
+        None => bench::task_id(run.as_str())?,
+    };
+    let place = bench.session.place();
+    let _turn = bench.turn(&id)?;
+    let folder = Folder::of(place, &id);
+    let disk = |error: std::io::Error| bench::disk_failure(&folder, &error);
+    std::fs::create_dir_all(folder::tasks(place)).map_err(disk)?;
+    if let Err(error) = std::fs::create_dir(folder.path()) {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            let hint = format!("choose another name, or go on with `ftl show --task {id}`");
+            return Err(Failure::new(format!("there is a task `{id}` already"), hint));
+        }
+        return Err(disk(error));
+    }
+    write::brief(&folder, text).map_err(disk)?;
+    let bytes = State::new(id.as_str()).bytes();
+    folder.put(STATE, &bytes).map_err(disk)?;
+    let known = desk::Known { run: run.clone(), state: Some(Digest::of(&bytes).to_string()) };
+    bench.know(&id, &known)?;
+    bench.open_run(&run, text, None)?;
+    bench.make_current(&id)?;
+    if bench.out.is_json() {
+        let path = folder.shown("").trim_end_matches('/').to_owned();
+        bench.out.json(&json!({ "task": id.as_str(), "phase": "planning", "path": path, "run": run }))?;
+    } else {
+        let hint = paint(paint::HINT, "hint:");
+        let name = paint(paint::STRONG, id.as_str());
+        let text = format!(
+            "task {name} in planning: {}\n{hint} `ftl plan` has it planned; `ftl next` goes on; `ftl next --auto` does both\n",
+            safe(text)
+        );
+        bench.out.text(&text)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// `ftl adopt`.
+fn adopt(bench: &Bench<'_>, asked: &TaskArg) -> Result<Exit, Failure> {
+    let id = bench.task(asked)?;
+    let _turn = bench.turn(&id)?;
+    let folder = Folder::of(bench.session.place(), &id);
+    let before = bench.standing(&folder)?;
+    let (run, phase, adopted) = match before {
+        desk::Standing::Agrees { run, phase, lags } => {
+            bench.catch_up(&folder, &run, phase, lags)?;
+            (run, phase, false)
+        }
+        desk::Standing::Unknown { phase } => (bench.adopt(&folder, phase)?, phase, true),
+        desk::Standing::Disagrees { run, file, .. } => {
+            bench.end(&run)?;
+            (bench.adopt(&folder, file)?, file, true)
+        }
+    };
+    bench.make_current(&id)?;
+    if bench.out.is_json() {
+        let document = json!({ "task": id.as_str(), "phase": phase.word(), "run": run, "adopted": adopted });
+        bench.out.json(&document)?;
+    } else {
+        let word = if adopted { "adopted" } else { "known already" };
+        bench.out.text(&format!("task {} {word}, in {phase}\n", paint(paint::STRONG, id.as_str())))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The task that is meant, for commands that only look.
+fn named(cli: &Cli, asked: &TaskArg) -> Result<(TaskId, Option<ftl_engine::store::SqliteStore>), Failure> {
+    let place = session::place(cli)?;
+    let store = ftl_engine::store::SqliteStore::open_existing(&place.store())
+        .map_err(|error| session::store_failure(&error))?;
+    let current = match &store {
+        Some(store) => desk::current(store).map_err(|error| session::store_failure(&error))?,
+        None => None,
+    };
+    let id = bench::choose(&place, asked.task.as_deref(), current)?;
+    Ok((id, store))
+}
