@@ -30,7 +30,7 @@ use crate::paper::observer::Verifier;
 use crate::paper::{Paper, PaperError, views};
 use crate::plan_file::{self, Plan, Reading, Task};
 use crate::process::Ended;
-use crate::workspace::{BlockReason, LessonKind, Used};
+use crate::workspace::{BlockReason, LessonKind, Status as WorkspaceStatus, Used};
 use ftl_core::json::Json;
 
 /// How long a verify command of a blocked workspace may take.
@@ -332,7 +332,7 @@ fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
         .doing(move |job, asked: flow::WorkspaceComplete| {
             let used: Vec<Used> = asked.utilized.unwrap_or_default().into_iter().map(used).collect();
             let path = place(&complete, &asked.path);
-            if let Some(done) = ended_before(&complete, &path, "complete", &asked.delivered) {
+            if let Some(done) = ended_before(&complete, &path, WorkspaceStatus::Complete, &asked.delivered)? {
                 return Ok(done);
             }
             let ends = Ends { now: &clock::local(), run: Some(&job.run) };
@@ -346,7 +346,8 @@ fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
                 .map_err(|refusal| Failure::from(PaperError::from(refusal)))?;
             let tried = asked.tried.as_ref().map(words);
             let why = why.with(tried.as_deref(), None);
-            if let Some(done) = ended_before(&block, &path, "blocked", &format!("BLOCKED: {}", why.reason)) {
+            let delivered = format!("BLOCKED: {}", why.reason);
+            if let Some(done) = ended_before(&block, &path, WorkspaceStatus::Blocked, &delivered)? {
                 return Ok(done);
             }
             let ends = Ends { now: &clock::local(), run: Some(&job.run) };
@@ -364,14 +365,14 @@ fn used(shape: UsedShape) -> Used {
 }
 
 /// A workspace that was ended in the same way before the engine died.
-fn ended_before(paper: &Paper, path: &Path, status: &str, delivered: &str) -> Option<flow::Ended> {
-    if path.exists() {
-        return None;
-    }
-    let name = path.file_name()?.to_str()?.strip_suffix("_active.xml")?;
-    let ended = path.with_file_name(format!("{name}_{status}.xml"));
-    let found = paper.parse_workspace(&ended).ok()?;
-    (found.delivered == delivered).then(|| flow::Ended { path: shown(paper, &ended) })
+fn ended_before(
+    paper: &Paper,
+    path: &Path,
+    status: WorkspaceStatus,
+    delivered: &str,
+) -> Result<Option<flow::Ended>, Failure> {
+    let ended = paper.ended(path, status)?.filter(|(_, found)| found.delivered == delivered);
+    Ok(ended.map(|(path, _)| flow::Ended { path: shown(paper, &path) }))
 }
 
 fn place(paper: &Paper, path: &str) -> PathBuf {

@@ -191,6 +191,24 @@ impl Paper {
         workspace::parse(&text).map_err(|refusal| malformed(path, &refusal))
     }
 
+    /// A workspace of ours that has ended with that status already, where it is: the store knows it, whatever
+    /// became of the files. They are brought up to date on the way.
+    pub fn ended(
+        &self,
+        path: &Path,
+        status: workspace::Status,
+    ) -> Result<Option<(PathBuf, Workspace)>, PaperError> {
+        let Some(name) = self.own(path) else { return Ok(None) };
+        if self.store().note(KIND, &name.stem())?.is_some() {
+            return Ok(None);
+        }
+        let Ok(over) = FileName::new(name.seq(), name.slug(), status) else { return Ok(None) };
+        let Some(text) = self.store().note(KIND, &over.stem())? else { return Ok(None) };
+        self.project(&projected(&over))?;
+        self.project(&projected(&name))?;
+        Ok(Some((path.with_file_name(over.to_string()), workspace::parse(&text)?)))
+    }
+
     fn close(&self, path: &Path, ends: Ends<'_>, end: End<'_>) -> Result<(PathBuf, Workspace), PaperError> {
         let Ends { now, .. } = ends;
         let Some(name) = self.own(path) else { return close_elsewhere(path, end) };
