@@ -30,7 +30,7 @@ use super::programs::Programs;
 use super::questions;
 use super::record::Record;
 use super::resume::Thread;
-use super::shell::PASSED_ON;
+use super::shell::environment;
 use super::site::Sites;
 use super::{Ended, Hand, Job, Report};
 use crate::paper::Paper;
@@ -437,11 +437,7 @@ impl std::fmt::Debug for Commands {
 impl Shell for Commands {
     fn run(&self, command: &str, folder: &Path, limit: Duration, _: &dyn Desk) -> Result<Ran, String> {
         let key = format!("{}.{}", self.job.key(), self.count.fetch_add(1, Ordering::Relaxed));
-        let mut env: Vec<(OsString, OsString)> = PASSED_ON
-            .iter()
-            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
-            .collect();
-        env.push(("TERM".into(), "dumb".into()));
+        let env = environment();
         let spec = Spec {
             program: "sh".into(),
             args: vec!["-c".into(), command.into()],
