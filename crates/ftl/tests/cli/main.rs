@@ -14,6 +14,7 @@ mod campaign;
 mod campaigns;
 mod check;
 mod colour;
+mod coding;
 mod config;
 mod doctor;
 mod draw;
