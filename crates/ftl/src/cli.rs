@@ -314,13 +314,13 @@ pub(crate) struct Code {
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
 
-    /// How many agents work at the same time; else the setting width.agents
-    #[arg(long, value_name = "N", requires = "from")]
+    /// With --from: how many agents work at the same time; else the setting width.agents
+    #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
     pub(crate) coders: Option<u16>,
 
-    /// Have the stories made, show them, and code nothing
-    #[arg(long, requires = "from")]
+    /// With --from: have the stories made, show them, and code nothing
+    #[arg(long)]
     pub(crate) dry_run: bool,
 
     /// How the work gets to your branch; else the setting landing.how

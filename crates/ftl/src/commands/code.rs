@@ -41,6 +41,10 @@ const MAX_NAME_LETTERS: usize = 120;
 pub(crate) fn run(cli: &Cli, asked: &Code, out: &Out) -> Result<Exit, Failure> {
     match (&asked.from, &asked.story) {
         (Some(file), _) => stories(cli, asked, file, out),
+        (None, Some(_)) if asked.coders.is_some() || asked.dry_run => {
+            let message = "--coders and --dry-run are for the stories of a document";
+            Err(Failure::usage(message, "name one with --from, or leave them out"))
+        }
         (None, Some(text)) => story(cli, asked, text, out),
         (None, None) => Err(Failure::usage(
             "no story is named",

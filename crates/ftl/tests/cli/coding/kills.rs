@@ -13,9 +13,9 @@ fn scenes() -> Vec<String> {
         plans("", "the first plan"),
         says("plan_review", "the second plan", "APPROVE", "BEGIN"),
         says("plan_review", "", "CHANGES", "PLAN AGAIN"),
-        codes("grep -q done", "echo one done >> a.txt"),
-        codes("ONCE MORE", "echo two done >> a.txt"),
-        codes("BEGIN", "echo begun >> a.txt"),
+        codes("grep -q done", "echo one done > a.txt"),
+        codes("ONCE MORE", "echo two done > a.txt"),
+        codes("BEGIN", "echo begun > a.txt"),
         says("code_review", "two done", "APPROVE", "good"),
         says("code_review", "", "CHANGES", "ONCE MORE"),
     ]

@@ -193,8 +193,8 @@ fn the_digest_of_a_plan_is_that_of_what_was_submitted() {
     let dir = repository(&content());
     let run = run_of(&code(&dir, &[]).code(0));
     let entries = dir.entries(&run);
-    let plan = entries.iter().rev().find(|one| one["fact"] == "set" && one["name"] == "plan").unwrap();
-    let digest = plan["value"]["digest"].as_str().unwrap();
+    let plan = entries.iter().find(|one| one["answer"]["done"]["text"] == "write it down");
+    let digest = plan.unwrap_or_else(|| panic!("{entries:#?}"))["answer"]["done"]["digest"].as_str().unwrap();
     assert_eq!(content_of(&dir, digest), "write it down\n", "and not the 0000 that the agent named");
 }
 
