@@ -185,7 +185,8 @@ impl Wishes {
     fn of(given: Given<'_>, secrets: &Secrets) -> Option<Wishes> {
         let document = given.document.map(|text| secrets.redact(text));
         let Given { jobs, landing, .. } = given;
-        let is_wished = jobs.is_some() || landing.is_some() || document.is_some() || !given.allowed.is_empty();
+        let is_wished =
+            jobs.is_some() || landing.is_some() || document.is_some() || !given.allowed.is_empty();
         is_wished.then(|| Wishes { jobs, allowed: given.allowed.to_vec(), landing, document })
     }
 }
@@ -406,7 +407,8 @@ impl Session {
     /// Brings what has landed in a run that has ended to the person's branch, for a person who says so.
     pub fn deliver(&self, run: &RunId, how: Delivery, cancel: &Cancel) -> Result<Delivered, SessionError> {
         let paper = self.paper.clone();
-        let paper = paper.ok_or_else(|| SessionError::Machine(String::from("there is nothing to deliver from")))?;
+        let paper =
+            paper.ok_or_else(|| SessionError::Machine(String::from("there is nothing to deliver from")))?;
         process::own_orphans()?;
         let sites = Sites::new(paper, self.supervisor()?, &self.config);
         let delivered = sites.deliver_for_person(run, how, cancel);

@@ -432,7 +432,8 @@ pub(super) fn brief(
 fn told(plan: &Plan, task: &Task) -> String {
     let name = task.slug.replace('-', " ");
     let mut letters = name.chars();
-    let name: String = letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default();
+    let name: String =
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default();
     let story = task.story.as_ref().map(|story| format!("{}\n\n", story.trim())).unwrap_or_default();
     let files = match task.delta.is_empty() {
         true => String::new(),

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use ftl_core::run::FailureKind;
 use ftl_core::catalogue::plan::{Plan, Worker};
+use ftl_core::run::FailureKind;
 use ftl_core::value::{Name, Value};
 
 use super::agents::{Agents, nothing_used};

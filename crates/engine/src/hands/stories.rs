@@ -140,7 +140,12 @@ impl Workshop {
     /// The same with coders and architects that are told what their stories need; a planner only where the
     /// stories are made of a document.
     #[must_use]
-    pub fn with_story_agents(self, paper: &Arc<Paper>, sites: &Arc<Sites>, document: Option<&str>) -> Workshop {
+    pub fn with_story_agents(
+        self,
+        paper: &Arc<Paper>,
+        sites: &Arc<Sites>,
+        document: Option<&str>,
+    ) -> Workshop {
         let roles = ROLES.iter().filter(|role| **role != "planner" || document.is_some());
         roles.fold(self, |shop, role| {
             let (paper, sites, document) = (paper.clone(), sites.clone(), document.map(str::to_owned));
@@ -166,6 +171,10 @@ mod tests {
         assert_eq!(shown(b""), "nothing was changed");
         assert_eq!(shown(&b"x".repeat(MAX_CHANGE_BYTES)).len(), MAX_CHANGE_BYTES);
         let long = shown("ä".repeat(MAX_CHANGE_BYTES).as_bytes());
-        assert!(long.ends_with(&format!("[{MAX_CHANGE_BYTES} bytes more; read the files]\n")), "{}", &long[long.len() - 60..]);
+        assert!(
+            long.ends_with(&format!("[{MAX_CHANGE_BYTES} bytes more; read the files]\n")),
+            "{}",
+            &long[long.len() - 60..]
+        );
     }
 }

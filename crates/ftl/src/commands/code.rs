@@ -168,7 +168,8 @@ fn values(session: &Session, run: &RunId) -> Result<Fields, Failure> {
 fn asked_how(wheel: &Wheel<'_>, run: &RunId) -> Result<Option<String>, Failure> {
     let choices = ["ff", "squash", "branch-only"].map(Value::text);
     let question = format!("Land ftl/{} on your branch?", safe(run.as_str()));
-    let params = [(Name::from("question"), Value::text(question)), (Name::from("choices"), Value::list(choices))];
+    let params =
+        [(Name::from("question"), Value::text(question)), (Name::from("choices"), Value::list(choices))];
     let id = ActionId { entry: 0, index: 0 };
     let question = Action { instance: ROOT, id, wanted: Wanted::Question, params: params.into() };
     let how = match ask(&question, wheel.stop, wheel.out)? {
@@ -176,7 +177,8 @@ fn asked_how(wheel: &Wheel<'_>, run: &RunId) -> Result<Option<String>, Failure> 
         Typed::End | Typed::Stopped => None,
     };
     let Some(how) = how else { return Ok(None) };
-    let delivered = wheel.session.deliver(run, how, &Cancel::new()).map_err(|error| session_failure(&error))?;
+    let delivered =
+        wheel.session.deliver(run, how, &Cancel::new()).map_err(|error| session_failure(&error))?;
     Ok(Some(delivered.summary))
 }
 

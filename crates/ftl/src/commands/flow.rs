@@ -86,12 +86,7 @@ pub(crate) fn of_document(cli: &Cli, flow: &Flow, document: &str, out: &Out) -> 
     run(cli, (Which::Campaign, Some(document)), flow, out)
 }
 
-fn run(
-    cli: &Cli,
-    (which, document): (Which, Option<&str>),
-    flow: &Flow,
-    out: &Out,
-) -> Result<Exit, Failure> {
+fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let objective = objective(&flow.objective)?;

@@ -41,7 +41,8 @@ impl Sites {
     /// person has not committed.
     fn brief(&self, job: &Job, asked: &WorkspaceCreate) -> Result<Brief, Failure> {
         let made = self.brief_of(job, asked)?;
-        let task = asked.plan.tasks.iter().find(|task| made.id == Some(format!("{}-{}", task.seq, task.slug)));
+        let task =
+            asked.plan.tasks.iter().find(|task| made.id == Some(format!("{}-{}", task.seq, task.slug)));
         if let Some(task) = task {
             self.note_verify(&job.run, &made.story, &task.verify)?;
         }

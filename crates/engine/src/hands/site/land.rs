@@ -10,10 +10,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
+use ftl_core::catalogue::Action as _;
 use ftl_core::catalogue::build::{
     BranchDeliver, Delivered, Delivery, Landing, LandingStatus, Side, VerifyOutcome, WorkLand,
 };
-use ftl_core::catalogue::Action as _;
 use ftl_core::run::{Action, ActionId, Failure, FailureKind, ROOT, Usage, Wanted};
 use ftl_core::value::{Fields, Name};
 use serde::{Deserialize, Serialize};
@@ -151,7 +151,12 @@ impl Sites {
     }
 
     /// The same for a person who says so once the run has ended.
-    pub fn deliver_for_person(&self, run: &RunId, how: Delivery, cancel: &Cancel) -> Result<Delivered, Failure> {
+    pub fn deliver_for_person(
+        &self,
+        run: &RunId,
+        how: Delivery,
+        cancel: &Cancel,
+    ) -> Result<Delivered, Failure> {
         let id = ActionId { entry: 0, index: 0 };
         let wanted = Wanted::Action(Name::from(BranchDeliver::NAME));
         let action = Action { instance: ROOT, id, wanted, params: Fields::new() };

@@ -2,6 +2,7 @@
 //! a worktree of the same run; what a story is tested with is noted when its worktree is opened, before
 //! anybody has changed anything there.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ use crate::git::{Oid, WorktreeId};
 use crate::hands::typed::Done;
 use crate::hands::{Job, Workshop};
 use crate::id::RunId;
-use crate::store::{Digest, StoreError};
 use crate::store::notebook::Notebook;
+use crate::store::{Digest, StoreError};
 
 /// The kinds of the notes: what a story is about, and what its tests said last.
 const STORIES: &str = "story";
@@ -35,6 +36,12 @@ const TESTED: &str = "story-tests";
 
 /// The kind of the notes that say how a campaign's story is verified.
 const VERIFIES: &str = "story-verify";
+
+/// The kind of the notes that count how often the progress of a story was looked at, each with its worktree.
+const REVIEWED: &str = "story-reviews";
+
+/// How many repetitions an architect is told.
+const MAX_REPEATS: usize = 5;
 
 /// The longest subject of a commit.
 const MAX_SUBJECT_LETTERS: usize = 72;
@@ -73,7 +80,9 @@ impl Sites {
             Some(noted) => noted,
             None => {
                 let mut commands = self.commands.or_found(&site.folder);
-                commands.tests.extend(self.verify_of(&job.run, story)?.filter(|one| !commands.tests.contains(one)));
+                commands
+                    .tests
+                    .extend(self.verify_of(&job.run, story)?.filter(|one| !commands.tests.contains(one)));
                 let noted = Story { about: about(story), commands };
                 self.put_note(STORIES, site.tree.id.as_str(), &noted)?;
                 noted
@@ -143,8 +152,8 @@ impl Sites {
             added: seen.added,
             removed: seen.removed,
             last_tests: last_tests.and_then(|text| serde_json::from_str(&text).ok()),
-            repeats: Vec::new(),
-            reviews: None,
+            repeats: self.repeats(&id)?,
+            reviews: Some(self.counted(REVIEWED, &id, &job.key())?.saturating_sub(1)),
         })
     }
 
@@ -159,7 +168,33 @@ impl Sites {
         }
         let report = self.tested(job, &site, asked.timeout, &tests, asked)?;
         self.put_note(TESTED, id.as_str(), &report.summary)?;
+        self.put_note(&format!("{TESTED}-{}", id.as_str()), &job.key(), &report.summary)?;
         Ok(report)
+    }
+
+    /// What tests have said more than once, the most frequent first.
+    fn repeats(&self, id: &WorktreeId) -> Result<Vec<String>, Failure> {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (_, note) in self.paper.store().notes(&format!("{TESTED}-{}", id.as_str()))? {
+            let summary: String = serde_json::from_str(&note).unwrap_or_default();
+            let first = summary.lines().next().unwrap_or_default().to_owned();
+            *counts.entry(first).or_default() += 1;
+        }
+        let mut counts: Vec<(u64, String)> = counts.into_iter().map(|(said, count)| (count, said)).collect();
+        counts.retain(|(count, _)| *count > 1);
+        counts.sort_by(|left, right| right.cmp(left));
+        Ok(counts
+            .into_iter()
+            .take(MAX_REPEATS)
+            .map(|(count, said)| format!("{count} times: {said}"))
+            .collect())
+    }
+
+    /// How often something was done in a worktree, this time included, however often it is asked again.
+    fn counted(&self, kind: &str, id: &WorktreeId, key: &str) -> Result<u64, Failure> {
+        let kind = format!("{kind}-{}", id.as_str());
+        self.put_note(&kind, key, &true)?;
+        Ok(self.paper.store().notes(&kind)?.len() as u64)
     }
 
     /// The commands that test a story: those that were there when its worktree was opened, else what the

@@ -19,21 +19,29 @@ fn given(dir: &Dir, tasks: &[Json]) {
 /// Two coders that both change the same line of a file that only one of them has named; each waits until the
 /// other one works too.
 pub(super) fn overlapping() -> Dir {
-    let meets = |own: &str, other: &str| format!("touch ../../../meet-{own}; while ! test -e ../../../meet-{other}; do sleep 0.05; done");
+    let meets = |own: &str, other: &str| {
+        format!("touch ../../../meet-{own}; while ! test -e ../../../meet-{other}; do sleep 0.05; done")
+    };
     let resolve = "sed -i -e '/^<<<<<<</d' -e '/^=======/d' -e '/^>>>>>>>/d' -e '/^|||||||/d' a.txt";
     let scenes = [
         codes("\"path\": \"a.txt\"", resolve),
         codes("First thing", &format!("{}; echo first done > a.txt", meets("one", "two"))),
-        codes("Second thing", &format!("{}; echo second done > a.txt; echo done > b.txt", meets("two", "one"))),
+        codes(
+            "Second thing",
+            &format!("{}; echo second done > a.txt; echo done > b.txt", meets("two", "one")),
+        ),
         plans("", "write it"),
         says("plan_review", "", "APPROVE", "good"),
         says("code_review", "", "APPROVE", "good"),
     ];
     let dir = set(&scenes, BOUND);
-    given(&dir, &[
-        story("001", "first-thing", "a.txt", "grep -q done a.txt"),
-        story("002", "second-thing", "b.txt", "grep -q done b.txt"),
-    ]);
+    given(
+        &dir,
+        &[
+            story("001", "first-thing", "a.txt", "grep -q done a.txt"),
+            story("002", "second-thing", "b.txt", "grep -q done b.txt"),
+        ],
+    );
     dir
 }
 
@@ -49,7 +57,10 @@ fn two_coders_on_overlapping_stories_both_land() {
     assert!(text.contains("first done") && text.contains("second done") && !text.contains("<<<"), "{text}");
     assert_eq!(dir.read("b.txt"), "done\n");
     // Both sides stood in the prompt after the conflict.
-    let told = prompts(&dir, &run, "coder", "code").into_iter().find(|one| one.contains("\"path\": \"a.txt\"")).unwrap();
+    let told = prompts(&dir, &run, "coder", "code")
+        .into_iter()
+        .find(|one| one.contains("\"path\": \"a.txt\""))
+        .unwrap();
     assert!(told.contains("first done") && told.contains("second done"), "{told}");
     // Each story has coders and architects of its own, each told its own story only.
     for (role, form, agent, prompt) in sent(&dir, &run) {
@@ -108,17 +119,31 @@ fn a_document_becomes_stories_and_stories_become_commits() {
     assert_eq!(json["plan"]["tasks"][1]["worker"], "coder", "{json:#}");
     assert_eq!(dir.git(&["branch", "--list", "ftl/*"]), "");
     let dry = dir.ftl(&["code", "--from", "spec.md", "--dry-run"]).code(0);
-    assert!(dry.out.contains("001 first-thing BUILD (depth 1, by a coder)") || dry.out.contains("by a coder"), "{dry:#?}");
+    assert!(
+        dry.out.contains("001 first-thing BUILD (depth 1, by a coder)") || dry.out.contains("by a coder"),
+        "{dry:#?}"
+    );
     let ended = dir.ftl(&["code", "--from", "spec.md", "--coders", "2", "--land", "ff", "--json"]).code(0);
     let run = run_of(&ended);
     assert_eq!((dir.read("a.txt"), dir.read("b.txt")), ("done\n".to_owned(), "done\n".to_owned()));
     assert_eq!(ended.json()["report"]["landed"].as_array().unwrap().len(), 3, "{:#}", ended.json());
-    assert_eq!(dir.git(&["rev-list", "--count", "HEAD"]).trim(), "3", "what was there already made no commit");
+    assert_eq!(
+        dir.git(&["rev-list", "--count", "HEAD"]).trim(),
+        "3",
+        "what was there already made no commit"
+    );
     let all = sent(&dir, &run);
     let planner = all.iter().find(|one| one.0 == "planner").unwrap();
     assert_eq!(planner.2, "mind", "the architect's agent makes the stories");
-    assert!(planner.3.contains("Both files say done.") && planner.3.contains("One story, unless several"), "{}", planner.3);
+    assert!(
+        planner.3.contains("Both files say done.") && planner.3.contains("One story, unless several"),
+        "{}",
+        planner.3
+    );
     let first = prompts(&dir, &run, "coder", "plan").remove(0);
-    assert!(first.contains("WHAT THE FIRST IS ABOUT") && first.contains("This must pass: grep -q done a.txt"), "{first}");
+    assert!(
+        first.contains("WHAT THE FIRST IS ABOUT") && first.contains("This must pass: grep -q done a.txt"),
+        "{first}"
+    );
     assert!(!all.iter().any(|one| one.0 == "builder"));
 }

@@ -66,7 +66,10 @@ fn every_edge_is_walked() {
         says("code_review", "", "CHANGES", "ONCE MORE"),
     ];
     walk(&repository(&but(&back)), &story, 0, "AWAIT_MERGE DONE");
-    let pivot: Vec<String> = but(&back).iter().map(|one| one.replace("CONTINUE\", feedback = \"GO ON", "PIVOT\", feedback = \"TURN")).collect();
+    let pivot: Vec<String> = but(&back)
+        .iter()
+        .map(|one| one.replace("CONTINUE\", feedback = \"GO ON", "PIVOT\", feedback = \"TURN"))
+        .collect();
     walk(&repository(&pivot), &story, 0, "AWAIT_MERGE DONE");
     // What passes only where the coder stood does not pass where it is merged.
     let cached = set(
@@ -114,10 +117,17 @@ fn stays_in(state: &str, whom: &str) -> String {
     answer("\"Task(coder)\"\nwhen = { step = \"code\" }", "{ summary = \"c\" }");
     let review = format!("{{ verdict = \"{plan_verdict}\", feedback = \"f\" }}");
     answer("\"Task(architect)\"\nwhen = { step = \"plan_review\" }", &review);
-    answer("\"Task(architect)\"\nwhen = { step = \"code_review\" }", "{ verdict = \"APPROVE\", feedback = \"f\" }");
-    let tests = format!("{{ passed = {passed}, failed = {}, summary = \"s\", tree = \"00\", checks = [] }}", !passed);
+    answer(
+        "\"Task(architect)\"\nwhen = { step = \"code_review\" }",
+        "{ verdict = \"APPROVE\", feedback = \"f\" }",
+    );
+    let tests =
+        format!("{{ passed = {passed}, failed = {}, summary = \"s\", tree = \"00\", checks = [] }}", !passed);
     answer("\"tests.run\"", &tests);
-    answer("\"work.merge\"", "{ status = \"landed\", summary = \"s\", commit = \"c\", target = \"t\", sides = [], files = [] }");
+    answer(
+        "\"work.merge\"",
+        "{ status = \"landed\", summary = \"s\", commit = \"c\", target = \"t\", sides = [], files = [] }",
+    );
     answer("\"*\"", "{}");
     answers
 }
@@ -158,7 +168,12 @@ fn every_other_pair_is_refused() {
 fn a_plan_may_only_be_looked_at_and_code_only_be_written_in_the_worktree() {
     let outside = r#"{ tool = "write", path = "../../../b.txt", content = "x" }, { tool = "write", path = "a.txt", content = "done\n" }"#;
     let scenes = [
-        scene("coder plan", "", &format!("{}, {{ tool = \"write\", path = \"a.txt\", content = \"x\" }}", bash("echo x > a.txt")), "{ text = \"p\" }"),
+        scene(
+            "coder plan",
+            "",
+            &format!("{}, {{ tool = \"write\", path = \"a.txt\", content = \"x\" }}", bash("echo x > a.txt")),
+            "{ text = \"p\" }",
+        ),
         scene("coder code", "", outside, "{ summary = \"s\" }"),
     ];
     let dir = repository(&but(&scenes));

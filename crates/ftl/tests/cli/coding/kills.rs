@@ -28,9 +28,11 @@ const WAY: &str = "SETUP PLANNING PLAN_REVIEW PLANNING PLAN_REVIEW CODING TESTIN
 fn moves(dir: &Dir) -> usize {
     let store = dir.path(".ftl/store/ftl.db");
     let Ok(open) = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_ONLY) else { return 0 };
-    let count = open.query_row("SELECT count(*) FROM entries WHERE CAST(body AS TEXT) LIKE '%\"moved\"%'", [], |row| {
-        row.get::<_, i64>(0)
-    });
+    let count = open.query_row(
+        "SELECT count(*) FROM entries WHERE CAST(body AS TEXT) LIKE '%\"moved\"%'",
+        [],
+        |row| row.get::<_, i64>(0),
+    );
     usize::try_from(count.unwrap_or(0)).unwrap()
 }
 
@@ -44,7 +46,9 @@ fn killed_in_any_state_a_story_comes_to_the_same_tree_and_does_nothing_twice() {
     for kill in 0..=all {
         let dir = repository(&scenes());
         let started = dir.start(&["code", super::STORY, "--land", "ff", "--json"]);
-        until("it has come so far, or to its end", || moves(&dir) >= kill || started.out().contains("\"report\""));
+        until("it has come so far, or to its end", || {
+            moves(&dir) >= kill || started.out().contains("\"report\"")
+        });
         started.signal(Signal::KILL);
         let ended = started.ended();
         let resumed = if ended.code == 0 { ended } else { dir.ftl(&["resume", "--json"]) };

@@ -25,7 +25,9 @@ pub(super) fn scene(who: &str, told: &str, calls: &str, submit: &str) -> String 
     let (role, form) = who.split_once(' ').unwrap();
     let told = if told.is_empty() { String::new() } else { format!("told = '''{told}'''\n") };
     let calls = if calls.is_empty() { String::new() } else { format!("[[scene.step]]\ncalls = [{calls}]\n") };
-    format!("[[scene]]\nrole = \"{role}\"\nform = \"{form}\"\n{told}{calls}[[scene.step]]\nsubmit = {submit}\n")
+    format!(
+        "[[scene]]\nrole = \"{role}\"\nform = \"{form}\"\n{told}{calls}[[scene.step]]\nsubmit = {submit}\n"
+    )
 }
 
 pub(super) fn bash(command: &str) -> String {
@@ -173,16 +175,25 @@ fn a_story_goes_from_words_to_a_merge_unattended() {
     assert_eq!(dir.git(&["log", "-1", "--format=%s"]).trim(), STORY);
     // What was said on the way back stands in the prompt that was really sent.
     let coder = prompts(&dir, &run, "coder", "code");
-    assert!(coder[0].contains("MIND THE NEWLINE") && coder[0].contains("write it into a.txt"), "{}", coder[0]);
+    assert!(
+        coder[0].contains("MIND THE NEWLINE") && coder[0].contains("write it into a.txt"),
+        "{}",
+        coder[0]
+    );
     assert!(coder[1].contains("`grep -q done a.txt`"), "{}", coder[1]);
     assert!(coder[2].contains("SAY IT TWICE"), "{}", coder[2]);
     assert!(prompts(&dir, &run, "coder", "plan")[1].contains("NAME THE FILE"));
     // The architect saw the plan's own text, and the change of the tree that was tested.
     let architect = prompts(&dir, &run, "architect", "code_review");
-    assert!(architect[0].contains("write it into a.txt") && architect[0].contains("+done\n"), "{}", architect[0]);
+    assert!(
+        architect[0].contains("write it into a.txt") && architect[0].contains("+done\n"),
+        "{}",
+        architect[0]
+    );
     // Author and reviewer are different agents.
     let who: BTreeSet<(String, String)> = sent(&dir, &run).into_iter().map(|one| (one.0, one.2)).collect();
-    let both = [("architect", "mind"), ("coder", "hand")].map(|(role, agent)| (role.to_owned(), agent.to_owned()));
+    let both =
+        [("architect", "mind"), ("coder", "hand")].map(|(role, agent)| (role.to_owned(), agent.to_owned()));
     assert_eq!(who, both.into());
     dir.ftl(&["undo"]).code(0);
     assert_eq!(dir.read("a.txt"), "a\n");
@@ -201,7 +212,8 @@ fn the_digest_of_a_plan_is_that_of_what_was_submitted() {
 #[test]
 fn nobody_is_asked_and_the_last_line_says_where_the_work_is() {
     let dir = repository(&content());
-    let ended = dir.ftl(&["code", STORY]).code(0).says(&["landed  Have a.txt say that it is done: 1 file changed"]);
+    let ended =
+        dir.ftl(&["code", STORY]).code(0).says(&["landed  Have a.txt say that it is done: 1 file changed"]);
     let last = ended.out.trim_end().lines().last().unwrap();
     assert!(last.contains("nobody was asked how to land it: the work is on the branch ftl/"), "{ended:#?}");
     assert_eq!(dir.read("a.txt"), "a\n");

@@ -3,7 +3,8 @@
 use std::fs;
 
 use super::{
-    BOUND, TESTED, code, codes, content, plans, prompts, repository, run_of, says, scene, set, states, walked, worktrees,
+    BOUND, TESTED, code, codes, content, plans, prompts, repository, run_of, says, scene, set, states,
+    walked, worktrees,
 };
 use crate::support::{Dir, until};
 
@@ -21,7 +22,9 @@ fn held(dir: &Dir, run: &str) -> String {
 #[test]
 fn what_is_no_verdict_is_not_approved() {
     let submits = |form: &str, submit: &str| scene(&format!("architect {form}"), "", "", submit);
-    let ends = |form: &str, how: &str| format!("[[scene]]\nrole = \"architect\"\nform = \"{form}\"\n[[scene.step]]\n{how}\n");
+    let ends = |form: &str, how: &str| {
+        format!("[[scene]]\nrole = \"architect\"\nform = \"{form}\"\n[[scene.step]]\n{how}\n")
+    };
     let table = [
         ("PLAN_REVIEW", submits("plan_review", "{ verdict = \"YES\", feedback = \"fine\" }")),
         ("PLAN_REVIEW", submits("plan_review", "{ feedback = \"fine\" }")),
@@ -36,7 +39,11 @@ fn what_is_no_verdict_is_not_approved() {
         let run = run_of(&code(&dir, &[]).code(3));
         assert_eq!(held(&dir, &run), state, "{scene}");
         // A person is told what they can do, and a working architect goes on from this very step.
-        dir.ftl(&["why", &run]).code(0).says(&["held", &format!("ftl resume {run}"), &format!("ftl stop {run}")]);
+        dir.ftl(&["why", &run]).code(0).says(&[
+            "held",
+            &format!("ftl resume {run}"),
+            &format!("ftl stop {run}"),
+        ]);
         dir.write("play.toml", content().concat());
         dir.ftl(&["resume", &run]).code(0);
         assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE");
@@ -57,9 +64,11 @@ fn a_verdict_is_void_when_the_tree_is_another_one() {
     until("the architect is asked", || {
         let open = rusqlite::Connection::open(dir.path(".ftl/store/ftl.db"));
         let asked = open.and_then(|open| {
-            open.query_row("SELECT count(*) FROM notes WHERE kind = 'talk' AND body LIKE '%code_review%'", [], |row| {
-                row.get::<_, i64>(0)
-            })
+            open.query_row(
+                "SELECT count(*) FROM notes WHERE kind = 'talk' AND body LIKE '%code_review%'",
+                [],
+                |row| row.get::<_, i64>(0),
+            )
         });
         asked.is_ok_and(|count| count > 0)
     });
@@ -78,7 +87,8 @@ fn a_verdict_is_void_when_the_tree_is_another_one() {
 
 #[test]
 fn a_claim_without_proof_is_no_completion() {
-    let claim = |evidence: &str| format!("{{ verdict = \"COMPLETE\", feedback = \"there\", evidence = {evidence} }}");
+    let claim =
+        |evidence: &str| format!("{{ verdict = \"COMPLETE\", feedback = \"there\", evidence = {evidence} }}");
     let many = "{ claim = \"x\", path = \"a.txt\", quote = \"a\" }, ".repeat(33);
     let table = [
         ("[]".to_owned(), "no evidence was named"),
@@ -86,7 +96,10 @@ fn a_claim_without_proof_is_no_completion() {
         ("[{ claim = \"x\", path = \"zzz\", quote = \"a\" }]".to_owned(), "there is no file `zzz`"),
         ("[{ claim = \"x\", path = \"a.txt\" }]".to_owned(), "nothing is quoted from `a.txt`"),
         ("[{ claim = \"x\", test = \"true\" }]".to_owned(), "`true` is no test of this story"),
-        ("[{ claim = \"x\", test = \"grep -q done a.txt\" }]".to_owned(), "`grep -q done a.txt`: exit code 1"),
+        (
+            "[{ claim = \"x\", test = \"grep -q done a.txt\" }]".to_owned(),
+            "`grep -q done a.txt`: exit code 1",
+        ),
         (format!("[{many}]"), "33 pieces of evidence; 32 is the most"),
     ];
     for (evidence, why) in table {
@@ -100,7 +113,10 @@ fn a_claim_without_proof_is_no_completion() {
         let run = run_of(&code(&dir, &[]).code(0));
         assert_eq!(states(&walked(&dir, &run))[3], "PLANNING", "{evidence}");
         let told = prompts(&dir, &run, "coder", "plan").remove(1);
-        assert!(told.contains(&format!("not yet satisfied: {}", why)) || told.contains(why), "{evidence}: {told}");
+        assert!(
+            told.contains(&format!("not yet satisfied: {}", why)) || told.contains(why),
+            "{evidence}: {told}"
+        );
     }
 }
 
@@ -153,7 +169,9 @@ fn where_nothing_says_how_to_test_a_person_is_asked_and_settings_mend_it() {
     let dir = set(&content(), BOUND);
     let run = run_of(&code(&dir, &[]).code(3));
     assert_eq!(held(&dir, &run), "TESTING");
-    dir.ftl(&["why", &run]).code(0).says(&["nothing here says how to test it (hint: set worktree.tests in ftl.toml)"]);
+    dir.ftl(&["why", &run])
+        .code(0)
+        .says(&["nothing here says how to test it (hint: set worktree.tests in ftl.toml)"]);
     dir.write("ftl.toml", format!("{BOUND}{TESTED}"));
     dir.ftl(&["resume", &run]).code(0);
     assert_eq!((walked(&dir, &run).last().unwrap().as_str(), worktrees(&dir)), ("AWAIT_MERGE DONE", 0));
