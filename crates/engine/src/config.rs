@@ -143,10 +143,17 @@ const TEXTS: &[Words] = &[
     words(
         "landing.how",
         "ask",
-        &["ask", "ff", "squash", "branch-only"],
-        "how the work of a run gets to your branch",
+        &["ask", "ff", "squash", "branch-only", "pull-request"],
+        "how the work of a run gets to your branch; pull-request is for stories",
     ),
+    words("forge.url", "https://api.github.com", &[], "the address of a forge that speaks like GitHub"),
+    words("forge.repo", "", &[], "the repository there, as owner/name"),
+    words("forge.remote", "", &[], "the address that git pushes to"),
+    words("forge.token_env", "", &[], "the environment variable that holds the token; never written down"),
 ];
+
+/// The landing that goes through a forge.
+pub const PULL_REQUEST: &str = "pull-request";
 
 /// Where a person is asked how the work of a run gets to their branch.
 const LANDINGS: [&str; 2] = ["task.COMPLETE", "campaign.COMPLETE"];
@@ -375,6 +382,11 @@ impl Config {
         self.texts.get(key).map_or("", |(text, _)| text.as_str())
     }
 
+    /// Whether any setting of a section came with a repository.
+    pub fn is_shared(&self, section: &str) -> bool {
+        self.texts.iter().any(|(key, (_, origin))| key.starts_with(section) && origin.is_shared())
+    }
+
     /// A setting that is a list of texts.
     pub fn texts(&self, key: &str) -> Vec<String> {
         self.text(key).lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
@@ -401,7 +413,12 @@ impl Config {
                 .filter_map(|(key, (amount, _))| Some((Name::from(key.strip_prefix(section)?), (*amount)?)));
             keys.collect()
         };
-        let how = Policy::Answer(Value::text(self.text("landing.how")));
+        // A pull request is for a story; what flows build waits on its branch.
+        let how = match self.text("landing.how") {
+            PULL_REQUEST => "branch-only",
+            how => how,
+        };
+        let how = Policy::Answer(Value::text(how));
         let landing = LANDINGS.iter().filter(|_| self.text("landing.how") != "ask");
         let landing = landing.map(|state| ((*state).to_owned(), how.clone()));
         // What somebody says about one state counts more than what is said about all landings.
@@ -607,7 +624,7 @@ mod tests {
         let both = "[landing]\nhow = \"ff\"\n[policies]\ntask.COMPLETE = \"deny\"\n";
         assert_eq!(landing(both), Some(Policy::Deny));
         let wrong = terms("[landing]\nhow = \"fast\"\n").unwrap_err();
-        assert!(wrong.message.contains("landing.how is none of ask, ff, squash, branch-only"), "{wrong}");
+        assert!(wrong.message.contains("landing.how is none of ask, ff, squash, branch-only, pull-request"), "{wrong}");
     }
 
     #[test]

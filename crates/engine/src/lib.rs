@@ -16,6 +16,7 @@ pub mod embedder;
 pub mod exploration;
 pub mod explore;
 pub mod extract;
+pub mod forge;
 pub mod framework;
 pub mod gates;
 pub mod git;

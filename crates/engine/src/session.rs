@@ -28,7 +28,7 @@ use crate::hands::explorer::{Completing, Explorer};
 use crate::hands::planned::{BUILDING, OnlyPlans, Planned};
 use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::Shell;
-use crate::hands::site::Sites;
+use crate::hands::site::{Route, Sites};
 use crate::hands::{Hands, Width, Workshop};
 use crate::id::RunId;
 use crate::journal;
@@ -165,7 +165,7 @@ pub struct Given<'a> {
     /// Findings of gates that the person who opens it allows.
     pub allowed: &'a [Allowance],
     /// How a story that is run by itself gets to the person's branch; it stays on its own otherwise.
-    pub landing: Option<Delivery>,
+    pub landing: Option<Route>,
     /// The document of which the architect makes stories, in the planner's place.
     pub document: Option<&'a str>,
 }
@@ -176,7 +176,7 @@ pub struct Given<'a> {
 struct Wishes {
     jobs: Option<usize>,
     allowed: Vec<Allowance>,
-    landing: Option<Delivery>,
+    landing: Option<Route>,
     document: Option<String>,
 }
 
@@ -663,6 +663,7 @@ impl Session {
     fn agents(&self, supervisor: Arc<Supervisor>) -> Result<Agents, SessionError> {
         let (roster, lobby) = (self.roster()?, self.lobby()?);
         let hall = Hall::new(&roster, &variable, &lobby.folder).hiding(memory_key(&self.config));
+        let hall = hall.hiding(forge_token(&self.config));
         let mut backends = BTreeMap::new();
         for agent in roster.agents() {
             backends.insert(agent.name.as_str(), hall.backend(agent));
@@ -716,11 +717,16 @@ impl Session {
 pub fn secrets(config: &Config) -> Arc<Secrets> {
     let roster = config.roster().unwrap_or_default();
     let hall = Hall::new(&roster, &variable, &std::env::temp_dir()).hiding(memory_key(config));
+    let hall = hall.hiding(forge_token(config));
     hall.secrets().clone()
 }
 
 fn memory_key(config: &Config) -> Option<String> {
     Some(config.text("memory.key")).filter(|name| !name.is_empty()).and_then(variable)
+}
+
+fn forge_token(config: &Config) -> Option<String> {
+    Some(config.text("forge.token_env")).filter(|name| !name.is_empty()).and_then(variable)
 }
 
 /// A variable of our own environment.

@@ -325,7 +325,7 @@ pub(crate) struct Code {
     pub(crate) dry_run: bool,
 
     /// How the work gets to your branch; else the setting landing.how
-    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
+    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only", "pull-request"])]
     pub(crate) land: Option<String>,
 
     /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record

@@ -159,7 +159,7 @@ impl Repo {
         Ok(Ok(commit))
     }
 
-    fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
+    pub(super) fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
         let words = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];
         let said = self.run(self.about_objects().words(words))?;
         match said.code {

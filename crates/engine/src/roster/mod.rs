@@ -6,7 +6,7 @@
 
 mod build;
 mod fields;
-mod keys;
+pub(crate) mod keys;
 pub mod needs;
 mod programs;
 

@@ -11,6 +11,9 @@ use ftl_core::run::{Action, ActionId, ROOT, Wanted};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
+use ftl_engine::config::PULL_REQUEST;
+use ftl_engine::forge::Reached;
+use ftl_engine::hands::site::Route;
 use ftl_engine::hands::stories::MAX_DOCUMENT_BYTES;
 use ftl_engine::id::RunId;
 use ftl_engine::process::Cancel;
@@ -65,6 +68,10 @@ fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Fail
             format!("`{}` has {} bytes; {MAX_DOCUMENT_BYTES} is the most", file.display(), text.len());
         return Err(Failure::usage(message, "split it, and run one part after the other"));
     }
+    if asked.land.as_deref() == Some(PULL_REQUEST) {
+        let message = "the stories of a document do not land as pull requests";
+        return Err(Failure::usage(message, "use ff, squash or branch-only, or code one story at a time"));
+    }
     let flow = Flow {
         objective: name_of(file, &text),
         plan: None,
@@ -99,7 +106,12 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     if asked.talk {
         session.listen(Arc::new(Talk::new()));
     }
-    let landing = delivery(asked.land.as_deref().unwrap_or_else(|| session.config().text("landing.how")));
+    let landing = route(asked.land.as_deref().unwrap_or_else(|| session.config().text("landing.how")));
+    if landing == Some(Route::PullRequest) {
+        // What is missing is said now, and not when the work is done.
+        Reached::of(session.config(), &|name| std::env::var(name).ok())
+            .map_err(|error| Failure::new(error.to_string(), "docs/coding.md tells how a forge is set up"))?;
+    }
     let opening = Opening { protocol: Name::from(CODER), inputs, terms: session.config().terms() };
     let given = Given { allowed: &allowed, landing, ..Given::default() };
     let stop = signals::stop(out)?;
@@ -114,6 +126,11 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     end(&wheel, &id, Left::Rest(rest), landing)
 }
 
+/// How the work gets where it is wanted; nothing where the person is to be asked.
+fn route(word: &str) -> Option<Route> {
+    if word == PULL_REQUEST { Some(Route::PullRequest) } else { delivery(word).map(Route::Branch) }
+}
+
 /// How the work gets to the person's branch; nothing where they are to be asked.
 fn delivery(word: &str) -> Option<Delivery> {
     let all = [Delivery::FastForward, Delivery::Squash, Delivery::BranchOnly];
@@ -121,7 +138,7 @@ fn delivery(word: &str) -> Option<Delivery> {
 }
 
 /// What became of a story, and where its work is.
-fn end(wheel: &Wheel<'_>, run: &RunId, left: Left, landing: Option<Delivery>) -> Result<Exit, Failure> {
+fn end(wheel: &Wheel<'_>, run: &RunId, left: Left, landing: Option<Route>) -> Result<Exit, Failure> {
     let out = wheel.out;
     let values = values(wheel.session, run)?;
     let text = |name: &str| values.get(name).and_then(Value::as_text).map(str::to_owned);

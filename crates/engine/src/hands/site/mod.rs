@@ -12,6 +12,7 @@
 //! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
 //! | `land` | `work.land`, `branch.deliver` |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
+//! | `pull` | merging through a pull request |
 //! | `story`, `commands` | a story's worktree, its tests and its merge; how a project is tested |
 //! | `close` | worktrees that nobody needs any more |
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
@@ -23,6 +24,7 @@ mod commands;
 mod gates;
 mod land;
 mod proof;
+mod pull;
 mod story;
 pub(super) mod task;
 
@@ -34,10 +36,12 @@ use std::time::Duration;
 use ftl_core::catalogue::build::Delivery;
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::run::{Failure, FailureKind};
+use serde::{Deserialize, Serialize};
 
 use super::{Job, Workshop};
 use crate::change::Change;
 use crate::config::Config;
+use crate::forge::{ForgeError, Reached};
 use crate::gates::{Allowance, Yard};
 use crate::git::{GitError, Oid, Repo, Trouble, Worktree, WorktreeId};
 use crate::paper::Paper;
@@ -58,9 +62,20 @@ pub struct Sites {
     copied: Vec<String>,
     commands: commands::Commands,
     allowed: Vec<Allowance>,
-    landing: Option<Delivery>,
+    landing: Option<Route>,
+    forge: Result<Reached, ForgeError>,
     repo: Mutex<Option<Repo>>,
     turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
+}
+
+/// How a story that is run by itself gets where it is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Route {
+    /// To the person's branch, here.
+    Branch(Delivery),
+    /// Through a pull request on a forge.
+    PullRequest,
 }
 
 /// The worktree of an instance.
@@ -83,6 +98,7 @@ impl Sites {
             commands: commands::Commands::set(config),
             allowed: Vec::new(),
             landing: None,
+            forge: Reached::of(config, &|name| std::env::var(name).ok()),
             repo: Mutex::default(),
             turns: Mutex::default(),
         }
@@ -96,7 +112,7 @@ impl Sites {
 
     /// The same where a story that was asked for by itself is brought to the person's branch.
     #[must_use]
-    pub fn landing(self, landing: Option<Delivery>) -> Sites {
+    pub fn landing(self, landing: Option<Route>) -> Sites {
         Sites { landing, ..self }
     }
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::commands::Commands;
 use super::gates::{Command, no_answer};
 use super::land::Wish;
-use super::{Site, Sites, folder_in, prefix};
+use super::{Route, Site, Sites, folder_in, prefix};
 use crate::clock;
 use crate::gates::verify::{self, Policy, Verified, against};
 use crate::gates::{blocks, told};
@@ -277,11 +277,20 @@ impl Sites {
             Some(folder) => self.or_now(story.commands.tests, &folder),
             None => story.commands.tests,
         };
-        let mut landed = self.land_as(job, Wish { tree, verify, message: story.about, noted: None })?;
         // A story of a campaign gets to the person's branch with its campaign.
-        if let (Some(how), ROOT, LandingStatus::Landed) = (self.landing, job.action.instance, landed.status) {
-            let delivered = self.bring(job, how)?;
-            landed.summary = format!("{}; {}", landed.summary, delivered.summary);
+        let route = self.landing.filter(|_| job.action.instance == ROOT);
+        if route == Some(Route::PullRequest) {
+            self.catch_up(job)?;
+        }
+        let about = story.about.clone();
+        let mut landed = self.land_as(job, Wish { tree, verify, message: story.about, noted: None })?;
+        match route.filter(|_| landed.status == LandingStatus::Landed) {
+            Some(Route::Branch(how)) => {
+                let delivered = self.bring(job, how)?;
+                landed.summary = format!("{}; {}", landed.summary, delivered.summary);
+            }
+            Some(Route::PullRequest) => landed = self.pull(job, &about, landed)?,
+            None => {}
         }
         Ok(landed)
     }

@@ -3,6 +3,7 @@
 mod campaigns;
 mod edges;
 mod kills;
+mod pulls;
 mod reviews;
 
 use std::collections::BTreeSet;

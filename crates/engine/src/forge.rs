@@ -1,0 +1,310 @@
+//! A forge: where work is merged through a pull request.
+//!
+//! One small trait, and one speaker of the GitHub-compatible interface. The token comes out of the variable that
+//! the settings name and goes nowhere but to the forge and its repository: no redirect is followed, nothing of it
+//! is printed, and a file that came with a repository cannot send it elsewhere.
+
+use std::fmt;
+use std::io::Read as _;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use crate::config::Config;
+use crate::roster::keys::{self, KeySource};
+
+/// How long one request may take.
+const MAX_TIME: Duration = Duration::from_secs(30);
+
+/// How much of an answer is read.
+const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How often a request is made that finds nobody.
+const MAX_TRIES: u32 = 3;
+
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A pull request, as a forge has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pull {
+    /// Its number.
+    pub number: u64,
+    /// Where people see it.
+    pub url: String,
+    /// The commit that it was merged as, once it was.
+    pub merged: Option<String>,
+}
+
+/// A pull request that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// What it is called.
+    pub title: &'a str,
+    /// What it says.
+    pub body: &'a str,
+    /// The branch with the work.
+    pub head: &'a str,
+    /// The branch that it is for.
+    pub base: &'a str,
+}
+
+/// Why a forge did not do something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForgeError {
+    /// It said no, and would say no again.
+    Refused(String),
+    /// It could not be reached, or is not set up.
+    Unavailable(String),
+}
+
+impl fmt::Display for ForgeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ForgeError::Refused(why) | ForgeError::Unavailable(why) => out.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for ForgeError {}
+
+/// What is asked of a forge. Each may be asked again after a crash.
+pub trait Forge: Send + Sync {
+    /// The pull request of a branch, made if there is none that is open or merged.
+    fn pull(&self, wanted: &Wanted<'_>) -> Result<Pull, ForgeError>;
+
+    /// A pull request as it is now.
+    fn look(&self, number: u64) -> Result<Pull, ForgeError>;
+
+    /// Merges exactly this commit of a pull request.
+    fn merge(&self, number: u64, commit: &str) -> Result<Pull, ForgeError>;
+}
+
+/// How a forge is reached.
+#[derive(Clone)]
+pub struct Reached {
+    url: String,
+    repo: String,
+    remote: String,
+    token: Option<String>,
+}
+
+impl fmt::Debug for Reached {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Reached({} {})", self.url, self.repo)
+    }
+}
+
+impl Reached {
+    /// The forge that the settings name, with the token out of the environment.
+    pub fn of(config: &Config, variable: &dyn Fn(&str) -> Option<String>) -> Result<Reached, ForgeError> {
+        let text = |key: &str| config.text(key).trim().trim_end_matches('/').to_owned();
+        let (url, repo, remote) = (text("forge.url"), text("forge.repo"), text("forge.remote"));
+        let wrong = |message: String| Err(ForgeError::Unavailable(message));
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            return wrong(format!("`{url}` is no address of a forge (hint: set forge.url)"));
+        }
+        let is_word = |word: &str| {
+            let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+            !word.is_empty() && word.chars().all(fits) && !word.starts_with('.')
+        };
+        if !repo.split_once('/').is_some_and(|(owner, name)| is_word(owner) && is_word(name)) {
+            return wrong(format!("`{repo}` is no repository of a forge (hint: set forge.repo to owner/name)"));
+        }
+        if remote.is_empty() || remote.starts_with('-') {
+            let hint = "set forge.remote to the address that git pushes to";
+            return wrong(format!("nothing says where to push (hint: {hint})"));
+        }
+        let name = text("forge.token_env");
+        let token = match name.as_str() {
+            "" => None,
+            name => Some(variable(name).filter(|token| !token.trim().is_empty()).ok_or_else(|| {
+                ForgeError::Unavailable(format!("forge.token_env names {name}, and it is not set"))
+            })?),
+        };
+        if token.is_some() {
+            let is_shared = config.is_shared("forge.");
+            for address in [&url, &remote].into_iter().filter(|address| address.starts_with("http")) {
+                keys::may_go(&KeySource::Variable(name.clone()), address, is_shared).map_err(|message| {
+                    ForgeError::Unavailable(format!("{message} (hint: say [forge] in .ftl/config.toml)"))
+                })?;
+            }
+        }
+        Ok(Reached { url, repo, remote, token: token.map(|token| token.trim().to_owned()) })
+    }
+
+    /// Where git pushes to.
+    pub fn remote(&self) -> &str {
+        &self.remote
+    }
+
+    /// The header with which git shows who it is, where it speaks HTTP.
+    pub fn header(&self) -> Option<String> {
+        let token = self.token.as_ref().filter(|_| self.remote.starts_with("http"))?;
+        Some(format!("Authorization: Basic {}", base64(format!("x-access-token:{token}").as_bytes())))
+    }
+}
+
+/// A forge that speaks like GitHub.
+pub struct GitHub {
+    reached: Reached,
+    agent: ureq::Agent,
+}
+
+impl GitHub {
+    /// A speaker; nothing is asked yet.
+    pub fn new(reached: Reached) -> GitHub {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(MAX_TIME))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .build();
+        GitHub { reached, agent: ureq::Agent::new_with_config(config) }
+    }
+
+    /// Asks, again where nobody answers; the status and what was said.
+    fn ask(&self, method: &str, path: &str, body: Option<&Json>) -> Result<(u16, Json), ForgeError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.ask_once(method, path, body) {
+                Ok((status, said)) if status < 500 => return Ok((status, said)),
+                Ok((status, _)) if tries == MAX_TRIES => {
+                    return Err(ForgeError::Unavailable(format!("the forge answers {status}")));
+                }
+                Err(why) if tries == MAX_TRIES => {
+                    return Err(ForgeError::Unavailable(format!("the forge cannot be reached: {why}")));
+                }
+                Ok(_) | Err(_) => std::thread::sleep(PAUSE * tries),
+            }
+        }
+    }
+
+    fn ask_once(&self, method: &str, path: &str, body: Option<&Json>) -> Result<(u16, Json), String> {
+        let Reached { url, repo, token, .. } = &self.reached;
+        let mut request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{url}/repos/{repo}{path}"))
+            .header("Accept", "application/vnd.github+json")
+            .header("User-Agent", "ftl")
+            .header("Content-Type", "application/json");
+        if let Some(token) = token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let body = body.map(Json::to_string).unwrap_or_default();
+        let request = request.body(body).map_err(|error| error.to_string())?;
+        let mut answer = self.agent.run(request).map_err(|error| error.to_string())?;
+        let status = answer.status().as_u16();
+        let mut said = String::new();
+        let mut reader = answer.body_mut().as_reader().take(MAX_ANSWER_BYTES);
+        reader.read_to_string(&mut said).map_err(|error| error.to_string())?;
+        Ok((status, serde_json::from_str(&said).unwrap_or_default()))
+    }
+}
+
+impl Forge for GitHub {
+    fn pull(&self, wanted: &Wanted<'_>) -> Result<Pull, ForgeError> {
+        let owner = self.reached.repo.split('/').next().unwrap_or_default();
+        let path = format!("/pulls?state=all&head={owner}:{}&base={}", wanted.head, wanted.base);
+        let (status, all) = self.ask("GET", &path, None)?;
+        if status != 200 {
+            return Err(refused(status, &all));
+        }
+        let all = all.as_array().cloned().unwrap_or_default();
+        let ours = all.iter().filter(|one| one["head"]["ref"] == wanted.head);
+        if let Some(found) = ours.into_iter().find(|one| one["state"] == "open" || one["merged_at"].is_string()) {
+            return pull(found).map_or_else(|| Err(unreadable()), |found| self.look(found.number));
+        }
+        let Wanted { title, body, head, base } = wanted;
+        let body = json!({ "title": title, "body": body, "head": head, "base": base });
+        match self.ask("POST", "/pulls", Some(&body))? {
+            (201, made) => pull(&made).ok_or_else(unreadable),
+            (status, said) => Err(refused(status, &said)),
+        }
+    }
+
+    fn look(&self, number: u64) -> Result<Pull, ForgeError> {
+        match self.ask("GET", &format!("/pulls/{number}"), None)? {
+            (200, found) => pull(&found).ok_or_else(unreadable),
+            (status, said) => Err(refused(status, &said)),
+        }
+    }
+
+    fn merge(&self, number: u64, commit: &str) -> Result<Pull, ForgeError> {
+        let body = json!({ "sha": commit, "merge_method": "merge" });
+        match self.ask("PUT", &format!("/pulls/{number}/merge"), Some(&body))? {
+            (200, _) => self.look(number),
+            (status, said) => Err(refused(status, &said)),
+        }
+    }
+}
+
+fn pull(json: &Json) -> Option<Pull> {
+    let is_merged = json["merged"] == true || json["merged_at"].is_string();
+    let merged = is_merged.then(|| json["merge_commit_sha"].as_str().unwrap_or_default().to_owned());
+    let url = json["html_url"].as_str().unwrap_or_default().to_owned();
+    Some(Pull { number: json["number"].as_u64()?, url, merged })
+}
+
+fn unreadable() -> ForgeError {
+    ForgeError::Unavailable(String::from("the forge's answer cannot be read"))
+}
+
+fn refused(status: u16, said: &Json) -> ForgeError {
+    let why = said["message"].as_str().unwrap_or("no reason given");
+    ForgeError::Refused(format!("the forge answers {status}: {}", why.lines().next().unwrap_or_default()))
+}
+
+/// Bytes in letters that a header can hold.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for piece in bytes.chunks(3) {
+        let all = piece.iter().fold(0_u32, |all, byte| all << 8 | u32::from(*byte)) << (8 * (3 - piece.len()));
+        for at in 0..4 {
+            let letter = LETTERS[(all >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= piece.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn bytes_are_letters() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+            assert_eq!(base64(bytes.as_bytes()), text, "{bytes}");
+        }
+    }
+
+    fn reached(file: &str, settings: &str) -> Result<Reached, ForgeError> {
+        let mut config = Config::default();
+        config.add(Path::new(file), &format!("[forge]\n{settings}")).unwrap();
+        Reached::of(&config, &|name| (name == "SET").then(|| String::from("t0ken\n")))
+    }
+
+    #[test]
+    fn what_is_missing_or_dangerous_is_said() {
+        let all = "url = \"https://forge.example\"\nrepo = \"a/b\"\nremote = \"https://forge.example/a/b\"\n";
+        let table = [
+            ("config.toml", "", "is no repository of a forge"),
+            ("config.toml", "repo = \"a/../b\"", "is no repository of a forge"),
+            ("config.toml", "url = \"ftp://x\"\nrepo = \"a/b\"", "no address of a forge"),
+            ("config.toml", "repo = \"a/b\"", "nothing says where to push"),
+            ("config.toml", "repo = \"a/b\"\nremote = \"--upload-pack=x\"", "nothing says where to push"),
+            ("config.toml", &format!("{all}token_env = \"GONE\""), "names GONE, and it is not set"),
+            ("ftl.toml", &format!("{all}token_env = \"SET\""), "would send the key in SET to forge.example"),
+        ];
+        for (file, settings, wanted) in table {
+            let error = reached(file, settings).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{settings}: {error}");
+        }
+        let good = reached("config.toml", &format!("{all}token_env = \"SET\"")).unwrap();
+        assert_eq!(good.header().unwrap(), "Authorization: Basic eC1hY2Nlc3MtdG9rZW46dDBrZW4=");
+        assert!(!format!("{good:?}").contains("t0ken"));
+    }
+}

@@ -1,0 +1,225 @@
+//! Stories that are merged through a pull request, on a local server that speaks like a forge and really merges.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value as Json, json};
+
+use super::{BOUND, TESTED, codes, content, prompts, run_of, says, set, walked};
+use crate::support::{Dir, Ended, ended};
+
+const TOKEN: &str = "forge-token-0123456789";
+
+/// A forge with one bare repository. It ends with the process.
+struct Forge {
+    port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    bare: PathBuf,
+    pulls: Vec<Json>,
+    asked: Vec<String>,
+    /// What it answers to every wish to merge.
+    refuses: Option<u16>,
+    /// How many requests it fails first.
+    fails: usize,
+}
+
+impl Forge {
+    fn of(bare: &Path) -> Forge {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(Mutex::new(State { bare: bare.to_owned(), ..State::default() }));
+        let shared = state.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                serve(stream, &shared);
+            }
+        });
+        Forge { port, state }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.state.lock().unwrap().asked.clone()
+    }
+}
+
+fn serve(stream: TcpStream, state: &Mutex<State>) {
+    let mut reader = BufReader::new(stream);
+    let mut first = String::new();
+    if reader.read_line(&mut first).unwrap_or(0) == 0 {
+        return;
+    }
+    let (mut length, mut token) = (0, String::new());
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let Some((name, value)) = line.trim().split_once(": ") else { break };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.parse().unwrap(),
+            "authorization" => token = value.to_owned(),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let body: Json = serde_json::from_slice(&body).unwrap_or_default();
+    let mut words = first.split_whitespace();
+    let (method, path) = (words.next().unwrap(), words.next().unwrap());
+    let mut state = state.lock().unwrap();
+    state.asked.push(format!("{method} {}", path.split('?').next().unwrap()));
+    let (status, answer) = if token == format!("Bearer {TOKEN}") {
+        state.answer(method, path, &body)
+    } else {
+        (401, json!({ "message": "Bad credentials" }))
+    };
+    let text = answer.to_string();
+    let head = format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", text.len());
+    let _ = reader.get_mut().write_all(format!("{head}{text}").as_bytes());
+}
+
+impl State {
+    fn git(&self, words: &[&str]) -> Option<String> {
+        let said = Command::new("git").arg("-C").arg(&self.bare).args(words).output().unwrap();
+        said.status.success().then(|| String::from_utf8(said.stdout).unwrap().trim().to_owned())
+    }
+
+    fn answer(&mut self, method: &str, path: &str, body: &Json) -> (u16, Json) {
+        if self.fails > 0 {
+            self.fails -= 1;
+            return (503, json!({}));
+        }
+        let rest = path.strip_prefix("/repos/ada/till/pulls").unwrap_or("");
+        match (method, rest) {
+            ("GET", list) if list.starts_with('?') => (200, json!(self.pulls)),
+            ("POST", "") => {
+                let head = body["head"].as_str().unwrap();
+                assert!(self.git(&["rev-parse", "--verify", &format!("refs/heads/{head}")]).is_some());
+                let number = self.pulls.len() + 1;
+                self.pulls.push(json!({
+                    "number": number, "state": "open", "html_url": format!("http://forge.example/pull/{number}"),
+                    "head": { "ref": head }, "base": { "ref": body["base"] }, "title": body["title"], "merged": false,
+                }));
+                (201, self.pulls[number - 1].clone())
+            }
+            ("GET", "/1") => (200, self.pulls[0].clone()),
+            ("PUT", "/1/merge") => self.merge(body["sha"].as_str().unwrap()),
+            _ => (404, json!({ "message": "Not Found" })),
+        }
+    }
+
+    fn merge(&mut self, sha: &str) -> (u16, Json) {
+        if let Some(status) = self.refuses {
+            return (status, json!({ "message": "Pull Request is not mergeable" }));
+        }
+        let head = format!("refs/heads/{}", self.pulls[0]["head"]["ref"].as_str().unwrap());
+        let base = format!("refs/heads/{}", self.pulls[0]["base"]["ref"].as_str().unwrap());
+        if self.git(&["rev-parse", &head]).as_deref() != Some(sha) {
+            return (409, json!({ "message": "Head branch was modified" }));
+        }
+        if self.git(&["merge-base", "--is-ancestor", &base, &head]).is_none() {
+            return (405, json!({ "message": "Pull Request is not mergeable" }));
+        }
+        self.git(&["update-ref", &base, sha]).unwrap();
+        let pull = &mut self.pulls[0];
+        (pull["merged"], pull["state"], pull["merge_commit_sha"]) = (json!(true), json!("closed"), json!(sha));
+        pull["merged_at"] = json!("now");
+        (200, json!({ "merged": true, "sha": sha }))
+    }
+}
+
+/// A repository whose forge is on this machine.
+fn repository(scenes: &[String]) -> (Dir, Dir, Forge) {
+    let (dir, remote) = (set(scenes, ""), Dir::new());
+    let bare = remote.path("bare.git");
+    dir.git(&["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    let forge = Forge::of(&bare);
+    let settings = format!(
+        "{BOUND}{TESTED}[landing]\nhow = \"pull-request\"\n[forge]\nurl = \"http://127.0.0.1:{}\"\nrepo = \"ada/till\"\n\
+         remote = \"{}\"\ntoken_env = \"FORGE_TOKEN\"\n",
+        forge.port,
+        bare.display()
+    );
+    dir.write("ftl.toml", settings);
+    (dir, remote, forge)
+}
+
+fn code(dir: &Dir, token: &str) -> Ended {
+    let mut command = dir.command(&["code", super::STORY, "--json"]);
+    command.env("FORGE_TOKEN", token);
+    ended(command)
+}
+
+#[test]
+fn a_story_is_merged_through_a_pull_request() {
+    let (dir, remote, forge) = repository(&content());
+    // Twice nobody answers.
+    forge.state.lock().unwrap().fails = 2;
+    let done = code(&dir, TOKEN).code(0);
+    let run = run_of(&done);
+    assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE");
+    let bare = Dir::at(&remote.path("bare.git"));
+    assert_eq!(bare.git(&["show", "master:a.txt"]), "done\n");
+    std::mem::forget(bare);
+    assert_eq!(dir.read("a.txt"), "a\n", "what the person has stays as it is");
+    let report = done.json()["report"].to_string();
+    assert!(report.contains("merged as pull request 1 (http://forge.example/pull/1)"), "{report}");
+    let commit = done.json()["report"]["commit"].as_str().unwrap().to_owned();
+    assert_eq!(dir.git(&["rev-parse", &format!("ftl/{run}")]).trim(), commit);
+    let wanted = ["POST /repos/ada/till/pulls", "PUT /repos/ada/till/pulls/1/merge", "GET /repos/ada/till/pulls/1"];
+    assert_eq!(forge.asked()[3..], wanted.map(str::to_owned));
+    assert!(!format!("{done:?}").contains(TOKEN));
+    let found = Command::new("grep").args(["-rlF", TOKEN, "."]).current_dir(dir.path(".")).output().unwrap();
+    assert!(found.stdout.is_empty(), "the token stands in {found:?}");
+}
+
+#[test]
+fn what_others_merged_meanwhile_is_a_conflict_with_both_sides() {
+    let scenes = [
+        codes("\"path\": \"a.txt\"", "printf 'theirs\\ndone\\n' > a.txt"),
+        says("plan_review", "", "APPROVE", "good"),
+    ];
+    let (dir, remote, _forge) = repository(&[&scenes[..], &content()].concat());
+    // Somebody else pushes to the same line.
+    let other = remote.path("other");
+    dir.git(&["clone", "-q", remote.path("bare.git").to_str().unwrap(), other.to_str().unwrap()]);
+    let there = Dir::at(&other);
+    there.write("a.txt", "theirs\n");
+    there.git(&["-c", "user.name=Bob", "-c", "user.email=bob@example.org", "commit", "-qam", "theirs"]);
+    there.git(&["push", "-q", "origin", "HEAD:master"]);
+    std::mem::forget(there);
+    let run = run_of(&code(&dir, TOKEN).code(0));
+    let edges = walked(&dir, &run);
+    assert!(edges.contains(&"AWAIT_MERGE CODING".to_owned()), "{edges:?}");
+    let told = prompts(&dir, &run, "coder", "code").remove(1);
+    assert!(told.contains("theirs") && told.contains("done"), "{told}");
+    let bare = Dir::at(&remote.path("bare.git"));
+    assert_eq!(bare.git(&["show", "master:a.txt"]), "theirs\ndone\n");
+    assert_eq!(bare.git(&["rev-list", "--count", "master"]).trim(), "3");
+    std::mem::forget(bare);
+}
+
+#[test]
+fn a_pull_request_that_is_not_merged_is_an_error_that_says_so() {
+    let (dir, remote, forge) = repository(&content());
+    forge.state.lock().unwrap().refuses = Some(405);
+    let done = code(&dir, TOKEN).code(1);
+    let run = run_of(&done);
+    assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE ERROR");
+    let reason = done.json()["report"]["reason"].as_str().unwrap().to_owned();
+    let wanted = "cannot be merged: the forge answers 405: Pull Request is not mergeable; the work is on ftl/";
+    assert!(reason.contains(wanted), "{reason}");
+    let bare = Dir::at(&remote.path("bare.git"));
+    assert_eq!(bare.git(&["show", &format!("ftl/{run}:a.txt")]), "done\n", "nothing is lost");
+    std::mem::forget(bare);
+    // The wrong token, and none: said by the forge, or before anything is opened.
+    let (dir, _remote, _forge) = repository(&content());
+    let done = code(&dir, "wrong").code(1);
+    assert!(done.json()["report"]["reason"].as_str().unwrap().contains("401: Bad credentials"), "{done:#?}");
+    dir.ftl(&["code", super::STORY]).code(1).says(&["forge.token_env names FORGE_TOKEN, and it is not set"]);
+}
