@@ -242,3 +242,26 @@ fn a_site_of_another_run_is_refused() {
     bench.ask("worktree.close", json!({ "site": site }));
     assert!(!bench.tree().exists());
 }
+
+/// What whoever runs a protocol has hands for in other places.
+const ELSEWHERE: [&str; 1] = ["sh"];
+
+#[test]
+fn every_action_of_the_catalogue_has_a_hand() {
+    let bench = Bench::new();
+    let root = bench.folder.path().to_owned();
+    let place = Place::at(root);
+    let store = Arc::new(SqliteStore::open(&place.store().join("again")).unwrap());
+    let guard = Guard::of(Path::new(env!("CARGO_BIN_EXE_ftl-guard")));
+    let supervisor = Arc::new(Supervisor::new(guard, &place.attempts(), &place.spool()).unwrap());
+    let limits = Config::default().command_limits();
+    let shell = Arc::new(Shell::new(supervisor.clone(), store.clone(), &place, limits, limits));
+    let paper = Arc::new(Paper::new(place, store));
+    let sites = Arc::new(Sites::new(paper.clone(), supervisor, &Config::default()));
+    let workshop = Workshop::new(Width::default());
+    let workshop = workshop.with_paper(&paper, &shell).with_sites(&sites).with_tasks(&paper, &sites);
+    let bound: std::collections::BTreeSet<&str> = workshop.names().chain(ELSEWHERE).collect();
+    let actions = ftl_core::catalogue::Catalogue::standard().actions();
+    let unbound: Vec<&str> = actions.map(|one| &*one.name).filter(|name| !bound.contains(name)).collect();
+    assert_eq!(unbound, [""; 0]);
+}

@@ -377,6 +377,10 @@ fn tools(role: &str, form: Option<&str>, write: &Write) -> std::collections::BTr
         ("builder", Some("plan"), _) => &["submit"],
         // Four look side by side, and what they find is merged: nobody could tell whom an answer is for.
         ("explorer", _, _) => &["read", "search", "recall", "signal", "submit"],
+        // Questions are for the plan: one that is asked while coding would end the story.
+        ("coder", Some("code"), Write::Anything) => {
+            &["read", "search", "edit", "write", "bash", "recall", "signal", "submit"]
+        }
         (_, _, Write::Nothing) => &["read", "search", "recall", "signal", "ask", "submit"],
         (_, _, Write::Only(_) | Write::Anything) => {
             &["read", "search", "edit", "write", "bash", "recall", "signal", "ask", "submit"]

@@ -11,7 +11,8 @@ use std::fs;
 
 use serde_json::Value as Json;
 
-use crate::support::{Dir, Ended};
+use crate::live::{Terminal, plain};
+use crate::support::{Dir, Ended, until};
 
 /// Two agents, so that author and reviewer are different ones, and how a story is tested here.
 pub(super) const BOUND: &str = "[agents.hand]\nkind = \"scripted\"\nscript = \"play.toml\"\n\
@@ -221,6 +222,33 @@ fn nobody_is_asked_and_the_last_line_says_where_the_work_is() {
     let dir = set(&content(), &format!("{BOUND}{TESTED}[landing]\nhow = \"squash\"\n"));
     code(&dir, &[]).code(0);
     assert_eq!(dir.read("a.txt"), "done\n");
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked_how_it_lands_and_can_take_it_back() {
+    let dir = repository(&content());
+    let terminal = Terminal::typing(&dir, &["code", STORY]);
+    until("it asks", || plain(&terminal.text()).contains("on your branch?"));
+    terminal.enter("squash");
+    let (code, seen) = terminal.ended();
+    assert_eq!(code, 0, "{seen}");
+    assert!(plain(&seen).contains("delivered  `master` is at"), "{seen}");
+    assert_eq!((dir.read("a.txt"), dir.git(&["status", "--porcelain"])), ("done\n".to_owned(), String::new()));
+    dir.ftl(&["undo"]).code(0);
+    assert_eq!(dir.read("a.txt"), "a\n");
+}
+
+#[test]
+fn a_question_about_the_plan_waits_for_a_person_and_none_is_asked_while_coding() {
+    let asks = |form: &str| format!("[[scene]]\nrole = \"coder\"\nform = \"{form}\"\n[[scene.step]]\nask = \"Which file?\"\n");
+    let scenes = [&[plans("answers: the first one", "the first one"), asks("plan")][..], &content()].concat();
+    let dir = repository(&scenes);
+    let run = run_of(&code(&dir, &[]).code(3));
+    assert_eq!(dir.status(&run)["state"], "PLANNING");
+    dir.ftl(&["answer", &run, "the first one", "--by", "Ada"]).code(0);
+    assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE");
+    let coder = sent(&dir, &run).into_iter().find(|one| one.1 == "code").unwrap().3;
+    assert!(coder.contains("submit") && !coder.contains("`ask`"), "{coder}");
 }
 
 #[test]
