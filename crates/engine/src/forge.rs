@@ -109,7 +109,9 @@ impl Reached {
             !word.is_empty() && word.chars().all(fits) && !word.starts_with('.')
         };
         if !repo.split_once('/').is_some_and(|(owner, name)| is_word(owner) && is_word(name)) {
-            return wrong(format!("`{repo}` is no repository of a forge (hint: set forge.repo to owner/name)"));
+            return wrong(format!(
+                "`{repo}` is no repository of a forge (hint: set forge.repo to owner/name)"
+            ));
         }
         if remote.is_empty() || remote.starts_with('-') {
             let hint = "set forge.remote to the address that git pushes to";
@@ -212,7 +214,9 @@ impl Forge for GitHub {
         }
         let all = all.as_array().cloned().unwrap_or_default();
         let ours = all.iter().filter(|one| one["head"]["ref"] == wanted.head);
-        if let Some(found) = ours.into_iter().find(|one| one["state"] == "open" || one["merged_at"].is_string()) {
+        if let Some(found) =
+            ours.into_iter().find(|one| one["state"] == "open" || one["merged_at"].is_string())
+        {
             return pull(found).map_or_else(|| Err(unreadable()), |found| self.look(found.number));
         }
         let Wanted { title, body, head, base } = wanted;
@@ -260,7 +264,8 @@ fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for piece in bytes.chunks(3) {
-        let all = piece.iter().fold(0_u32, |all, byte| all << 8 | u32::from(*byte)) << (8 * (3 - piece.len()));
+        let all =
+            piece.iter().fold(0_u32, |all, byte| all << 8 | u32::from(*byte)) << (8 * (3 - piece.len()));
         for at in 0..4 {
             let letter = LETTERS[(all >> (18 - 6 * at) & 63) as usize];
             text.push(if at <= piece.len() { char::from(letter) } else { '=' });
@@ -276,7 +281,8 @@ mod tests {
 
     #[test]
     fn bytes_are_letters() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
             assert_eq!(base64(bytes.as_bytes()), text, "{bytes}");
         }
     }

@@ -368,7 +368,7 @@ impl Session {
         let plan = given.plan.map(|plan| self.staff(plan));
         let is_asked = |worker: Worker| match (&plan, given.document) {
             (_, Some(_)) => worker == Worker::Coder,
-            (Some(plan), None) => plan.tasks.iter().any(|task| task.worker() == worker),
+            (Some(plan), None) => plan.tasks.iter().any(|task| task.worker == worker),
             (None, None) => self.worker() == worker,
         };
         let may_do_without = |worker: Worker| protocol == "campaign" && !is_asked(worker);
@@ -399,7 +399,7 @@ impl Session {
     fn staff(&self, plan: &Plan) -> Plan {
         let mut plan = plan.clone();
         for task in &mut plan.tasks {
-            task.worker = task.worker.or_else(|| Some(self.worker()));
+            task.staff(self.worker());
         }
         plan
     }

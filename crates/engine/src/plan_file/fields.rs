@@ -199,6 +199,7 @@ fn task(at: &At<'_>, found: &mut Found) -> Task {
         target_lines: target_lines(at, found),
         creates: paths(at, "creates", found),
         worker: worker(at, found),
+        worker_given: Spelled(at.given("worker").cloned().unwrap_or_default()),
         allow: allow(at, found),
         story: story(at, found),
         other: others(at.json, &TASK_FIELDS),
@@ -219,7 +220,8 @@ fn empty_task() -> Task {
         preflight: Vec::new(),
         target_lines: Vec::new(),
         creates: Vec::new(),
-        worker: None,
+        worker: Worker::Builder,
+        worker_given: Spelled::default(),
         allow: Vec::new(),
         story: None,
         other: Vec::new(),
@@ -276,15 +278,15 @@ fn kind(at: &At<'_>, found: &mut Found) -> Option<TaskType> {
     kind
 }
 
-fn worker(at: &At<'_>, found: &mut Found) -> Option<Worker> {
+fn worker(at: &At<'_>, found: &mut Found) -> Worker {
     let words = [Worker::Builder, Worker::Coder];
-    let value = at.given("worker")?;
+    let Some(value) = at.given("worker") else { return Worker::Builder };
     let worker = words.into_iter().find(|worker| value.as_str() == Some(worker.word()));
     if worker.is_none() {
         let message = at.says("worker must be one of builder, coder");
         found.add(at.path("worker"), message, "leave it out for the setting campaign.worker");
     }
-    worker
+    worker.unwrap_or(Worker::Builder)
 }
 
 /// What a coder is told.

@@ -271,7 +271,8 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
             .filter_map(|(path, lines)| Some((path.clone(), super::Lines::parse(lines.as_str()?)?)))
             .collect(),
         creates: list(json, "creates"),
-        worker,
+        worker: worker.unwrap_or(Worker::Builder),
+        worker_given: Spelled(json.get("worker").cloned().unwrap_or_default()),
         allow: list(json, "allow"),
         story: text("story"),
         other: json.fields().iter().filter(|(key, _)| !is_known(key)).cloned().collect(),

@@ -88,8 +88,10 @@ pub struct Task {
     pub target_lines: Vec<(String, Lines)>,
     /// The files among the delta that do not exist yet.
     pub creates: Vec<String>,
-    /// Which protocol does it, where the plan says so.
-    pub worker: Option<Worker>,
+    /// Which protocol does it.
+    pub worker: Worker,
+    /// The same as the plan spells it.
+    pub worker_given: Spelled,
     /// Findings of gates that do not stop it, each `KIND` or `KIND PATH`.
     pub allow: Vec<String>,
     /// What is wanted and why, for a coder, where the plan tells it.
@@ -227,9 +229,11 @@ impl Rules {
 }
 
 impl Task {
-    /// Which protocol does it: the builder, where nobody says anything else.
-    pub fn worker(&self) -> Worker {
-        self.worker.unwrap_or(Worker::Builder)
+    /// Says who does it, where the plan does not.
+    pub fn staff(&mut self, worker: Worker) {
+        if self.worker_given.0 == Json::Null {
+            (self.worker, self.worker_given) = (worker, Spelled(Json::from(worker.word())));
+        }
     }
 
     /// The name of its workspace: `<seq>-<slug>`.
@@ -258,7 +262,7 @@ impl Task {
         if !self.creates.is_empty() {
             json.put("creates", Json::list(&self.creates));
         }
-        json.put("worker", self.worker().word());
+        json.put("worker", self.worker.word());
         if !self.allow.is_empty() {
             json.put("allow", Json::list(&self.allow));
         }
@@ -302,7 +306,7 @@ impl Task {
             depends: Some(Depends(self.depends.clone())),
             preflight: listed(&self.preflight),
             target_lines,
-            worker: self.worker,
+            worker: (self.worker_given.0 != Json::Null).then_some(self.worker),
             allow: listed(&self.allow),
             story: self.story.clone(),
         }

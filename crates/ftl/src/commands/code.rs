@@ -9,9 +9,9 @@ use std::sync::Arc;
 use ftl_core::catalogue::build::Delivery;
 use ftl_core::run::{Action, ActionId, ROOT, Wanted};
 use ftl_core::value::{Fields, Name, Value};
+use ftl_engine::config::PULL_REQUEST;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
-use ftl_engine::config::PULL_REQUEST;
 use ftl_engine::forge::Reached;
 use ftl_engine::hands::site::Route;
 use ftl_engine::hands::stories::MAX_DOCUMENT_BYTES;
@@ -123,7 +123,7 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive(driver, todo)?;
     let rest = wheel.with_person(cli, &id, rest)?;
-    end(&wheel, &id, Left::Rest(rest), landing)
+    end(&wheel, &id, &Left::Rest(rest), landing)
 }
 
 /// How the work gets where it is wanted; nothing where the person is to be asked.
@@ -138,19 +138,19 @@ fn delivery(word: &str) -> Option<Delivery> {
 }
 
 /// What became of a story, and where its work is.
-fn end(wheel: &Wheel<'_>, run: &RunId, left: Left, landing: Option<Route>) -> Result<Exit, Failure> {
+fn end(wheel: &Wheel<'_>, run: &RunId, left: &Left, landing: Option<Route>) -> Result<Exit, Failure> {
     let out = wheel.out;
     let values = values(wheel.session, run)?;
     let text = |name: &str| values.get(name).and_then(Value::as_text).map(str::to_owned);
     let commit = text("commit");
-    let is_complete = matches!(&left, Left::Rest(Rest::Rests(summary)) if summary.standing == "complete");
+    let is_complete = matches!(left, Left::Rest(Rest::Rests(summary)) if summary.standing == "complete");
     let has_landed = is_complete && commit.is_some();
     let delivered = match has_landed && landing.is_none() && is_asked(out) {
         true => asked_how(wheel, run)?,
         false => None,
     };
     if out.is_json() {
-        let mut json = json!(document(run, &left));
+        let mut json = json!(document(run, left));
         json["report"] = json!({
             "delivered": text("delivered"), "commit": commit, "branch": format!("ftl/{run}"),
             "reason": text("reason"),
@@ -165,13 +165,13 @@ fn end(wheel: &Wheel<'_>, run: &RunId, left: Left, landing: Option<Route>) -> Re
         if let Some(how) = &delivered {
             told.push_str(&format!("{}  {}\n", paint(paint::GOOD, "delivered"), one_line(how)));
         }
-        told.push_str(&left_text(run, &left));
+        told.push_str(&left_text(run, left));
         out.text(&told)?;
     }
     if has_landed && landing.is_none() && delivered.is_none() {
         tell_branch(run, out)?;
     }
-    Ok(exit_of(&left))
+    Ok(exit_of(left))
 }
 
 /// What a run ended with.

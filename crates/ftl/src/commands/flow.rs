@@ -286,7 +286,7 @@ fn show(run: Option<&RunId>, plan: &Plan, out: &Out) -> Result<Exit, Failure> {
 
 /// Who does a task, and how much they may do.
 fn done_by(task: &PlanTask) -> String {
-    match task.worker() {
+    match task.worker {
         Worker::Builder => format!("budget {}", task.budget),
         Worker::Coder => String::from("by a coder"),
     }

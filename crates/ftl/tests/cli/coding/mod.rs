@@ -233,14 +233,19 @@ fn a_person_at_the_terminal_is_asked_how_it_lands_and_can_take_it_back() {
     let (code, seen) = terminal.ended();
     assert_eq!(code, 0, "{seen}");
     assert!(plain(&seen).contains("delivered  `master` is at"), "{seen}");
-    assert_eq!((dir.read("a.txt"), dir.git(&["status", "--porcelain"])), ("done\n".to_owned(), String::new()));
+    assert_eq!(
+        (dir.read("a.txt"), dir.git(&["status", "--porcelain"])),
+        ("done\n".to_owned(), String::new())
+    );
     dir.ftl(&["undo"]).code(0);
     assert_eq!(dir.read("a.txt"), "a\n");
 }
 
 #[test]
 fn a_question_about_the_plan_waits_for_a_person_and_none_is_asked_while_coding() {
-    let asks = |form: &str| format!("[[scene]]\nrole = \"coder\"\nform = \"{form}\"\n[[scene.step]]\nask = \"Which file?\"\n");
+    let asks = |form: &str| {
+        format!("[[scene]]\nrole = \"coder\"\nform = \"{form}\"\n[[scene.step]]\nask = \"Which file?\"\n")
+    };
     let scenes = [&[plans("answers: the first one", "the first one"), asks("plan")][..], &content()].concat();
     let dir = repository(&scenes);
     let run = run_of(&code(&dir, &[]).code(3));

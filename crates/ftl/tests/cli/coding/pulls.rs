@@ -127,7 +127,8 @@ impl State {
         }
         self.git(&["update-ref", &base, sha]).unwrap();
         let pull = &mut self.pulls[0];
-        (pull["merged"], pull["state"], pull["merge_commit_sha"]) = (json!(true), json!("closed"), json!(sha));
+        (pull["merged"], pull["state"], pull["merge_commit_sha"]) =
+            (json!(true), json!("closed"), json!(sha));
         pull["merged_at"] = json!("now");
         (200, json!({ "merged": true, "sha": sha }))
     }
@@ -171,7 +172,8 @@ fn a_story_is_merged_through_a_pull_request() {
     assert!(report.contains("merged as pull request 1 (http://forge.example/pull/1)"), "{report}");
     let commit = done.json()["report"]["commit"].as_str().unwrap().to_owned();
     assert_eq!(dir.git(&["rev-parse", &format!("ftl/{run}")]).trim(), commit);
-    let wanted = ["POST /repos/ada/till/pulls", "PUT /repos/ada/till/pulls/1/merge", "GET /repos/ada/till/pulls/1"];
+    let wanted =
+        ["POST /repos/ada/till/pulls", "PUT /repos/ada/till/pulls/1/merge", "GET /repos/ada/till/pulls/1"];
     assert_eq!(forge.asked()[3..], wanted.map(str::to_owned));
     assert!(!format!("{done:?}").contains(TOKEN));
     let found = Command::new("grep").args(["-rlF", TOKEN, "."]).current_dir(dir.path(".")).output().unwrap();
@@ -212,7 +214,8 @@ fn a_pull_request_that_is_not_merged_is_an_error_that_says_so() {
     let run = run_of(&done);
     assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE ERROR");
     let reason = done.json()["report"]["reason"].as_str().unwrap().to_owned();
-    let wanted = "cannot be merged: the forge answers 405: Pull Request is not mergeable; the work is on ftl/";
+    let wanted =
+        "cannot be merged: the forge answers 405: Pull Request is not mergeable; the work is on ftl/";
     assert!(reason.contains(wanted), "{reason}");
     let bare = Dir::at(&remote.path("bare.git"));
     assert_eq!(bare.git(&["show", &format!("ftl/{run}:a.txt")]), "done\n", "nothing is lost");

@@ -35,7 +35,7 @@ fn what_is_no_verdict_is_not_approved() {
         ("CODE_REVIEW", ends("code_review", "reply = \"I approve\"")),
     ];
     for (state, scene) in table {
-        let dir = repository(&but(&[scene.clone()]));
+        let dir = repository(&but(std::slice::from_ref(&scene)));
         let run = run_of(&code(&dir, &[]).code(3));
         assert_eq!(held(&dir, &run), state, "{scene}");
         // A person is told what they can do, and a working architect goes on from this very step.
