@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rusqlite::{Connection, OpenFlags};
+
 use super::{
     BOUND, TESTED, code, codes, content, plans, prompts, repository, run_of, says, scene, set, states,
     walked, worktrees,
@@ -53,7 +55,7 @@ fn what_is_no_verdict_is_not_approved() {
 #[test]
 fn a_verdict_is_void_when_the_tree_is_another_one() {
     // While the architect looks, somebody writes into the worktree.
-    let waits = "[[scene]]\nrole = \"architect\"\nform = \"code_review\"\n[[scene.step]]\ndelay = 2000\n\
+    let waits = "[[scene]]\nrole = \"architect\"\nform = \"code_review\"\n[[scene.step]]\ndelay = 5000\n\
         submit = { verdict = \"APPROVE\", feedback = \"good\" }\n";
     let dir = repository(&but(&[waits.to_owned()]));
     let started = dir.start(&["code", "a story", "--json"]);
@@ -62,7 +64,9 @@ fn a_verdict_is_void_when_the_tree_is_another_one() {
         all.flatten().map(|one| one.path().join("a.txt")).find(|file| file.exists())
     };
     until("the architect is asked", || {
-        let open = rusqlite::Connection::open(dir.path(".ftl/store/ftl.db"));
+        // Only to read: whoever opens it otherwise makes it.
+        let open =
+            Connection::open_with_flags(dir.path(".ftl/store/ftl.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
         let asked = open.and_then(|open| {
             open.query_row(
                 "SELECT count(*) FROM notes WHERE kind = 'talk' AND body LIKE '%code_review%'",
