@@ -20,7 +20,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "A task's lifecycle",
         &[
-            "new", "plan", "review", "codegen", "test", "accept", "revert", "next", "redo", "show", "adopt", "repl",
+            "new", "plan", "review", "codegen", "test", "accept", "revert", "next", "redo", "show", "adopt",
+            "repl",
         ],
     ),
     ("Run", &["run", "resume", "stop"]),
@@ -655,7 +656,11 @@ mod tests {
     fn every_command_has_its_page() {
         for command in Cli::command().get_subcommands() {
             assert!(
-                PAGES.iter().chain(groups::PAGES).chain(tasks::PAGES).any(|page| page.command == command.get_name()),
+                PAGES
+                    .iter()
+                    .chain(groups::PAGES)
+                    .chain(tasks::PAGES)
+                    .any(|page| page.command == command.get_name()),
                 "{}",
                 command.get_name()
             );

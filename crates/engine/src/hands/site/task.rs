@@ -57,7 +57,8 @@ impl Sites {
         let mut files = Vec::new();
         for file in site.change(&tree)?.files {
             let Some(after) = file.after else { continue };
-            let bytes = after.bytes.ok_or_else(|| failed(format!("`{}` is too large to be kept", file.path)))?;
+            let bytes =
+                after.bytes.ok_or_else(|| failed(format!("`{}` is too large to be kept", file.path)))?;
             files.push((file.path, bytes));
         }
         Ok((patch, files))

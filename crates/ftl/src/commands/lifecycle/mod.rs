@@ -85,6 +85,7 @@ fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<Exit, Failure> {
         Lifecycle::Test(task) => words::work(bench, task, Phase::Test),
         Lifecycle::Accept(accept) => words::accept(bench, accept),
         Lifecycle::Revert(revert) => words::revert(bench, revert),
+        Lifecycle::Next(next) if next.eval => next::eval(bench.cli, next, bench.out),
         Lifecycle::Next(next) if next.auto => next::auto(bench, next),
         Lifecycle::Next(next) => next::run(bench, next),
         Lifecycle::Redo(redo) => back::run(bench, redo),
@@ -97,11 +98,17 @@ fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<Exit, Failure> {
 fn brief(text: &str) -> Result<&str, Failure> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(Failure::usage("the brief is empty", "say what the task is: ftl new \"add a --quiet flag\""));
+        return Err(Failure::usage(
+            "the brief is empty",
+            "say what the task is: ftl new \"add a --quiet flag\"",
+        ));
     }
     if text.len() > MAX_BRIEF_BYTES {
         let message = format!("the brief has {} bytes; {MAX_BRIEF_BYTES} is the most", text.len());
-        return Err(Failure::usage(message, "say it shorter, and put the rest into a file of the repository"));
+        return Err(Failure::usage(
+            message,
+            "say it shorter, and put the rest into a file of the repository",
+        ));
     }
     Ok(text)
 }
