@@ -140,7 +140,7 @@ fn a_task_that_is_killed_at_any_call_comes_to_the_same() {
         })
         .collect();
     judge(&unharmed);
-    let points = scale("FTL_KILLS", 40) / 2;
+    let points = scale("FTL_KILLS", 40) / 3;
     let cases: Vec<(usize, u64)> = (0..points)
         .map(|point| {
             let step = usize::try_from(point).unwrap() % STEPS.len();

@@ -16,6 +16,7 @@ use ftl_core::value::{Fields, Name, Value};
 
 use super::{disk, folder};
 use crate::hands::site::Sites;
+use crate::hands::site::task::Made;
 use crate::hands::{Ended, Hand, Job, Report};
 use crate::lifecycle::folder::{
     CODE_REVIEW, CODEGEN, FILES, Folder, PATCH, PLAN, PLAN_FILES, PLAN_REVIEW, PLAN_TEXT, path_problem,
@@ -128,8 +129,7 @@ impl Phases {
         let report = self.ask(job, params);
         let Ended::Done(value) = &report.ended else { return Ok(report) };
         let said: PhaseDone = value.to().map_err(|error| unfit(&error))?;
-        let (patch, files) = self.sites.made(job)?;
-        write_code(&folder, plan.as_ref(), &said, &patch, &files)?;
+        write_code(&folder, plan.as_ref(), &said, &self.sites.made(job)?)?;
         Ok(report)
     }
 }
@@ -366,13 +366,7 @@ fn write_code_review(folder: &Folder, said: Vec<(&str, CodeReviews)>) -> Result<
     Value::of(&answer).map_err(|error| unfit(&error))
 }
 
-fn write_code(
-    folder: &Folder,
-    plan: Option<&Plan>,
-    said: &PhaseDone,
-    patch: &[u8],
-    files: &[(String, Vec<u8>)],
-) -> Result<(), Failure> {
+fn write_code(folder: &Folder, plan: Option<&Plan>, said: &PhaseDone, made: &Made) -> Result<(), Failure> {
     let mut meta = Json::object([("created_at", Json::from(now()))]);
     if let Some(plan) = plan {
         meta.put("plan_hash", &plan.digest);
@@ -385,11 +379,11 @@ fn write_code(
     ]);
     let put = || -> std::io::Result<()> {
         folder.archive(desk::artifacts(Phase::Codegen))?;
-        for (path, bytes) in files {
+        for (path, bytes) in &made.files {
             folder.put(&format!("{FILES}/{path}"), bytes)?;
         }
         folder.put_json(CODEGEN, &json)?;
-        if patch.is_empty() { Ok(()) } else { folder.put(PATCH, patch) }
+        if made.patch.is_empty() { Ok(()) } else { folder.put(PATCH, &made.patch) }
     };
     put().map_err(|error| disk(&error))
 }

@@ -207,7 +207,7 @@ fn revert(
         }
         None => None,
     };
-    let target = applied.clone().unwrap_or_else(|| String::from("nothing was applied"));
+    let target = applied.unwrap_or_else(|| String::from("nothing was applied"));
     let text = |value: Option<&String>| value.map_or(Json::Null, Json::from);
     let record = Json::object([
         ("reason", Json::from(&asked.reason)),

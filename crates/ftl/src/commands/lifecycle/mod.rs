@@ -142,7 +142,9 @@ fn begin(bench: &Bench<'_>, new: &New) -> Result<Exit, Failure> {
     bench.make_current(&id)?;
     if bench.out.is_json() {
         let path = folder.shown("").trim_end_matches('/').to_owned();
-        bench.out.json(&json!({ "task": id.as_str(), "phase": "planning", "path": path, "run": run }))?;
+        bench.out.json(
+            &json!({ "task": id.as_str(), "id": id.as_str(), "phase": "planning", "path": path, "run": run }),
+        )?;
     } else {
         let hint = paint(paint::HINT, "hint:");
         let name = paint(paint::STRONG, id.as_str());

@@ -190,7 +190,7 @@ fn what_next(bench: &Bench<'_>) -> Result<(), Failure> {
     let way = match (judged.open(), phase.task()) {
         (Some(to), _) => format!("/next goes to {to}"),
         (None, Some(word)) => {
-            format!("/{} ({})", word.replace('_', " ").replace("review plan", "review plan"), judged.summary)
+            format!("/{} ({})", word.replace('_', " "), judged.summary)
         }
         (None, None) => String::from("/redo PHASE opens it again"),
     };

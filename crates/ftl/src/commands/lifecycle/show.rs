@@ -95,7 +95,7 @@ fn tell(
     match judged {
         Ok(judgement) => text.push_str(&guards(judgement)),
         Err(error) => {
-            text.push_str(&format!("{} {}\n", paint(paint::ERROR, "malformed:"), safe(&error.to_string())))
+            text.push_str(&format!("{} {}\n", paint(paint::ERROR, "malformed:"), safe(&error.to_string())));
         }
     }
     text.push_str(&format!("{} {}\n", paint(paint::HINT, "hint:"), work_hint(phase)));

@@ -113,7 +113,7 @@ fn questions_of_an_older_meeting() {
         )
     };
     let pays = line("clarify_question", "Who pays?", 0) + &line("clarify_answer", "We do", 0);
-    let skipped = pays.clone() + &line("clarify_question", "Who looks?", 1) + &line("clarify_answer", "", 1);
+    let skipped = pays + &line("clarify_question", "Who looks?", 1) + &line("clarify_answer", "", 1);
     put(&dir, "m", "planning/planning.transcript.jsonl", &skipped);
     let answer = next(&dir, "m", &[], 4, None);
     let reason = answer["reason"].as_str().unwrap();

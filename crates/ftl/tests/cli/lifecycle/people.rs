@@ -237,6 +237,7 @@ fn folders_are_adopted_and_foreign_changes_refused() {
     let id = answer["task"].as_str().unwrap().to_owned();
     assert_eq!((&answer["phase"], phase(&dir, &id).as_str()), (&json!("planning"), "planning"));
     dir.ftl(&["new", " "]).code(2);
+    dir.ftl(&["new", &"x".repeat(16 * 1024 + 1)]).code(2).says(&["16384 is the most"]);
     dir.ftl(&["new", "again", "--task", &id]).code(1);
     dir.ftl(&["new", "again", "--task", "a/b"]).code(2);
     // The new one is the current one.
