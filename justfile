@@ -58,6 +58,7 @@ fuzz *ARGS:
 torture *ARGS:
     FTL_KILLS="${FTL_KILLS:-300}" FTL_RACES="${FTL_RACES:-50}" FTL_FLIPS="${FTL_FLIPS:-2000}" \
         cargo test -p ftl -p ftl-testkit --test torture --test campaign_kills {{ARGS}} -- --include-ignored --nocapture
+    FTL_CAMPAIGN_KILLS="${FTL_CAMPAIGN_KILLS:-100}" cargo test -p ftl --test cli {{ARGS}} -- campaigns::killed --nocapture
 
 # Simulate the engine over many seeds; FTL_SEED=N replays one and prints what happened.
 simulate *ARGS:

@@ -72,6 +72,8 @@ pub trait Desk: Send + Sync {
     fn is_cancelled(&self) -> bool;
     /// A tool is called with this, whatever will be ruled: for whoever records a session.
     fn tried(&self, _tool: &str, _args: &Json) {}
+    /// A session was opened under this name and can be taken up by it again, as [`Order::earlier`].
+    fn opened(&self, _session: &str) {}
     /// Looks for lessons about something: what is known, as text.
     fn recall(&self, about: &str) -> Result<String, String> {
         Err(format!("nothing is remembered here, about `{about}` or anything else"))
@@ -131,6 +133,9 @@ pub struct Order {
     pub launcher: Option<Arc<dyn Launcher>>,
     /// Where the agent's own program finds the tools of its state; nothing where it has no way to them.
     pub lobby: Option<Lobby>,
+    /// An earlier session of the same author, to go on in. A backend that cannot, or whose agent does not know
+    /// it any more, opens a new one: the prompt says all that is needed either way.
+    pub earlier: Option<String>,
 }
 
 /// How long a session may take and how much it may say.

@@ -1,13 +1,14 @@
 //! Secrets: what must never be seen, and the one place where it is taken out of a text.
 //!
 //! Two things are removed at every sink: the values that were named to us, and whatever looks like a
-//! key. A secret is never printed, not even by `Debug`, and never leaves this type but through
+//! key. Every sink goes through here: what processes print, what hands report, what agents say, what people type. A secret is never printed, not even by `Debug`, and never leaves this type but through
 //! [`Key::expose`], which the one request that needs it calls.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use ftl_core::value::{Fields, Name, Value};
 use regex_lite::Regex;
 
 /// What stands where a secret stood.
@@ -22,16 +23,23 @@ pub const MAX_KEY_BYTES: u64 = 16 * 1024;
 /// How much of a stream is held back until it is known that no secret goes on in it.
 pub const MAX_HELD_BYTES: usize = 8 * 1024;
 
-/// What keys look like, whoever gave them out.
-const PATTERNS: [&str; 8] = [
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-    r"\bsk-[A-Za-z0-9_-]{16,}",
-    r"\bgh[pousr]_[A-Za-z0-9]{20,}",
-    r"\bgithub_pat_[A-Za-z0-9_]{20,}",
-    r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
-    r"\bAKIA[0-9A-Z]{16}\b",
-    r"\bAIza[0-9A-Za-z_-]{30,}",
-    r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{16,}",
+/// The least of a secret that is hidden where a text was cut in the middle of it.
+const MIN_PART_BYTES: usize = 4;
+
+/// What keys look like, whoever gave them out; and what each of them has in it, in small letters: most texts
+/// have none of that, and looking for it takes a small part of the time.
+const PATTERNS: [(&str, &str); 8] = [
+    (
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+        "private key-----",
+    ),
+    (r"\bsk-[A-Za-z0-9_-]{16,}", "sk-"),
+    (r"\bgh[pousr]_[A-Za-z0-9]{20,}", "gh"),
+    (r"\bgithub_pat_[A-Za-z0-9_]{20,}", "github_pat_"),
+    (r"\bxox[abprs]-[A-Za-z0-9-]{10,}", "xox"),
+    (r"\bAKIA[0-9A-Z]{16}\b", "akia"),
+    (r"\bAIza[0-9A-Za-z_-]{30,}", "aiza"),
+    (r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{16,}", "bearer"),
 ];
 
 /// A key: where it came from, and its value.
@@ -119,12 +127,78 @@ impl Secrets {
                 text = text.replace(value.as_str(), HIDDEN);
             }
         }
-        for pattern in patterns() {
-            if pattern.is_match(&text) {
+        for (pattern, (_, part)) in patterns().iter().zip(PATTERNS) {
+            if has(&text, part) && pattern.is_match(&text) {
                 text = pattern.replace_all(&text, HIDDEN).into_owned();
             }
         }
         text
+    }
+
+    /// The bytes without secrets; what is no text stays as it is.
+    pub fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            out.extend_from_slice(self.redact(chunk.valid()).as_bytes());
+            out.extend_from_slice(chunk.invalid());
+        }
+        out
+    }
+
+    /// The same for bytes after which something was cut off: a secret may have begun there.
+    pub fn redact_head(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut clean = self.redact_bytes(bytes);
+        let begun = |value: &String| {
+            (MIN_PART_BYTES..value.len()).rev().find(|length| clean.ends_with(&value.as_bytes()[..*length]))
+        };
+        if let Some(length) = self.values.iter().filter_map(begun).max() {
+            clean.truncate(clean.len() - length);
+            clean.extend_from_slice(HIDDEN.as_bytes());
+        }
+        clean
+    }
+
+    /// The same for bytes before which something was cut off: a secret may have ended there.
+    pub fn redact_tail(&self, bytes: &[u8]) -> Vec<u8> {
+        let clean = self.redact_bytes(bytes);
+        let ended = |value: &String| {
+            let rest = |length: &usize| &value.as_bytes()[value.len() - length..];
+            (MIN_PART_BYTES..value.len()).rev().find(|length| clean.starts_with(rest(length)))
+        };
+        match self.values.iter().filter_map(ended).max() {
+            Some(length) => [HIDDEN.as_bytes(), &clean[length..]].concat(),
+            None => clean,
+        }
+    }
+
+    /// Where bytes can be cut, at a place or before it, so that no value goes on behind the cut.
+    pub fn cut_before(&self, bytes: &[u8], at: usize) -> usize {
+        let straddles = |value: &String, at: usize| {
+            let first = (at + 1).saturating_sub(value.len());
+            (first..at).find(|from| bytes[*from..].starts_with(value.as_bytes()))
+        };
+        let mut at = at.min(bytes.len());
+        while let Some(from) = self.values.iter().find_map(|value| straddles(value, at)) {
+            at = from;
+        }
+        at
+    }
+
+    /// The value without secrets, in names and texts.
+    pub fn redact_value(&self, value: &Value) -> Value {
+        match value {
+            Value::Text(text) => Value::text(self.redact(text)),
+            Value::List(items) => Value::list(items.iter().map(|item| self.redact_value(item))),
+            Value::Record(fields) => Value::Record(self.redact_fields(fields).into()),
+            Value::None | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    /// The same for fields.
+    pub fn redact_fields(&self, fields: &Fields) -> Fields {
+        let clean =
+            |(name, value): (&Name, &Value)| (Name::from(self.redact(name)), self.redact_value(value));
+        fields.iter().map(clean).collect()
     }
 
     /// Where a text can be cut so that no secret goes on behind the cut: no key that is given out has
@@ -190,7 +264,12 @@ impl Pieces {
 
 fn patterns() -> &'static [Regex] {
     static COMPILED: OnceLock<Vec<Regex>> = OnceLock::new();
-    COMPILED.get_or_init(|| PATTERNS.iter().filter_map(|one| Regex::new(one).ok()).collect())
+    COMPILED.get_or_init(|| PATTERNS.iter().filter_map(|(one, _)| Regex::new(one).ok()).collect())
+}
+
+/// Whether a text has a word in it, which is in small letters, in whatever letters.
+fn has(text: &str, word: &str) -> bool {
+    text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// The value as it stands inside a JSON string.
@@ -244,6 +323,46 @@ mod tests {
         assert_eq!(secrets.redact("?k=pass%22word%2F1&x"), "?k=[hidden]&x");
         let json = serde_json::json!({ "pass\"word/1": ["pass\"word/1", 1] });
         assert_eq!(secrets.redact_json(&json), serde_json::json!({ "[hidden]": ["[hidden]", 1] }));
+    }
+
+    #[test]
+    fn bytes_and_values_are_redacted_like_texts() {
+        let secrets = secrets(&["test-key-1"]);
+        assert_eq!(secrets.redact_bytes(b"\xfftest-key-1\xfe test-key-1"), b"\xff[hidden]\xfe [hidden]");
+        let value = Value::record([
+            ("a", Value::text("is test-key-1")),
+            ("b", Value::list([Value::text("test-key-1"), Value::whole(7)])),
+        ]);
+        let clean = secrets.redact_value(&value).to_string();
+        assert!(
+            !clean.contains("test-key-1") && clean.contains("is [hidden]") && clean.contains('7'),
+            "{clean}"
+        );
+    }
+
+    #[test]
+    fn no_part_of_a_secret_is_left_where_a_text_was_cut() {
+        let secrets = secrets(&["test-key-1", "key-12345"]);
+        for (head, wanted) in [
+            ("it is test-key-", "it is [hidden]"),
+            ("it is test", "it is [hidden]"),
+            ("it is tes", "it is tes"),
+            ("test-key-1 is test-key-1", "[hidden] is [hidden]"),
+        ] {
+            assert_eq!(secrets.redact_head(head.as_bytes()), wanted.as_bytes(), "{head}");
+        }
+        for (tail, wanted) in
+            [("-key-1 is it", "[hidden] is it"), ("y-1 is it", "y-1 is it"), ("2345 x", "[hidden] x")]
+        {
+            assert_eq!(secrets.redact_tail(tail.as_bytes()), wanted.as_bytes(), "{tail}");
+        }
+        let text = b"so test-key-12345 it is";
+        for at in 0..=text.len() {
+            let cut = secrets.cut_before(text, at);
+            let parts = [secrets.redact_bytes(&text[..cut]), secrets.redact_bytes(&text[cut..])].concat();
+            assert!(!String::from_utf8_lossy(&parts).contains("test-key-1"), "{at} {cut}");
+            assert!(cut <= at && at - cut < 16, "{at} {cut}");
+        }
     }
 
     #[test]

@@ -584,9 +584,17 @@ fn write_pretty(out: &mut String, value: &Json, depth: usize) {
     }
 }
 
+/// What lines are indented with.
+const SPACES: &str = "                                ";
+
 fn next_line(out: &mut String, at: usize, depth: usize) {
     out.push_str(if at == 0 { "\n" } else { ",\n" });
-    out.extend(std::iter::repeat_n("  ", depth));
+    let mut left = depth * 2;
+    while left > 0 {
+        let some = left.min(SPACES.len());
+        out.push_str(&SPACES[..some]);
+        left -= some;
+    }
 }
 
 fn write_line(out: &mut String, value: &Json) {
@@ -621,7 +629,13 @@ fn write_line(out: &mut String, value: &Json) {
 /// A string in quotes; what is not printable ASCII is escaped, beyond the basic plane as a pair.
 fn write_text(out: &mut String, text: &str) {
     out.push('"');
-    for letter in text.chars() {
+    // Nearly all of a text stands for itself, and goes over in whole pieces.
+    let stands = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    let mut rest = text;
+    while let Some(at) = rest.as_bytes().iter().position(|byte| !stands(byte)) {
+        out.push_str(&rest[..at]);
+        let letter = rest[at..].chars().next().unwrap_or_default();
+        rest = &rest[at + letter.len_utf8()..];
         match letter {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
@@ -638,6 +652,7 @@ fn write_text(out: &mut String, text: &str) {
             }
         }
     }
+    out.push_str(rest);
     out.push('"');
 }
 

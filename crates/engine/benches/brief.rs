@@ -65,7 +65,7 @@ fn create_50_workspaces(bencher: Bencher<'_, '_>) {
     bencher.bench(|| {
         let plan = plan_file::read(&text).unwrap();
         for task in &plan.tasks {
-            let contexts = context::gather(folder.path(), task);
+            let contexts = context::gather(&|path| context::read_source(folder.path(), path), task);
             let around = Surroundings { now: NOW, contexts, ..Surroundings::default() };
             let made = workspace::create(&plan, task, &around).unwrap();
             fs::write(folder.path().join(made.file_name.to_string()), made.text).unwrap();
@@ -109,7 +109,7 @@ fn learn_from_200_workspaces(bencher: Bencher<'_, '_>) {
     let made: Vec<_> = (0..WORKSPACES)
         .map(|at| {
             let task = &plan.tasks[at % BRIEFS];
-            let contexts = context::gather(folder.path(), task);
+            let contexts = context::gather(&|path| context::read_source(folder.path(), path), task);
             workspace::create(&plan, task, &Surroundings { now: NOW, contexts, ..Surroundings::default() })
                 .unwrap()
         })

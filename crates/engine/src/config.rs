@@ -65,6 +65,7 @@ const SETTINGS: &[Setting] = &[
     setting("reserve.time", Unit::Time, "5m", "the same for time"),
     setting("reserve.turns", Unit::Count, "25", "the same for turns"),
     needed("width.agents", Unit::Count, "4", "agents that work at the same time"),
+    needed("width.builds", Unit::Count, "4", "commands that build or test at the same time"),
     needed("width.actions", Unit::Count, "8", "other actions that work at the same time"),
     setting("process.startup", Unit::Time, "60s", "an agent that has said nothing by then is ended"),
     setting("process.silence", Unit::Time, "10m", "a process that says nothing for so long is ended"),
@@ -406,7 +407,8 @@ impl Config {
 
     /// How many work at the same time.
     pub fn width(&self) -> Width {
-        Width { agents: self.size("width.agents").max(1), actions: self.size("width.actions").max(1) }
+        let size = |key: &str| self.size(key).max(1);
+        Width { agents: size("width.agents"), builds: size("width.builds"), actions: size("width.actions") }
     }
 
     /// The limits of a command's process.

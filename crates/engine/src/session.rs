@@ -10,17 +10,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use ftl_agents::prompts::Prompts;
+use ftl_agents::secrets::Secrets;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::library::Library;
-use ftl_core::run::{Adoption, InstanceId, Run};
+use ftl_core::run::{Adoption, Entry, InstanceId, Run};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo, WHOLE_RUN};
+use crate::gates::Allowance;
 use crate::hands::agents::{Agents, Listener, Means, Seat};
-use crate::hands::explorer::Explorer;
+use crate::hands::explorer::{Completing, Explorer};
 use crate::hands::planned::{BUILDING, OnlyPlans, Planned};
 use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::Shell;
@@ -32,10 +35,10 @@ use crate::order::{Order, Reply};
 use crate::owner::{self, Card, Life, Owner};
 use crate::paper::Paper;
 use crate::place::{Place, replace};
-use crate::plan_file::Plan;
+use crate::plan_file::{Plan, Worker};
 use crate::process::{self, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
-use crate::roster::{Hall, Roster};
+use crate::roster::{Agent, Hall, Roster};
 use crate::store::{Lease, RunRow, Store, StoreError};
 
 /// How many names a message lists when a prefix fits several runs.
@@ -156,6 +159,18 @@ pub struct Given<'a> {
     pub plan: Option<&'a Plan>,
     /// Whether nothing is to be built.
     pub only_plans: bool,
+    /// How many agents work at the same time, where it is not what the settings say.
+    pub jobs: Option<usize>,
+    /// Findings of gates that the person who opens it allows.
+    pub allowed: &'a [Allowance],
+}
+
+/// What is kept of a run's opening that is neither a script nor a plan.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Wishes {
+    jobs: Option<usize>,
+    allowed: Vec<Allowance>,
 }
 
 /// What became of a claim.
@@ -183,6 +198,7 @@ pub struct Session {
     lobby: OnceLock<Private>,
     listener: OnceLock<Arc<dyn Listener>>,
     jobs: Option<usize>,
+    secrets: Arc<Secrets>,
 }
 
 impl Session {
@@ -192,12 +208,26 @@ impl Session {
         store: Arc<dyn Store>,
         library: Arc<Library>,
         config: Config,
-        command: String,
+        command: &str,
         guard: Guard,
     ) -> Session {
         let (owner, lobby, listener) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (paper, jobs) = (None, None);
-        Session { place, store, library, config, command, guard, paper, owner, lobby, listener, jobs }
+        let (paper, jobs, secrets) = (None, None, secrets(&config));
+        let command = secrets.redact(command);
+        Session {
+            place,
+            store,
+            library,
+            config,
+            command,
+            guard,
+            paper,
+            owner,
+            lobby,
+            listener,
+            jobs,
+            secrets,
+        }
     }
 
     /// The same with hands for campaigns, plans, workspaces and lessons.
@@ -232,6 +262,11 @@ impl Session {
         &self.place
     }
 
+    /// What must never be seen.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// Its settings.
     pub fn config(&self) -> &Config {
         &self.config
@@ -254,7 +289,9 @@ impl Session {
     /// The same with all that a run can be given.
     pub fn open_with(&self, mut opening: Opening, given: Given<'_>) -> Result<(Driver, Todo), SessionError> {
         self.store.writable()?;
+        opening.inputs = self.secrets.redact_fields(&opening.inputs);
         opening.terms.accepted = self.staffed(&opening.protocol, given)?;
+        opening.terms.accepted.extend(given.allowed.iter().map(ToString::to_string));
         let id = RunId::random()?;
         let kept = self.kept(&id, given);
         if !kept.is_empty() {
@@ -295,7 +332,11 @@ impl Session {
         let script = given.script.map(|text| (self.script_file(run), text.to_owned()));
         let plan = given.plan.map(|plan| (self.plan_file(run), plan.to_json().pretty()));
         let only = given.only_plans.then(|| (self.only_plans_file(run), String::new()));
-        [script, plan, only].into_iter().flatten().collect()
+        let wishes = Wishes { jobs: given.jobs, allowed: given.allowed.to_vec() };
+        let is_wished = wishes.jobs.is_some() || !wishes.allowed.is_empty();
+        let wishes = is_wished.then(|| serde_json::to_string(&wishes).ok()).flatten();
+        let wishes = wishes.map(|text| (self.wishes_file(run), text));
+        [script, plan, only, wishes].into_iter().flatten().collect()
     }
 
     /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did.
@@ -304,12 +345,17 @@ impl Session {
         let names = script.as_ref().map(Script::names).unwrap_or_default();
         let is_scripted =
             |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
+        let roster = self.roster()?;
+        // A campaign asks a coder only where its plan does. Where nobody is bound and a planner names one
+        // all the same, that task is held and says so.
+        let is_coded = |plan: &Plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder);
+        let may_do_without = protocol == "campaign" && !given.plan.is_some_and(is_coded);
         let answered = |role: &str| match role {
             "planner" if given.plan.is_some() => true,
             "planner" | "explorer" => is_scripted(role),
+            "coder" | "architect" if may_do_without && roster.role(role).is_none() => true,
             _ => given.only_plans || is_scripted(role),
         };
-        let roster = self.roster()?;
         let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
         needs::staffed(&self.library, protocol, &roster, &hall, &answered).map_err(SessionError::Unfit)
     }
@@ -367,10 +413,24 @@ impl Session {
         done
     }
 
+    /// What a run's journal holds.
+    pub fn entries(&self, run: &RunId) -> Result<Vec<Entry>, SessionError> {
+        Ok(journal::load(&*self.store, run).map_err(DriveError::from)?)
+    }
+
+    /// The protocols.
+    pub fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
+    /// Whether somebody follows what agents say.
+    pub fn is_heard(&self) -> bool {
+        self.listener.get().is_some()
+    }
+
     /// A run as its journal has made it, for whoever only looks.
     pub fn look(&self, run: &RunId) -> Result<Run, SessionError> {
-        let entries = journal::load(&*self.store, run).map_err(DriveError::from)?;
-        Ok(Run::replay(self.library.clone(), &entries))
+        Ok(Run::replay(self.library.clone(), &self.entries(run)?))
     }
 
     /// Drives a run until it rests.
@@ -403,8 +463,8 @@ impl Session {
 
     /// Leaves an order for whoever drives the run.
     pub fn send(&self, run: &RunId, order: &Order) -> Result<u64, SessionError> {
-        let body = serde_json::to_string(order).map_err(|error| SessionError::Machine(error.to_string()))?;
-        Ok(self.store.send(run, &body)?)
+        let said = serde_json::to_value(order).map_err(|error| SessionError::Machine(error.to_string()))?;
+        Ok(self.store.send(run, &self.secrets.redact_json(&said).to_string())?)
     }
 
     /// What became of an order, if anything did yet.
@@ -430,12 +490,31 @@ impl Session {
         self.scripts().join(format!("{run}.only-plans"))
     }
 
+    fn wishes_file(&self, run: &RunId) -> PathBuf {
+        self.scripts().join(format!("{run}.wishes.json"))
+    }
+
+    /// What a run was opened with; nothing for most.
+    fn wishes(&self, run: &RunId) -> Result<Wishes, SessionError> {
+        let file = self.wishes_file(run);
+        if !file.exists() {
+            return Ok(Wishes::default());
+        }
+        let text = std::fs::read_to_string(&file)?;
+        serde_json::from_str(&text).map_err(|error| {
+            let message = format!("what run {run} was opened with cannot be read: {error}");
+            SessionError::Machine(message)
+        })
+    }
+
     /// The hands of a flow: explorers look with code first, and what the run was given answers.
     fn flow(&self, workshop: Workshop, run: &RunId, agents: &Arc<Agents>) -> Result<Workshop, SessionError> {
         let mut workshop = workshop;
         if let Some(paper) = &self.paper {
             let explorer = Explorer::new(agents.clone(), paper.clone());
-            workshop = workshop.with("Task(explorer)", Arc::new(explorer));
+            workshop = workshop
+                .with("Task(explorer)", Arc::new(explorer))
+                .around("exploration.aggregate", |inner| Arc::new(Completing::new(paper.clone(), inner)));
         }
         if self.plan_file(run).exists() {
             let text = std::fs::read_to_string(self.plan_file(run))?;
@@ -463,8 +542,8 @@ impl Session {
     /// The hands for a run: the script that it was opened with first, then those of this program.
     fn hands(&self, run: &RunId) -> Result<Workplace, SessionError> {
         process::own_orphans()?;
-        let supervisor =
-            Arc::new(Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?);
+        let supervisor = Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?;
+        let supervisor = Arc::new(supervisor.hiding(self.secrets.clone()));
         let shell = Arc::new(Shell::new(
             supervisor.clone(),
             self.store.clone(),
@@ -473,14 +552,17 @@ impl Session {
             self.config.agent_limits(),
         ));
         let width = self.config.width();
-        let width = Width { agents: self.jobs.unwrap_or(width.agents), ..width };
+        let wishes = self.wishes(run)?;
+        let agents = self.jobs.or(wishes.jobs).unwrap_or(width.agents);
+        let width = Width { agents, ..width };
         let probe = Arc::new(crate::hands::shell::Probes::new(shell.clone(), self.config.clone()));
-        let mut workshop = Workshop::new(width).with("sh", shell.clone()).probing(probe);
+        let mut workshop = Workshop::hiding(width, &self.secrets).with("sh", shell.clone()).probing(probe);
         let script = self.script(run)?;
         // A script that answers everything answers everything but the shell.
         let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
         let sites = self.paper.as_ref().filter(|_| !whole).map(|paper| {
             let sites = Sites::new(paper.clone(), supervisor.clone(), &self.config);
+            let sites = sites.allowing(wishes.allowed.clone());
             (paper, Arc::new(sites))
         });
         if let Some((paper, sites)) = &sites {
@@ -515,7 +597,7 @@ impl Session {
     /// The hand that asks agents, as the settings bind them.
     fn agents(&self, supervisor: Arc<Supervisor>) -> Result<Agents, SessionError> {
         let (roster, lobby) = (self.roster()?, self.lobby()?);
-        let hall = Hall::new(&roster, &variable, &lobby.folder);
+        let hall = Hall::new(&roster, &variable, &lobby.folder).hiding(memory_key(&self.config));
         let mut backends = BTreeMap::new();
         for agent in roster.agents() {
             backends.insert(agent.name.as_str(), hall.backend(agent));
@@ -526,9 +608,10 @@ impl Session {
             let Some(backend) = backends.get(bound.agent.as_str()) else { continue };
             let model = bound.model.clone();
             let silence = roster.agent(&bound.agent).and_then(|agent| agent.silence);
+            let resume = roster.agent(&bound.agent).is_some_and(Agent::resumes);
             seats.insert(
                 role.name.to_string(),
-                backend.clone().map(|backend| Seat { backend, model, silence }),
+                backend.clone().map(|backend| Seat { backend, model, silence, resume }),
             );
         }
         let prompts = prompts(&self.place).map_err(SessionError::Machine)?;
@@ -561,6 +644,18 @@ impl Session {
         let program = std::env::current_exe()?;
         Ok(Lobby { folder: folder.0.clone(), program, args: vec![String::from("mcp")] })
     }
+}
+
+/// Everything that the settings name and nobody may see: keys of agents, in variables and files, and of the
+/// embeddings' endpoint. Settings that cannot be read name nothing; what looks like a key is hidden all the same.
+pub fn secrets(config: &Config) -> Arc<Secrets> {
+    let roster = config.roster().unwrap_or_default();
+    let hall = Hall::new(&roster, &variable, &std::env::temp_dir()).hiding(memory_key(config));
+    hall.secrets().clone()
+}
+
+fn memory_key(config: &Config) -> Option<String> {
+    Some(config.text("memory.key")).filter(|name| !name.is_empty()).and_then(variable)
 }
 
 /// A variable of our own environment.

@@ -253,7 +253,8 @@ STATE: A
         }
         Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(seed % 101) }
     });
-    let hands = Workshop::new(Width { agents: 16, actions: 4 }).with("Task(observer)", Arc::new(hand));
+    let hands =
+        Workshop::new(Width { agents: 16, builds: 4, actions: 4 }).with("Task(observer)", Arc::new(hand));
     let rest =
         bench.open(&format!("{{\"items\":[{}]}}", items.join(",")), terms(limit, reserve), &hands).unwrap();
     let tokens = &summary(&rest).meters["tokens"];
@@ -320,7 +321,7 @@ fn what_waited_in_the_queue_of_a_stale_owner_is_not_done() {
         store.take(&id, row.epoch, "thief").unwrap();
         Report { ended: Ended::Done(Value::record([("text", Value::text("x"))])), usage: usage(5) }
     });
-    let width = Width { agents: 1, actions: 1 };
+    let width = Width { agents: 1, builds: 1, actions: 1 };
     let hands = Workshop::new(width).otherwise(Arc::new(hand));
     let error = bench.open("{}", terms(1000, 100), &hands).unwrap_err();
     assert!(matches!(error, DriveError::Journal(JournalError::Store(StoreError::Fenced { .. }))), "{error}");

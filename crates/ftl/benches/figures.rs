@@ -2,10 +2,12 @@
 //!
 //! `cargo bench -p ftl` prints them: durable transitions beside a bare SQLite loop with the same batch
 //! sizes, recovery of a long journal, `ftl status` beside `ftl --version`, a long chain that is killed
-//! twice, memory, and the FTL protocol's own commands; `cargo bench -p ftl -- status` prints one of them. Set `TMPDIR` to choose the disk; machines are noisy, so compare within one run.
+//! twice, memory, the FTL protocol's own commands, and the flows; `cargo bench -p ftl -- status` prints one of them. Set `TMPDIR` to choose the disk; machines are noisy, so compare within one run.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+#[path = "figures/flows.rs"]
+mod flows;
 #[path = "figures/groups.rs"]
 mod groups;
 
@@ -68,7 +70,7 @@ fn main() {
     if std::env::args().any(|word| word == "--test" || word == "--list") {
         return;
     }
-    let figures: [(&str, fn()); 7] = [
+    let figures: [(&str, fn()); 8] = [
         ("transitions", || transitions(1, 400)),
         ("transitions", || transitions(64, 20)),
         ("recovery", recovery),
@@ -76,6 +78,7 @@ fn main() {
         ("chain", chain),
         ("memory", memory),
         ("groups", groups::all),
+        ("flows", flows::all),
     ];
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     for (name, figure) in figures {

@@ -25,7 +25,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Run", &["run", "resume", "stop"]),
-    ("See and steer", &["status", "why", "log", "watch", "answer", "override", "raise", "audit"]),
+    (
+        "See and steer",
+        &["status", "why", "log", "watch", "answer", "override", "raise", "undo", "salvage", "audit"],
+    ),
     (
         "The FTL protocol's own",
         &[
@@ -48,7 +51,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Protocols", &["check", "draw", "protocols", "schema"]),
-    ("Set-up", &["init", "config", "agents", "mcp", "doctor", "completions", "man", "help"]),
+    ("Set-up", &["demo", "init", "config", "agents", "mcp", "doctor", "completions", "man", "help"]),
 ];
 
 const STYLES: Styles = Styles::styled()
@@ -126,6 +129,12 @@ pub(crate) enum Command {
     /// Set a limit of a run higher
     Raise(Raise),
 
+    /// Take back what a run brought to your branch
+    Undo(Undo),
+
+    /// Bring back work that was kept: list it, or have it as a branch or as files
+    Salvage(Salvage),
+
     /// Prove that journals are whole
     Audit {
         #[command(subcommand)]
@@ -195,6 +204,9 @@ pub(crate) enum Command {
 
     /// Verify blocked work and learn from it: `observer analyze`
     Observe(groups::Analyze),
+
+    /// Show a whole campaign on a small program: offline, no account, under a minute
+    Demo(Demo),
 
     /// Look what agents there are, and write a commented ftl.toml
     Init(Init),
@@ -276,9 +288,24 @@ pub(crate) struct Flow {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
     pub(crate) jobs: Option<u16>,
 
+    /// How the work gets to your branch; else the setting landing.how
+    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
+    pub(crate) land: Option<String>,
+
+    /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
+    #[arg(long, value_name = "KIND [PATH]")]
+    pub(crate) allow: Vec<String>,
+
     /// Show what agents say while they work, on standard error
     #[arg(long)]
     pub(crate) talk: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Where the repository is made: an empty folder, or one that is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// How many agents may work at the same time.
@@ -384,6 +411,30 @@ pub(crate) struct Raise {
     /// Only leave it in the store, for whoever drives the run next
     #[arg(long)]
     pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// The run, or the beginning of it; the one that delivered last if left out
+    pub(crate) run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Salvage {
+    /// What to bring back: a worktree/number of the list, or the beginning of it; lists all if left out
+    pub(crate) id: Option<String>,
+
+    /// As this new branch; else salvage/ID
+    #[arg(long, value_name = "NAME", requires = "id", conflicts_with = "into")]
+    pub(crate) branch: Option<String>,
+
+    /// As files in this new folder
+    #[arg(long, value_name = "DIR", requires = "id")]
+    pub(crate) into: Option<PathBuf>,
+
+    /// List everything that is kept, not only the newest
+    #[arg(long, conflicts_with = "id")]
+    pub(crate) all: bool,
 }
 
 #[derive(Debug, Subcommand)]

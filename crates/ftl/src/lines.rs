@@ -34,7 +34,8 @@ pub(crate) fn is_news(entry: &Entry) -> bool {
     }
 }
 
-fn what(fact: &Fact) -> String {
+/// A fact in words, without whose it is.
+pub(crate) fn what(fact: &Fact) -> String {
     match fact {
         Fact::Opened(opened) => {
             format!("{} {} in {}", paint(paint::STRONG, "opened"), opened.protocol, opened.state)

@@ -4,6 +4,7 @@
 //! decides nothing about protocols itself. Nothing is read before the command line is understood,
 //! so that `--version` and `--help` cost nothing.
 
+mod board;
 mod cli;
 mod commands;
 mod document;
@@ -78,6 +79,8 @@ fn run(cli: &Cli) -> Exit {
         Command::Answer(asked) => commands::steer::answer(cli, asked, &out),
         Command::Override(asked) => commands::steer::override_(cli, asked, &out),
         Command::Raise(asked) => commands::steer::raise(cli, asked, &out),
+        Command::Undo(asked) => commands::salvage::undo(cli, asked, &out),
+        Command::Salvage(asked) => commands::salvage::salvage(cli, asked, &out),
         Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
         Command::Task(asked) => commands::flow::task(cli, asked, &out),
         Command::Campaign(asked) => ftl::campaign::run(cli, asked, &out),
@@ -98,6 +101,7 @@ fn run(cli: &Cli) -> Exit {
         Command::Related(asked) => ftl::memory::related(cli, asked, &out),
         Command::Similar { threshold, max } => ftl::campaign::similar(cli, *threshold, *max, &out),
         Command::Observe(asked) => ftl::observer::observe(cli, asked, &out),
+        Command::Demo(asked) => commands::demo::run(cli, asked, &out),
         Command::Init(asked) => commands::init::run(cli, asked, &out),
         Command::Config => commands::config::run(cli, &out),
         Command::Agents(asked) => commands::agents::run(cli, asked, &out),

@@ -211,6 +211,11 @@ pub(crate) fn width() -> usize {
     seen.map_or(MAX_WIDTH, |(width, _)| usize::from(width.0)).clamp(MIN_WIDTH, MAX_WIDTH)
 }
 
+/// Whether standard output is a terminal that can be drawn on.
+pub(crate) fn is_drawable() -> bool {
+    terminal().is_some() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
 /// How wide and how high the terminal is that standard output goes to; `None` if it goes elsewhere.
 pub(crate) fn terminal() -> Option<(usize, usize)> {
     let (width, height) = terminal_size::terminal_size_of(std::io::stdout())?;

@@ -137,10 +137,38 @@ pub(crate) const PAGES: &[Page] = &[
         last: "Refused from inside an agent's process tree.",
     },
     Page {
+        command: "undo",
+        more: "Takes the newest delivery back: your branch, your index and the files it changed go to where they were. \
+            Changes of yours in other files stay. If you have committed since, or have changed one of those files, \
+            nothing is moved. What was delivered stays under a ref, and the answer says how to get it back.",
+        examples: &["ftl undo                       what was delivered last", "ftl undo k3v9"],
+        last: "Exit code 4 if it would cost you anything. Refused from inside an agent's process tree.",
+    },
+    Page {
+        command: "salvage",
+        more: "Before a worktree is removed, everything that exists only there is kept. This lists it, and brings it \
+            back without touching your checkout; it stays kept.",
+        examples: &[
+            "ftl salvage                    what is kept: when, how much, of which task, and why",
+            "ftl salvage k3v9x2qa-4         the newest of a worktree, as the branch salvage/k3v9x2qa-4-1",
+            "ftl salvage k3v9/4 --branch rescue",
+            "ftl salvage k3v9x2qa-4/1 --into ../rescued",
+        ],
+        last: "Bringing back is refused from inside an agent's process tree.",
+    },
+    Page {
         command: "audit",
         more: "Every entry of a journal carries a hash of itself and of all before it.",
         examples: &["ftl audit verify               every run", "ftl audit verify k3v9"],
         last: "Exit code 0 if every chain is whole, 6 if an entry was edited, dropped or moved.",
+    },
+    Page {
+        command: "demo",
+        more: "Makes a repository with a small program whose tests fail, and runs a campaign of six tasks on it: one is \
+            mended with a recalled lesson, one is blocked and planned again, one cheats and is caught. Only what the agents \
+            say is played from a script; the edits, tests, gates and commits are real. The repository stays.",
+        examples: &["ftl demo", "ftl demo --dir till              in a folder of your choice"],
+        last: "Exit code 2 if the folder is not empty.",
     },
     Page {
         command: "init",

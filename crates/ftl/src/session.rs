@@ -66,7 +66,7 @@ pub(crate) fn open_with(cli: &Cli, library: Arc<Library>) -> Result<Session, Fai
     let store = SqliteStore::open(&place.store()).map_err(|error| store_failure(&error))?;
     let store = Arc::new(store);
     let paper = Arc::new(Paper::with(place.clone(), store.clone(), config.clone()));
-    Ok(Session::new(place, store, library, config, command_line(), Guard::own()).with_paper(paper))
+    Ok(Session::new(place, store, library, config, &command_line(), Guard::own()).with_paper(paper))
 }
 
 /// The settings that count for a repository: the user's, then the repository's own.

@@ -25,7 +25,7 @@ use crate::timing::Timing;
 
 pub use calls::{MAX_CALLS_SEEN, MAX_PATHS};
 pub use session::{MAX_CANCEL, MAX_CLOSE, MAX_FAREWELL, MAX_GARBAGE, MAX_REBUKES, MAX_REQUESTS, MAX_START};
-pub use settings::{Agent, Asks, Habits, Meter, Serves};
+pub use settings::{Agent, Asks, Habits, Loads, Meter, Serves};
 pub use terminals::{MAX_OUTPUT_BYTES, MAX_TERMINALS, MAX_VARIABLES};
 pub use wire::MAX_TOLD_BYTES;
 

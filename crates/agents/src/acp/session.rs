@@ -13,7 +13,7 @@ use ftl_core::value::Name;
 use serde_json::Value as Json;
 
 use super::calls::Calls;
-use super::settings::{Agent, Meter};
+use super::settings::{Agent, Loads, Meter};
 use super::terminals::Terminals;
 use super::usage::Used;
 use super::wire::{News, Refusal, Wire, wants_login};
@@ -207,13 +207,21 @@ impl Talk {
     /// Opens the protocol's own session, and sets its mode and options.
     fn introduce(&mut self) -> Result<(), Trouble> {
         let asked = self.wire.initialize(self.agent.habits.serves)?;
-        self.answered(asked)?;
-        let server = self.window.as_ref().map(Window::server);
-        let asked = self.wire.open_session(self.folder.path(), server.as_ref())?;
-        let opened = self.answered(asked)?;
-        let id = opened.get("sessionId").and_then(Json::as_str).filter(|id| !id.is_empty());
-        let none = || Trouble::CouldNotRun(String::from("the agent opened a session without an id"));
-        self.id = id.ok_or_else(none)?.to_owned();
+        let able = self.answered(asked)?;
+        let offers = able.pointer("/agentCapabilities/loadSession").and_then(Json::as_bool) == Some(true);
+        let loads = match self.agent.habits.loads {
+            Loads::Yes | Loads::IfOffered => offers,
+            Loads::No => false,
+        };
+        let earlier = self.order.earlier.clone().filter(|id| loads && !id.is_empty());
+        let loaded = earlier.map(|id| self.load(id)).transpose()?.flatten();
+        let opened = match loaded {
+            Some(opened) => opened,
+            None => self.open_new()?,
+        };
+        if loads {
+            self.desk.opened(&self.id);
+        }
         if let Some(mode) = self.agent.habits.mode.clone() {
             self.set_mode(&opened, &mode)?;
         }
@@ -225,6 +233,31 @@ impl Talk {
         Ok(())
     }
 
+    /// Opens a new session.
+    fn open_new(&mut self) -> Result<Json, Trouble> {
+        let server = self.window.as_ref().map(Window::server);
+        let asked = self.wire.open_session(self.folder.path(), server.as_ref())?;
+        let opened = self.answered(asked)?;
+        let id = opened.get("sessionId").and_then(Json::as_str).filter(|id| !id.is_empty());
+        let none = || Trouble::CouldNotRun(String::from("the agent opened a session without an id"));
+        self.id = id.ok_or_else(none)?.to_owned();
+        Ok(opened)
+    }
+
+    /// Takes up an earlier session; nothing where the agent does not know it any more. What it tells of that
+    /// session again meanwhile was ruled on, counted and shown when it happened.
+    fn load(&mut self, id: String) -> Result<Option<Json>, Trouble> {
+        let server = self.window.as_ref().map(Window::server);
+        let asked = self.wire.load_session(&id, self.folder.path(), server.as_ref())?;
+        match self.replied(asked)? {
+            Ok(opened) => {
+                self.id = id;
+                Ok(Some(opened))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Sets a mode that is not set already. A mode that is not there is a fault of the settings.
     fn set_mode(&mut self, opened: &Json, mode: &str) -> Result<(), Trouble> {
         if opened.pointer("/modes/currentModeId").and_then(Json::as_str) == Some(mode) {
@@ -233,7 +266,9 @@ impl Talk {
         let modes = opened.pointer("/modes/availableModes").and_then(Json::as_array);
         let names: Vec<&str> =
             modes.into_iter().flatten().filter_map(|mode| mode.get("id")?.as_str()).collect();
-        if !names.contains(&mode) {
+        // Who takes up a session need not say again which modes there are.
+        let is_told = opened.get("modes").is_some() || self.order.earlier.as_ref() != Some(&self.id);
+        if is_told && !names.contains(&mode) {
             let has = if names.is_empty() { String::from("none") } else { names.join(", ") };
             return Err(Trouble::CouldNotRun(format!("the agent has no mode `{mode}`; it has {has}")));
         }
@@ -243,6 +278,12 @@ impl Talk {
 
     /// Waits for an answer before the first prompt.
     fn answered(&mut self, asked: u64) -> Result<Json, Trouble> {
+        let replied = self.replied(asked)?;
+        replied.map_err(|refusal| could_not_run(self.refused(&refusal)))
+    }
+
+    /// The same, where a refusal is an answer too.
+    fn replied(&mut self, asked: u64) -> Result<Result<Json, Refusal>, Trouble> {
         let end = self.timing.now() + MAX_START;
         loop {
             if self.desk.is_cancelled() {
@@ -254,9 +295,7 @@ impl Talk {
             self.pump().map_err(could_not_run)?;
             while let Some(news) = self.wire.next() {
                 match news {
-                    News::Answered(number, result) if number == asked => {
-                        return result.map_err(|refusal| could_not_run(self.refused(&refusal)));
-                    }
+                    News::Answered(number, result) if number == asked => return Ok(result),
                     News::Asked(_, _, reply) => reply.unknown(),
                     News::Answered(..) | News::Told(..) => {}
                 }

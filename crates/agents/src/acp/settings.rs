@@ -37,6 +37,8 @@ pub struct Habits {
     pub meter: Meter,
     /// Whether it tells what a session has cost.
     pub costs: bool,
+    /// Whether it takes up sessions that were opened before.
+    pub loads: Loads,
 }
 
 /// What we offer to do for an agent.
@@ -63,6 +65,17 @@ pub enum Asks {
     Nothing,
 }
 
+/// Whether an agent takes up sessions that were opened before, with the tools that it is given then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loads {
+    /// It does: it was tried.
+    Yes,
+    /// It does not, whatever it offers. Goose 1.52 leaves the servers of tools out that a session is taken up with.
+    No,
+    /// Nothing is known; it is believed what it offers.
+    IfOffered,
+}
+
 /// What an agent's count of tokens means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meter {
@@ -79,19 +92,19 @@ impl Habits {
     pub fn unknown() -> Habits {
         let serves = Serves { read: true, write: true, terminal: true };
         let (asks, meter) = (Asks::Nothing, Meter::Part);
-        Habits { mode: None, options: Vec::new(), serves, asks, meter, costs: false }
+        Habits { mode: None, options: Vec::new(), serves, asks, meter, costs: false, loads: Loads::IfOffered }
     }
 
     /// Of the agents that were tried: `goose` 1.52, `claude` (claude-agent-acp 0.99) and `codex` (codex-acp 2.6).
     pub fn of(agent: &str) -> Option<Habits> {
-        let (mode, asks, meter, costs) = match agent {
-            "goose" => ("approve", Asks::Everything, Meter::Part, false),
-            "claude" => ("default", Asks::Effects, Meter::Turn, true),
+        let (mode, asks, meter, costs, loads) = match agent {
+            "goose" => ("approve", Asks::Everything, Meter::Part, false, Loads::No),
+            "claude" => ("default", Asks::Effects, Meter::Turn, true, Loads::Yes),
             // Its own default mode lets a model decide. In this one commands run in a sandbox that writes nothing.
-            "codex" => ("read-only", Asks::Changes, Meter::Turn, false),
+            "codex" => ("read-only", Asks::Changes, Meter::Turn, false, Loads::Yes),
             _ => return None,
         };
-        Some(Habits { mode: Some(mode.to_owned()), asks, meter, costs, ..Habits::unknown() })
+        Some(Habits { mode: Some(mode.to_owned()), asks, meter, costs, loads, ..Habits::unknown() })
     }
 
     /// What is enforced with an agent of these habits.
@@ -113,7 +126,10 @@ impl Habits {
             },
             money: self.costs,
             cancel: true,
-            resume: false,
+            resume: match self.loads {
+                Loads::Yes => true,
+                Loads::No | Loads::IfOffered => false,
+            },
             structured: false,
         }
     }
@@ -136,10 +152,12 @@ mod tests {
                 (found.calls.word(), found.paths, found.tokens, found.money),
                 (calls, paths, tokens, money)
             );
-            assert!(found.cancel && !found.resume && !found.commands && !found.structured);
+            assert!(found.cancel && !found.commands && !found.structured);
+            assert_eq!(found.resume, name != "goose", "{name}");
         }
         let nobody = Habits::unknown().enforces();
         assert_eq!((nobody.calls.word(), nobody.paths, nobody.tokens), ("not at all", false, false));
+        assert!(!nobody.resume);
         assert_eq!(Habits::of("somebody"), None);
     }
 }

@@ -17,8 +17,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ClientCapabilities, ContentBlock, EnvVariable, FileSystemCapabilities,
-    Implementation, InitializeRequest, McpServer, McpServerStdio, NewSessionRequest, PromptRequest,
-    SetSessionConfigOptionRequest, SetSessionModeRequest, TextContent,
+    Implementation, InitializeRequest, LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest,
+    PromptRequest, SetSessionConfigOptionRequest, SetSessionModeRequest, TextContent,
 };
 use agent_client_protocol::v1::{ConnectionTo, Dispatch, Responder};
 use agent_client_protocol::{
@@ -192,12 +192,17 @@ impl Wire {
 
     /// Opens a session in a folder, with a server of tools.
     pub(super) fn open_session(&mut self, folder: &Path, server: Option<&Server>) -> Result<u64, Trouble> {
-        let servers = server.map(|server| {
-            let env = server.env.iter().map(|(name, value)| EnvVariable::new(name.clone(), value.clone()));
-            let stdio = McpServerStdio::new(SERVER, server.program.clone());
-            McpServer::Stdio(stdio.args(server.args.clone()).env(env.collect::<Vec<_>>()))
-        });
-        self.ask(&NewSessionRequest::new(folder).mcp_servers(servers.into_iter().collect::<Vec<_>>()))
+        self.ask(&NewSessionRequest::new(folder).mcp_servers(servers(server)))
+    }
+
+    /// Takes up a session that was opened before.
+    pub(super) fn load_session(
+        &mut self,
+        session: &str,
+        folder: &Path,
+        server: Option<&Server>,
+    ) -> Result<u64, Trouble> {
+        self.ask(&LoadSessionRequest::new(session.to_owned(), folder).mcp_servers(servers(server)))
     }
 
     /// Sets the mode of a session.
@@ -237,6 +242,16 @@ impl Wire {
         self.run()?;
         Ok(number)
     }
+}
+
+/// The window among the servers of an agent.
+fn servers(server: Option<&Server>) -> Vec<McpServer> {
+    let servers = server.map(|server| {
+        let env = server.env.iter().map(|(name, value)| EnvVariable::new(name.clone(), value.clone()));
+        let stdio = McpServerStdio::new(SERVER, server.program.clone());
+        McpServer::Stdio(stdio.args(server.args.clone()).env(env.collect::<Vec<_>>()))
+    });
+    servers.into_iter().collect()
 }
 
 /// Polls until nothing is left to do; why it is over, if it is.

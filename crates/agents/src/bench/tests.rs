@@ -69,6 +69,7 @@ fn bench_for(folder: &Path, calls: u64, cancelled: bool, answer: Schema) -> Benc
         shell: Some(Arc::new(Echo)),
         launcher: None,
         lobby: None,
+        earlier: None,
     };
     let mut secrets = Secrets::new();
     secrets.hide("hush-hush");

@@ -29,6 +29,7 @@ fn main() {
         sulks: script["sulks"].as_bool().unwrap_or(false),
         acts: script["acts"].as_array().cloned().unwrap_or_default(),
         refuses: script["refuses"].clone(),
+        loads: script["loads"].clone(),
         ..Player::default()
     };
     player.serve();
@@ -45,6 +46,8 @@ struct Player {
     acts: Vec<Json>,
     /// An error for `session/new`.
     refuses: Json,
+    /// The sessions that it takes up again; nothing where it offers none of that.
+    loads: Json,
     at: usize,
     calls: u64,
     asked: u64,
@@ -66,16 +69,26 @@ impl Player {
         while let Some(heard) = self.hear() {
             let (id, params) = (heard["id"].clone(), heard["params"].clone());
             let answer = match heard["method"].as_str().unwrap_or_default() {
-                "initialize" => json!({ "protocolVersion": 1, "agentCapabilities": { "loadSession": false },
-                    "agentInfo": { "name": "player", "version": "1" } }),
+                "initialize" => {
+                    json!({ "protocolVersion": 1, "agentCapabilities": { "loadSession": !self.loads.is_null() },
+                    "agentInfo": { "name": "player", "version": "1" } })
+                }
                 "session/new" if !self.refuses.is_null() => {
                     say(&json!({ "jsonrpc": "2.0", "id": id, "error": self.refuses }));
                     continue;
                 }
+                "session/load" if !is_among(&self.loads, &params["sessionId"]) => {
+                    let error = json!({ "code": -32002, "message": "no such session" });
+                    say(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+                    continue;
+                }
+                "session/load" => {
+                    self.window = window(&params);
+                    self.tells_again();
+                    Json::Null
+                }
                 "session/new" => {
-                    let env = params["mcpServers"][0]["env"].as_array().cloned().unwrap_or_default();
-                    let window = env.iter().find(|one| one["name"] == VARIABLE);
-                    self.window = window.and_then(|one| one["value"].as_str()).map(PathBuf::from);
+                    self.window = window(&params);
                     json!({ "sessionId": "s1", "modes": { "currentModeId": "plain",
                         "availableModes": [{ "id": "plain" }, { "id": "careful" }] } })
                 }
@@ -100,6 +113,15 @@ impl Player {
         let heard: Json = serde_json::from_str(&line).unwrap();
         self.is_cancelled |= heard["method"] == "session/cancel";
         Some(heard)
+    }
+
+    /// What was in a session before, told to whoever takes it up.
+    fn tells_again(&self) {
+        self.says(&json!("That was before."));
+        update(&json!({ "sessionUpdate": "tool_call", "toolCallId": "old", "title": "write", "kind": "edit",
+            "locations": [{ "path": "/etc/passwd" }], "status": "completed" }));
+        let cost = json!({ "amount": 7.0, "currency": "USD" });
+        update(&json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost }));
     }
 
     /// Plays acts until one ends the turn, and says how it ended.
@@ -287,6 +309,17 @@ impl Player {
         }
         Back::Fine(Json::Null)
     }
+}
+
+/// Where the window is that a session is opened with.
+fn window(params: &Json) -> Option<PathBuf> {
+    let env = params["mcpServers"][0]["env"].as_array().cloned().unwrap_or_default();
+    let window = env.iter().find(|one| one["name"] == VARIABLE);
+    window.and_then(|one| one["value"].as_str()).map(PathBuf::from)
+}
+
+fn is_among(list: &Json, wanted: &Json) -> bool {
+    list.as_array().is_some_and(|list| list.contains(wanted))
 }
 
 fn output(answer: &Json) -> &str {

@@ -14,4 +14,5 @@ mod contract;
 mod faults;
 mod matching;
 mod recorded;
+mod resume;
 mod terminals;

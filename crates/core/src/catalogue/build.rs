@@ -144,7 +144,7 @@ crate::records! {
         summary: String,
         /// The commit it landed as.
         commit: Option<String>,
-        /// The branch it was to land on.
+        /// The branch that the work is meant for: the person's, or the run's own where there is no other.
         target: String,
         /// The tree that was verified after merging.
         tree: Option<Digest>,

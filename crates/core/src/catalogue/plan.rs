@@ -80,6 +80,8 @@ crate::records! {
         target_lines: Option<Value>,
         /// Which protocol does it; the builder unless said.
         worker: Option<Worker>,
+        /// Findings of gates that do not stop it, each `KIND` or `KIND PATH`.
+        allow: Option<Vec<String>>,
     }
 }
 

@@ -55,6 +55,8 @@ crate::records! {
         budget: u64,
         /// Commands that must succeed before the verify command is worth running.
         preflight: Vec<String>,
+        /// Findings of gates that the plan allows, each `KIND` or `KIND PATH`.
+        allow: Option<Vec<String>>,
         /// The first file of the delta as it is now.
         code_context: Option<CodeContext>,
         /// The files of the delta as they are now, where there are several.

@@ -50,11 +50,14 @@ pub struct CodeContext {
     pub is_cut: bool,
 }
 
+/// Reads a file that a plan names; nothing where there is no such file.
+pub type Sources<'a> = &'a dyn Fn(&str) -> Option<Vec<u8>>;
+
 /// The code context of every file of a task's delta that exists, in the order of the delta.
-pub fn gather(root: &Path, task: &Task) -> Vec<CodeContext> {
+pub fn gather(sources: Sources<'_>, task: &Task) -> Vec<CodeContext> {
     let lines = |path: &str| task.target_lines.iter().find(|(file, _)| file == path).map(|(_, lines)| *lines);
     let wanted = |path: &str| if task.kind == TaskType::Spec { None } else { lines(path) };
-    let files = task.delta.iter().filter_map(|path| Some((path, read_source(root, path)?)));
+    let files = task.delta.iter().filter_map(|path| Some((path, sources(path)?)));
     files.map(|(path, source)| extract(path, &source, wanted(path))).collect()
 }
 

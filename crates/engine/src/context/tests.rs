@@ -295,7 +295,7 @@ fn what_is_not_a_source_file_stops_nothing() {
         ftl_core::json::Json::list(deltas).line()
     );
     let plan = plan_file::read(&plan).unwrap();
-    let found = gather(&root, &plan.tasks[0]);
+    let found = gather(&|path| read_source(&root, path), &plan.tasks[0]);
     let paths: Vec<&str> = found.iter().map(|one| one.path.as_str()).collect();
     assert_eq!(paths, ["bytes.py", "long.js", "letters.md"]);
     assert_eq!(found[0].content, b"x = '\xff\xfe'\r\n\x0cdef f():\n\0");
@@ -313,7 +313,9 @@ fn a_spec_task_sees_the_top_whatever_it_points_to() {
             r#"{{"objective": "x", "tasks": [{{"seq": "001", "slug": "a", "type": "{kind}", "delta": ["a.py"], "verify": "true",
                 "target_lines": {{"a.py": "50-60"}}}}]}}"#
         );
-        gather(folder.path(), &plan_file::read(&plan).unwrap().tasks[0])[0].lines.clone()
+        gather(&|path| read_source(folder.path(), path), &plan_file::read(&plan).unwrap().tasks[0])[0]
+            .lines
+            .clone()
     };
     assert_eq!(lines("SPEC"), "1-60");
     assert_eq!(lines("BUILD"), "1-15,50-60");

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use ftl_core::catalogue::spec::Spec;
+use serde::{Deserialize, Serialize};
 
 /// How many findings one gate tells; the last one then says that there are more.
 pub const MAX_FINDINGS: usize = 200;
@@ -195,9 +196,10 @@ impl fmt::Display for Finding {
 }
 
 /// A permission from a plan or a person: a kind of finding, everywhere or at and below one path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowance {
     /// The kind.
+    #[serde(with = "kind_word")]
     pub kind: FindingKind,
     /// The file or folder; everywhere without one.
     pub path: Option<String>,
@@ -226,6 +228,29 @@ impl Allowance {
             (Some(allowed), Some(path)) => is_at_or_below(path, allowed),
         };
         self.kind == finding.kind && place
+    }
+}
+
+impl fmt::Display for Allowance {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.path.as_ref().map_or(String::new(), |path| format!(" {path}"));
+        write!(out, "{}{at}, allowed by {}", self.kind, self.by)
+    }
+}
+
+/// Kinds of findings by their words.
+mod kind_word {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    use super::FindingKind;
+
+    pub(super) fn serialize<S: Serializer>(kind: &FindingKind, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(kind.word())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<FindingKind, D::Error> {
+        let word = String::deserialize(from)?;
+        FindingKind::parse(&word).ok_or_else(|| D::Error::custom(format!("`{word}` is no kind of finding")))
     }
 }
 

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::hands::shell::PASSED_ON;
+use crate::hands::shell;
 use crate::process::{Cancel, Ended, Fence, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor};
 use crate::store::Store;
 
@@ -40,8 +40,7 @@ pub(super) struct Command {
 impl Yard<'_> {
     /// The environment that a command gets: what is on the list of `sh`, and a terminal that can do nothing.
     pub fn environment() -> Vec<(OsString, OsString)> {
-        let ours = PASSED_ON.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
-        ours.chain([(OsString::from("TERM"), OsString::from("dumb"))]).collect()
+        shell::environment()
     }
 
     /// Runs one script in the shell.

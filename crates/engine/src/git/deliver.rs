@@ -1,4 +1,4 @@
-//! Delivery: the run's branch onto the person's branch, and back.
+//! Delivery: the run's branch onto the person's branch.
 //!
 //! The person's branch moves forward, gets one commit, or is left alone. Where it has moved meanwhile the
 //! work is merged with it and verified again. Where anything of the person's would be in the way, nothing
@@ -13,7 +13,7 @@ use super::land::{Checked, Looking, Merged};
 use super::lock::Held;
 use super::merge::Merge;
 use super::person::Moved;
-use super::{GitError, Oid, Repo, Trouble, ledger};
+use super::{GitError, Oid, Repo, ledger};
 use crate::id::RunId;
 use crate::process::Cancel;
 
@@ -30,33 +30,28 @@ pub struct Delivering<'a> {
     pub when: u64,
 }
 
-/// A delivery that was taken back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undone {
-    /// The person's branch.
-    pub target: String,
-    /// Where it is again.
-    pub commit: Oid,
-    /// What was delivered; the run's branch, or a ref, still has it.
-    pub was: Oid,
-}
-
 /// A delivery, as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct DeliveryRecord {
+pub(super) struct DeliveryRecord {
     /// The run's branch at that time.
-    tip: Oid,
-    how: Delivery,
-    target: String,
-    from: Oid,
-    to: Oid,
-    state: Stage,
+    pub(super) tip: Oid,
+    pub(super) how: Delivery,
+    pub(super) target: String,
+    pub(super) from: Oid,
+    pub(super) to: Oid,
+    pub(super) state: Stage,
+    /// When it was begun, in seconds since 1970.
+    #[serde(default)]
+    pub(super) when: u64,
+    /// Who took it back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) undone_by: Option<String>,
 }
 
 /// How far a delivery has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Stage {
+pub(super) enum Stage {
     Begun,
     Done,
     Undoing,
@@ -93,7 +88,7 @@ impl Repo {
         }
     }
 
-    fn deliveries(&self, run: &RunId) -> Result<Vec<DeliveryRecord>, GitError> {
+    pub(super) fn deliveries(&self, run: &RunId) -> Result<Vec<DeliveryRecord>, GitError> {
         Ok(ledger::read(&self.delivered_file(run))?.unwrap_or_default())
     }
 
@@ -124,7 +119,8 @@ impl Repo {
         };
         let onto = self.onto(delivering, record, &from, verify)?;
         let (tip, how) = (record.tip.clone(), delivering.how);
-        Ok(onto.map(|to| DeliveryRecord { tip, how, target, from, to, state: Stage::Begun }))
+        let (state, when) = (Stage::Begun, delivering.when);
+        Ok(onto.map(|to| DeliveryRecord { tip, how, target, from, to, state, when, undone_by: None }))
     }
 
     /// The commit that the person's branch is to be at, made from where it is now.
@@ -184,7 +180,7 @@ impl Repo {
         self.write(&file, &all)?;
         let Some(mut last) = all.pop() else { return Ok(stays(record, "nothing was begun")) };
         // What was delivered can be found after it was undone, also where it is on no branch.
-        let name = format!("refs/ftl/delivered/{}/{}", record.run, all.len() + 1);
+        let name = delivered_ref(&record.run, all.len() + 1);
         let before = self.resolve(&name)?;
         if before.as_ref() != Some(&last.to) {
             self.move_refs(&[(name, &last.to, before)], held)?;
@@ -204,49 +200,11 @@ impl Repo {
             }
         }
     }
+}
 
-    /// Takes the last delivery of a run back. Refused where the person's branch has moved on, or where
-    /// something of theirs would be in the way.
-    pub fn undo_delivery(&self, run: &RunId) -> Result<Undone, GitError> {
-        let held = self.hold(run.as_str(), &Cancel::new())?;
-        let _turn = self.hold("delivery", &Cancel::new())?;
-        let mut all = self.deliveries(run)?;
-        let Some(mut last) = all.pop() else {
-            return Err(GitError::new(Trouble::Unknown, format!("run {run} has delivered nothing")));
-        };
-        let undone = Undone {
-            target: short(&last.target).to_owned(),
-            commit: last.from.clone(),
-            was: last.to.clone(),
-        };
-        match last.state {
-            Stage::Undone => return Ok(undone),
-            Stage::Begun => {
-                let error = GitError::new(Trouble::Unsuitable, "the delivery is not finished");
-                return Err(error.hint("go on with the run first: `ftl resume`"));
-            }
-            Stage::Done | Stage::Undoing => {}
-        }
-        let file = self.delivered_file(run);
-        let write = |last: &mut DeliveryRecord, state: Stage| {
-            last.state = state;
-            let whole: Vec<&DeliveryRecord> = all.iter().chain([&*last]).collect();
-            self.write(&file, &whole)
-        };
-        write(&mut last, Stage::Undoing)?;
-        match self.move_person(&last.target, &last.to, &last.from, &held)? {
-            Moved::Done => {
-                self.make_durable(Some(&self.top))?;
-                write(&mut last, Stage::Undone)?;
-                Ok(undone)
-            }
-            Moved::Refused(why) => {
-                write(&mut last, Stage::Done)?;
-                let message = format!("the delivery cannot be taken back: {why}");
-                Err(GitError::new(Trouble::Stale, message).hint("`git revert` takes its commits back"))
-            }
-        }
-    }
+/// The ref that holds what was delivered, for good.
+pub(super) fn delivered_ref(run: &RunId, number: usize) -> String {
+    format!("refs/ftl/delivered/{run}/{number}")
 }
 
 fn delivered(record: &RunRecord, last: &DeliveryRecord) -> Delivered {

@@ -19,7 +19,7 @@
 //! | `worktree` | opened, closed |
 //! | `keep`, `odd`, `salvage` | what exists only in a worktree; what no tree can hold; bringing it back |
 //! | `merge`, `land` | onto the run's branch |
-//! | `person`, `deliver` | the person's checkout; onto the person's branch, and back |
+//! | `person`, `deliver`, `undo` | the person's checkout; onto the person's branch; and back |
 
 mod branch;
 mod chamber;
@@ -41,6 +41,7 @@ mod person;
 mod runner;
 mod salvage;
 mod tree;
+mod undo;
 mod worktree;
 
 use std::fs;
@@ -52,7 +53,7 @@ use std::time::Duration;
 
 pub use branch::Branch;
 pub use commit::Person;
-pub use deliver::{Delivering, Undone};
+pub use deliver::Delivering;
 pub use error::{GitError, Trouble};
 pub use keep::{Kept, MAX_KEPT_REFS};
 pub use land::{Checked, Landed, Landing, MAX_MESSAGE_BYTES, Merged};
@@ -60,7 +61,9 @@ pub use merge::{MAX_SIDE_BYTES, MAX_SIDES};
 pub use names::{Key, MAX_KEY_LETTERS, MAX_WORKTREE_LETTERS, Oid, WorktreeId};
 pub use odd::MAX_ODD_FILES;
 pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, Watch};
+pub use salvage::Extent;
 pub use tree::{MAX_CHANGED_FILES, Standing};
+pub use undo::Undone;
 pub use worktree::{Closed, MAX_COPIED_BYTES, MAX_COPIED_FILES, Progress, Worktree};
 
 use chamber::{Chamber, Rules};
@@ -69,6 +72,9 @@ use error::At as _;
 use runner::{Call, Output, Runner};
 
 use crate::place::Place;
+
+/// Who is named in commits where git does not know the person.
+const NOBODY: (&str, &str) = ("ftl", "ftl@localhost");
 
 /// What a person may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +164,18 @@ impl Repo {
         }
         let synced = Arc::default();
         Ok(Repo { runner, place, settings, top, own, common, identity, chamber, synced })
+    }
+
+    /// The same, with the person that their own git names in commits.
+    pub fn of_person(place: &Place, copied: Vec<String>) -> Result<Repo, GitError> {
+        let (name, email) = NOBODY;
+        let nobody = Person { name: name.to_owned(), email: email.to_owned() };
+        let settings = Settings { copied, ..Settings::of(nobody) };
+        let first = Repo::open(place, settings.clone())?;
+        match first.person() {
+            Some(person) => Repo::open(place, Settings { person, ..settings }),
+            None => Ok(first),
+        }
     }
 
     /// The same, watched step by step.

@@ -89,6 +89,12 @@ impl WorktreeId {
         WorktreeId(format!("{run}-{instance}"))
     }
 
+    /// The run and the instance, where the worktree is that of an instance.
+    pub fn instance(&self) -> Option<(&str, u32)> {
+        let (run, instance) = self.0.split_once('-')?;
+        Some((run, instance.parse().ok()?))
+    }
+
     /// The scratch worktree in which what a run is about to land is verified.
     pub(super) fn scratch(run: &RunId) -> WorktreeId {
         WorktreeId(format!("{run}-landing"))
@@ -219,6 +225,8 @@ mod tests {
         let id = WorktreeId::of(&RunId::of(7), InstanceId(12));
         assert_eq!(id.as_str().parse(), Ok(id.clone()));
         assert_ne!(id, WorktreeId::of(&RunId::of(7), InstanceId(1)));
+        assert_eq!(id.instance(), Some((RunId::of(7).as_str(), 12)));
+        assert_eq!(WorktreeId::scratch(&RunId::of(7)).instance(), None);
         let scratch = WorktreeId::scratch(&RunId::of(7));
         assert_eq!(scratch.as_str().parse(), Ok(scratch));
     }

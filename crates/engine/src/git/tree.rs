@@ -4,6 +4,7 @@
 //! What is new counts, what is ignored does not. A pipe is never opened. What git could not hold, or what
 //! belongs to another repository, is left out of the tree and named.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -188,6 +189,22 @@ impl Repo {
         Oid::read(&self.run(call)?.ok()?)
     }
 
+    /// A file of a commit, by its path from the top; nothing where there is no ordinary file of a size that
+    /// is looked at.
+    pub fn file_at(&self, commit: &Oid, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
+        let mut words: Vec<OsString> = ["ls-tree", "-z", "--full-tree"].map(OsString::from).to_vec();
+        words.extend([OsString::from(commit.as_str()), OsString::from("--"), path.as_os_str().to_owned()]);
+        let call = self.about_objects().var("GIT_LITERAL_PATHSPECS", "1").words(words);
+        let listed = self.run(call)?.ok()?;
+        let line = String::from_utf8_lossy(listed.split(|byte| *byte == b'\t').next().unwrap_or_default())
+            .into_owned();
+        let blob = match line.split(' ').collect::<Vec<_>>()[..] {
+            ["100644" | "100755", "blob", oid] => oid.parse::<Oid>()?,
+            _ => return Ok(None),
+        };
+        Ok(self.contents(&[&blob], MAX_CONTENT_BYTES, MAX_CHANGE_BYTES)?.pop().flatten())
+    }
+
     /// The paths that differ between two trees or commits, in their order.
     pub(super) fn differing(&self, base: &Oid, tree: &Oid) -> Result<Vec<Differing>, GitError> {
         if base == tree {
@@ -245,6 +262,15 @@ impl Repo {
         let mut rest = out.as_slice();
         let read = |is_wanted: &Option<&Oid>| is_wanted.map(|_| next_blob(&mut rest)).transpose();
         wanted.iter().map(read).collect()
+    }
+
+    /// The bytes of all files among entries of trees.
+    pub(super) fn bytes_of<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<u64, GitError> {
+        let blobs: Vec<&Oid> = entries.filter(|entry| is_blob(entry)).map(|entry| &entry.oid).collect();
+        if blobs.is_empty() {
+            return Ok(0);
+        }
+        Ok(self.sizes(&blobs)?.iter().sum())
     }
 
     fn sizes(&self, blobs: &[&Oid]) -> Result<Vec<u64>, GitError> {

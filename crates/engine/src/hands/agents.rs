@@ -29,7 +29,8 @@ use ftl_core::value::{Name, Value};
 use super::programs::Programs;
 use super::questions;
 use super::record::Record;
-use super::shell::PASSED_ON;
+use super::resume::Thread;
+use super::shell::environment;
 use super::site::Sites;
 use super::{Ended, Hand, Job, Report};
 use crate::paper::Paper;
@@ -53,6 +54,8 @@ pub struct Seat {
     pub backend: Arc<dyn Backend>,
     /// The model.
     pub model: Option<String>,
+    /// Whether an author goes on in its earlier session, where the agent offers that.
+    pub resume: bool,
     /// How long it may be silent, where it is not as long as any other.
     pub silence: Option<Duration>,
 }
@@ -168,6 +171,9 @@ impl Agents {
             answer: &answer,
         };
         let prompt = self.means.prompts.render(&filling).map_err(could_not)?;
+        let about = (&**role, asked.form.word);
+        let thread = Thread::of(job, about, seat, &folder, asked.feedback.is_some());
+        let earlier = self.paper.as_ref().zip(thread.as_ref()).and_then(|(paper, one)| one.earlier(paper));
         let fences = self.means.place.fences();
         let fence = job.epoch().map(|epoch| Fence { file: fences.join(job.run.as_str()), epoch });
         let supervisor = self.means.supervisor.clone();
@@ -191,6 +197,7 @@ impl Agents {
             shell: Some(Arc::new(shell)),
             launcher: Some(Arc::new(launcher)),
             lobby: self.lobby.clone(),
+            earlier,
         };
         let mut record = Record::new(job, (role, asked.form.word), seat, self.secrets.clone());
         record.sent(&prompt);
@@ -205,14 +212,19 @@ impl Agents {
             record: Mutex::new(record),
             paper: self.paper.clone(),
             listener: self.listener.clone(),
+            thread: thread.clone(),
         });
         let shared: Arc<dyn Desk> = desk.clone();
         let talked = converse(&*seat.backend, order, &prompt.parts, &shared);
         if let Some(paper) = &self.paper {
             desk.record().ended(&talked.outcome);
             if let Ok(Answer::Asked(question)) = &talked.outcome {
-                let kept = questions::ask(paper, &job.run, job.action.instance, question);
+                let question = self.secrets.redact(question);
+                let kept = questions::ask(paper, &job.run, job.action.instance, &question);
                 kept.map_err(|error| could_not(format!("its question cannot be kept: {error}")))?;
+            }
+            if let (Some(thread), true) = (&thread, is_broken(&talked.outcome)) {
+                let _ = thread.forget(paper);
             }
             // The answer counts; that its story could not be kept is told where the disk is looked after.
             let _ = desk.record().keep(paper);
@@ -347,6 +359,7 @@ struct JobDesk {
     record: Mutex<Record>,
     paper: Option<Arc<Paper>>,
     listener: Option<Arc<dyn Listener>>,
+    thread: Option<Thread>,
 }
 
 impl JobDesk {
@@ -389,6 +402,13 @@ impl Desk for JobDesk {
         }
     }
 
+    fn opened(&self, session: &str) {
+        // Where it cannot be noted, the next one is a new one.
+        if let (Some(paper), Some(thread)) = (&self.paper, &self.thread) {
+            let _ = thread.opened(paper, session);
+        }
+    }
+
     fn recall(&self, about: &str) -> Result<String, String> {
         let Some(paper) = &self.paper else { return Err(String::from("nothing is remembered here")) };
         paper.tell(about).map_err(|error| error.to_string())
@@ -417,11 +437,7 @@ impl std::fmt::Debug for Commands {
 impl Shell for Commands {
     fn run(&self, command: &str, folder: &Path, limit: Duration, _: &dyn Desk) -> Result<Ran, String> {
         let key = format!("{}.{}", self.job.key(), self.count.fetch_add(1, Ordering::Relaxed));
-        let mut env: Vec<(OsString, OsString)> = PASSED_ON
-            .iter()
-            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
-            .collect();
-        env.push(("TERM".into(), "dumb".into()));
+        let env = environment();
         let spec = Spec {
             program: "sh".into(),
             args: vec!["-c".into(), command.into()],
@@ -450,6 +466,15 @@ impl Shell for Commands {
             How::Exited(_) | How::Signalled(_) | How::Unknown => None,
         };
         Ok(Ran { code, output })
+    }
+}
+
+/// Whether a session ended in a way that is better not gone on from.
+fn is_broken(outcome: &Result<Answer, Trouble>) -> bool {
+    match outcome {
+        Ok(Answer::Done(_) | Answer::Asked(_)) => false,
+        Err(Trouble::Cancelled | Trouble::Stopped(_) | Trouble::Outage { .. }) => false,
+        Err(Trouble::Died(_) | Trouble::TimedOut(_) | Trouble::Bad(_) | Trouble::CouldNotRun(_)) => true,
     }
 }
 

@@ -78,6 +78,45 @@ impl Hand for Explorer {
     }
 }
 
+/// Aggregates by another hand, after code has looked for every mode that nobody has answered for: an explorer
+/// that came too late takes only its own words with it.
+pub struct Completing {
+    paper: Arc<Paper>,
+    inner: Arc<dyn Hand>,
+}
+
+impl Completing {
+    /// A hand around the one that aggregates.
+    pub fn new(paper: Arc<Paper>, inner: Arc<dyn Hand>) -> Completing {
+        Completing { paper, inner }
+    }
+}
+
+impl Hand for Completing {
+    fn perform(&self, job: &Job) -> Report {
+        let params = &job.action.params;
+        let objective = params.get("objective").and_then(Value::as_text).unwrap_or_default();
+        let parts = params.get("parts").map(|parts| parts.items().to_vec()).unwrap_or_default();
+        let is_there =
+            |mode: Mode| parts.iter().any(|part| part.field("mode").as_text() == Some(mode.word()));
+        let missing: Vec<Mode> = Mode::ALL.into_iter().filter(|mode| !is_there(*mode)).collect();
+        if missing.is_empty() || parts.is_empty() {
+            return self.inner.perform(job);
+        }
+        let enough = || job.cancel.is_cancelled();
+        let survey = Survey::of(self.paper.place().root(), &enough);
+        let mut all = parts;
+        for mode in missing {
+            let found = explore::look(mode, objective, &survey, Some(&self.paper)).ok();
+            let alone = found.map(|found| explore::alone(found, "the explorer did not answer in time"));
+            all.extend(alone.and_then(|json| json.to::<Value>().ok()));
+        }
+        let mut told = job.clone();
+        told.action.params.insert(Name::from("parts"), Value::list(all));
+        self.inner.perform(&told)
+    }
+}
+
 /// An agent's answer and what code found; an agent that found nothing to work with adds only why.
 fn united(mode: Mode, value: &Value, found: Json) -> Json {
     let answer = Json::of(value).map_err(|error| error.to_string());

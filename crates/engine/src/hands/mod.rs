@@ -12,6 +12,7 @@ pub mod planned;
 pub mod programs;
 pub mod questions;
 pub mod record;
+mod resume;
 pub mod script;
 pub mod shell;
 pub mod site;
@@ -23,6 +24,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ftl_agents::secrets::Secrets;
 use ftl_core::run::{Action, ActionId, Failure, FailureKind, InstanceId, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 
@@ -68,6 +70,21 @@ pub struct Report {
 }
 
 impl Report {
+    /// The same without secrets. Everything that a run hears comes by here, and so everything that its
+    /// journal holds and that people see of it.
+    #[must_use]
+    pub fn hiding(self, secrets: &Secrets) -> Report {
+        let clean = |text: &str| secrets.redact(text);
+        let ended = match self.ended {
+            Ended::Done(value) => Ended::Done(secrets.redact_value(&value)),
+            Ended::Failed(failure) => Ended::Failed(Failure::new(failure.kind, clean(&failure.message))),
+            Ended::Died(why) => Ended::Died(clean(&why)),
+            Ended::Cancelled => Ended::Cancelled,
+            Ended::Outage { service, after } => Ended::Outage { service: clean(&service), after },
+        };
+        Report { ended, ..self }
+    }
+
     /// A report of something that used nothing.
     pub fn free(ended: Ended) -> Report {
         Report { ended, usage: Usage::new() }
@@ -192,32 +209,55 @@ pub trait Hands: Send + Sync {
     fn probe(&self, service: String, desk: Sender<Told>);
 }
 
-/// How many agents and how many other actions work at the same time.
+/// How many agents, builds and other actions work at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
     /// Agents.
     pub agents: usize,
+    /// Commands that build and test: they keep no agent from its work, and no agent keeps them.
+    pub builds: usize,
     /// Other actions.
     pub actions: usize,
 }
 
 impl Default for Width {
     fn default() -> Width {
-        Width { agents: 4, actions: 8 }
+        Width { agents: 4, builds: 4, actions: 8 }
     }
 }
+
+/// The actions that run commands of the repository, which take long and use a whole machine.
+const BUILDS: &[&str] = &[
+    "sh",
+    "verify.run",
+    "preflight.check",
+    "tests.run",
+    "eval.run",
+    "work.land",
+    "work.merge",
+    "branch.deliver",
+    "observer.analyze",
+];
 
 /// Hands that work in threads of this process, so many at a time.
 pub struct Workshop {
     hands: BTreeMap<String, Arc<dyn Hand>>,
     fallback: Option<Arc<dyn Hand>>,
     probe: Option<Arc<dyn Probe>>,
-    queues: [Arc<Queue>; 2],
+    queues: Queues,
+}
+
+/// A queue for each kind of work.
+struct Queues {
+    agents: Arc<Queue>,
+    builds: Arc<Queue>,
+    actions: Arc<Queue>,
 }
 
 /// Jobs that wait, and how many threads look after them.
 struct Queue {
     most: usize,
+    secrets: Arc<Secrets>,
     state: Mutex<Waiting>,
     more: Condvar,
 }
@@ -235,10 +275,20 @@ const IDLE: Duration = Duration::from_secs(2);
 impl Workshop {
     /// A workshop with no hands.
     pub fn new(width: Width) -> Workshop {
+        Workshop::hiding(width, &Arc::default())
+    }
+
+    /// The same whose reports have no secrets in them, whoever makes them.
+    pub fn hiding(width: Width, secrets: &Arc<Secrets>) -> Workshop {
         let queue = |most: usize| {
-            Arc::new(Queue { most: most.max(1), state: Mutex::default(), more: Condvar::new() })
+            let (most, secrets) = (most.max(1), secrets.clone());
+            Arc::new(Queue { most, secrets, state: Mutex::default(), more: Condvar::new() })
         };
-        let queues = [queue(width.agents), queue(width.actions)];
+        let queues = Queues {
+            agents: queue(width.agents),
+            builds: queue(width.builds),
+            actions: queue(width.actions),
+        };
         Workshop { hands: BTreeMap::new(), fallback: None, probe: None, queues }
     }
 
@@ -295,8 +345,12 @@ impl Hands for Workshop {
             let message = format!("this program has no hand for `{whom}`");
             return job.report(Report::free(Ended::failed(FailureKind::CouldNotRun, message)));
         };
-        let agent = matches!(job.action.wanted, Wanted::Task { .. });
-        self.queues[usize::from(!agent)].push(job, hand);
+        let queue = match &job.action.wanted {
+            Wanted::Task { .. } => &self.queues.agents,
+            Wanted::Action(name) if BUILDS.contains(&&**name) => &self.queues.builds,
+            Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => &self.queues.actions,
+        };
+        queue.push(job, hand);
     }
 
     fn probe(&self, service: String, desk: Sender<Told>) {
@@ -347,7 +401,7 @@ impl Queue {
     fn work(&self) {
         while let Some((job, hand)) = self.next() {
             let report = if job.is_wanted() { perform(&*hand, &job) } else { nothing_done(&job) };
-            job.report(report);
+            job.report(report.hiding(&self.secrets));
         }
     }
 

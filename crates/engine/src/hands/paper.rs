@@ -20,15 +20,17 @@ use ftl_memory::Kind;
 use super::Workshop;
 use super::shell::Shell;
 use crate::clock;
-use crate::context;
+use crate::context::{self, Sources};
 use crate::decision;
 use crate::exploration::{self, Meta};
+use crate::paper::briefs::Ends;
 use crate::paper::campaign::{Campaign, no_campaign};
 use crate::paper::lessons::now;
 use crate::paper::observer::Verifier;
 use crate::paper::{Paper, PaperError, views};
 use crate::plan_file::{self, Plan, Reading, Task};
-use crate::workspace::{BlockReason, LessonKind, Used};
+use crate::process::Ended;
+use crate::workspace::{BlockReason, LessonKind, Status as WorkspaceStatus, Used};
 use ftl_core::json::Json;
 
 /// How long a verify command of a blocked workspace may take.
@@ -71,7 +73,7 @@ impl From<PaperError> for Failure {
 }
 
 /// A value of the paperwork in the shape that protocols know.
-fn shaped<T: for<'de> serde::Deserialize<'de>>(json: &Json) -> Result<T, Failure> {
+pub(super) fn shaped<T: for<'de> serde::Deserialize<'de>>(json: &Json) -> Result<T, Failure> {
     json.to()
         .map_err(|error| Failure::new(FailureKind::CouldNotRun, format!("an answer does not fit: {error}")))
 }
@@ -110,7 +112,7 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
         })
         .doing(move |_, _: shapes::CampaignTasks| {
             let campaign = campaign_of(&tasks)?;
-            let ready = campaign.ready()?;
+            let ready = campaign.startable()?;
             let running = campaign.tasks().iter().filter(|one| one.status == Status::InProgress);
             let pending = campaign.tasks().iter().filter(|one| one.status == Status::Pending).count();
             let waiting = pending.saturating_sub(ready.len()) as u64;
@@ -319,33 +321,37 @@ fn pieces(parts: &Json) -> Vec<exploration::Answer> {
 fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     let (create, parse, complete, block) = (paper.clone(), paper.clone(), paper.clone(), paper.clone());
     workshop
-        .doing(move |_, asked: flow::WorkspaceCreate| brief(&create, &asked))
+        .doing(move |_, asked: flow::WorkspaceCreate| {
+            brief(&create, &asked, &|path: &str| context::read_source(create.place().root(), path))
+        })
         .doing(move |_, asked: flow::WorkspaceParse| {
             let found = parse.parse_workspace(&place(&parse, &asked.path))?;
             found.to_spec().map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
         })
         .doing(|_, asked: flow::WorkspaceValidate| Ok(soundness(&asked.spec)))
-        .doing(move |_, asked: flow::WorkspaceComplete| {
+        .doing(move |job, asked: flow::WorkspaceComplete| {
             let used: Vec<Used> = asked.utilized.unwrap_or_default().into_iter().map(used).collect();
             let path = place(&complete, &asked.path);
-            if let Some(done) = ended_before(&complete, &path, "complete", &asked.delivered) {
+            if let Some(done) = ended_before(&complete, &path, WorkspaceStatus::Complete, &asked.delivered)? {
                 return Ok(done);
             }
-            let (path, brief) =
-                complete.complete_workspace(&path, &asked.delivered, &used, &clock::local())?;
+            let ends = Ends { now: &clock::local(), run: Some(&job.run) };
+            let (path, brief) = complete.complete_workspace(&path, (&asked.delivered, &used), ends)?;
             complete.credit(&brief)?;
             Ok(flow::Ended { path: shown(&complete, &path) })
         })
-        .doing(move |_, asked: flow::WorkspaceBlock| {
+        .doing(move |job, asked: flow::WorkspaceBlock| {
             let path = place(&block, &asked.path);
             let why = BlockReason::read(&asked.reason)
                 .map_err(|refusal| Failure::from(PaperError::from(refusal)))?;
             let tried = asked.tried.as_ref().map(words);
             let why = why.with(tried.as_deref(), None);
-            if let Some(done) = ended_before(&block, &path, "blocked", &format!("BLOCKED: {}", why.reason)) {
+            let delivered = format!("BLOCKED: {}", why.reason);
+            if let Some(done) = ended_before(&block, &path, WorkspaceStatus::Blocked, &delivered)? {
                 return Ok(done);
             }
-            let (path, _) = block.block_workspace(&path, &why, &clock::local())?;
+            let ends = Ends { now: &clock::local(), run: Some(&job.run) };
+            let (path, _) = block.block_workspace(&path, &why, ends)?;
             Ok(flow::Ended { path: shown(&block, &path) })
         })
 }
@@ -359,14 +365,14 @@ fn used(shape: UsedShape) -> Used {
 }
 
 /// A workspace that was ended in the same way before the engine died.
-fn ended_before(paper: &Paper, path: &Path, status: &str, delivered: &str) -> Option<flow::Ended> {
-    if path.exists() {
-        return None;
-    }
-    let name = path.file_name()?.to_str()?.strip_suffix("_active.xml")?;
-    let ended = path.with_file_name(format!("{name}_{status}.xml"));
-    let found = paper.parse_workspace(&ended).ok()?;
-    (found.delivered == delivered).then(|| flow::Ended { path: shown(paper, &ended) })
+fn ended_before(
+    paper: &Paper,
+    path: &Path,
+    status: WorkspaceStatus,
+    delivered: &str,
+) -> Result<Option<flow::Ended>, Failure> {
+    let ended = paper.ended(path, status)?.filter(|(_, found)| found.delivered == delivered);
+    Ok(ended.map(|(path, _)| flow::Ended { path: shown(paper, &path) }))
 }
 
 fn place(paper: &Paper, path: &str) -> PathBuf {
@@ -385,7 +391,12 @@ fn words(value: &Value) -> String {
     }
 }
 
-fn brief(paper: &Paper, asked: &flow::WorkspaceCreate) -> Result<flow::Brief, Failure> {
+/// Writes the brief of a task. One of a campaign is being worked on from now on.
+pub(super) fn brief(
+    paper: &Paper,
+    asked: &flow::WorkspaceCreate,
+    sources: Sources<'_>,
+) -> Result<flow::Brief, Failure> {
     let plan = read_plan(&asked.plan)?;
     let task = match &asked.task {
         Some(seq) => plan.find(seq),
@@ -398,12 +409,15 @@ fn brief(paper: &Paper, asked: &flow::WorkspaceCreate) -> Result<flow::Brief, Fa
             tasks.iter().map(|task| crate::paper::lessons::asks_with(plan, task)).collect();
         paper.recall(&asks)
     };
-    let made = paper.create_workspaces(&plan, Some(&task.seq), &recall, &clock::local())?;
+    let made = paper.create_workspaces(&plan, Some(&task.seq), (&recall, sources), &clock::local())?;
     let path = made.first().ok_or_else(none)?;
     let brief = paper.parse_workspace(path)?;
     let known = brief.prior_knowledge.as_ref().is_some_and(|known| !known.failures.is_empty());
     let full = full_budget(task, known, brief.framework_confidence.unwrap_or(0.0));
-    let direct = plan.tasks.len() == 1 && !known && is_small(paper.place().root(), task);
+    let direct = plan.tasks.len() == 1 && !known && is_small(sources, task);
+    if asked.task.is_some() {
+        paper.update_task(&task.seq, "in_progress", &clock::local())?;
+    }
     let story = format!("{}: {} ({})", plan.objective, task.slug.replace('-', " "), task.delta.join(", "));
     Ok(flow::Brief {
         path: shown(paper, path),
@@ -429,9 +443,9 @@ fn full_budget(task: &Task, known: bool, confidence: f64) -> u64 {
 }
 
 /// Whether a task changes one file that a brief shows whole.
-fn is_small(root: &Path, task: &Task) -> bool {
+fn is_small(sources: Sources<'_>, task: &Task) -> bool {
     let [path] = task.delta.as_slice() else { return false };
-    let source = context::read_source(root, path).unwrap_or_default();
+    let source = sources(path).unwrap_or_default();
     source.iter().filter(|byte| **byte == b'\n').count() <= DIRECT_LINES
 }
 
@@ -464,13 +478,8 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
     let shell = shell.clone();
     workshop
         .doing(move |job, asked: flow::ObserverAnalyze| {
-            let timeout = asked
-                .timeout
-                .map_or(VERIFY_LIMIT, |seconds| Duration::from_secs_f64(seconds.0.clamp(1.0, 3600.0)));
-            let by = Verifier { shell: &shell, timeout, cancel: &job.cancel };
-            let by = asked.verify.unwrap_or(true).then_some(&by);
-            let analysis = analyze.analyze(&analyze.workspace_folder(), by)?;
-            shaped(&analysis)
+            let runs = |command: &str| shell.once(command, timeout(&asked), &job.cancel);
+            analyzed(&analyze, &asked, &runs)
         })
         .doing(move |_, asked: flow::LessonMatching| lesson_match(&matching, &asked))
         .doing(move |_, asked: flow::LessonExperience| {
@@ -489,6 +498,21 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
                 .map_err(|error| Failure::from(PaperError::disk(&file, &error)))?;
             Ok(flow::Experience { name: failure.name, path: String::from(".ftl/cache/experience.json") })
         })
+}
+
+/// How long the command of a block may take.
+pub(super) fn timeout(asked: &flow::ObserverAnalyze) -> Duration {
+    asked.timeout.map_or(VERIFY_LIMIT, |seconds| Duration::from_secs_f64(seconds.0.clamp(1.0, 3600.0)))
+}
+
+/// Learns from what has ended, with somebody who runs the commands of blocks.
+pub(super) fn analyzed(
+    paper: &Paper,
+    asked: &flow::ObserverAnalyze,
+    runs: &(dyn Fn(&str) -> Result<Ended, String> + Sync),
+) -> Result<flow::Analysis, Failure> {
+    let by = asked.verify.unwrap_or(true).then_some(Verifier { runs });
+    shaped(&paper.analyze(&paper.workspace_folder(), by.as_ref())?)
 }
 
 fn lesson_match(paper: &Paper, asked: &flow::LessonMatching) -> Result<flow::LessonMatch, Failure> {

@@ -21,7 +21,17 @@ use crate::process::{
 use crate::store::Store;
 
 /// Variables of ours that a command may see.
-pub(crate) const PASSED_ON: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+const PASSED_ON: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+/// What commands are told beside: no terminal, and no caches of Python beside its sources, which a
+/// repository without a list of what to ignore would take for work.
+const TOLD: [(&str, &str); 2] = [("TERM", "dumb"), ("PYTHONDONTWRITEBYTECODE", "1")];
+
+/// The whole environment of a command.
+pub(crate) fn environment() -> Vec<(OsString, OsString)> {
+    let ours = PASSED_ON.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+    ours.chain(TOLD.map(|(name, value)| (name.into(), value.into()))).collect()
+}
 
 /// The exit code by which a command says that the service it needs does not answer (EX_TEMPFAIL).
 pub const SERVICE_IS_OUT: i32 = 75;
@@ -89,11 +99,7 @@ impl Shell {
         let mark =
             Mark::new(MARK, key).map_err(|message| Ended::failed(FailureKind::CouldNotRun, message))?;
         let fixed = ["-c", script, "sh"].into_iter().map(OsString::from);
-        let mut env: Vec<(OsString, OsString)> = PASSED_ON
-            .iter()
-            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
-            .collect();
-        env.push(("TERM".into(), "dumb".into()));
+        let mut env = environment();
         env.push(("FTL_KEY".into(), key.into()));
         Ok(Spec {
             program: "sh".into(),

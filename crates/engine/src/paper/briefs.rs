@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use super::campaign::settle_in;
 use super::projection::{Form, Projected, drop_text, keep_text};
 use super::{Paper, PaperError};
-use crate::context;
+use crate::context::{self, Sources};
 use crate::exploration;
+use crate::id::RunId;
 use crate::place::replace;
 use crate::plan_file::{Plan, Task};
 use crate::store::{Notebook as _, Notes};
@@ -114,7 +115,7 @@ impl Paper {
         &self,
         plan: &Plan,
         task: Option<&str>,
-        recall: Recall<'_>,
+        (recall, sources): (Recall<'_>, Sources<'_>),
         now: &str,
     ) -> Result<Vec<PathBuf>, PaperError> {
         let tasks: Vec<&Task> = match task {
@@ -139,7 +140,7 @@ impl Paper {
                 now,
                 campaign,
                 explored_confidence: confidence,
-                contexts: context::gather(self.place().root(), task),
+                contexts: context::gather(sources, task),
                 failures,
                 patterns,
                 siblings: workspace::sibling_failures(&before, campaign),
@@ -163,11 +164,11 @@ impl Paper {
     pub fn complete_workspace(
         &self,
         path: &Path,
-        delivered: &str,
-        used: &[Used],
-        now: &str,
+        (delivered, used): (&str, &[Used]),
+        ends: Ends<'_>,
     ) -> Result<(PathBuf, Workspace), PaperError> {
-        self.close(path, now, &|file| workspace::complete(file, delivered, used, now))
+        let Ends { now, .. } = ends;
+        self.close(path, ends, &|file| workspace::complete(file, delivered, used, now))
     }
 
     /// Ends a workspace as blocked; where it is now.
@@ -175,9 +176,10 @@ impl Paper {
         &self,
         path: &Path,
         why: &BlockReason,
-        now: &str,
+        ends: Ends<'_>,
     ) -> Result<(PathBuf, Workspace), PaperError> {
-        self.close(path, now, &|file| workspace::block(file, why, now))
+        let Ends { now, .. } = ends;
+        self.close(path, ends, &|file| workspace::block(file, why, now))
     }
 
     /// Reads a workspace.
@@ -189,7 +191,26 @@ impl Paper {
         workspace::parse(&text).map_err(|refusal| malformed(path, &refusal))
     }
 
-    fn close(&self, path: &Path, now: &str, end: End<'_>) -> Result<(PathBuf, Workspace), PaperError> {
+    /// A workspace of ours that has ended with that status already, where it is: the store knows it, whatever
+    /// became of the files. They are brought up to date on the way.
+    pub fn ended(
+        &self,
+        path: &Path,
+        status: workspace::Status,
+    ) -> Result<Option<(PathBuf, Workspace)>, PaperError> {
+        let Some(name) = self.own(path) else { return Ok(None) };
+        if self.store().note(KIND, &name.stem())?.is_some() {
+            return Ok(None);
+        }
+        let Ok(over) = FileName::new(name.seq(), name.slug(), status) else { return Ok(None) };
+        let Some(text) = self.store().note(KIND, &over.stem())? else { return Ok(None) };
+        self.project(&projected(&over))?;
+        self.project(&projected(&name))?;
+        Ok(Some((path.with_file_name(over.to_string()), workspace::parse(&text)?)))
+    }
+
+    fn close(&self, path: &Path, ends: Ends<'_>, end: End<'_>) -> Result<(PathBuf, Workspace), PaperError> {
+        let Ends { now, .. } = ends;
         let Some(name) = self.own(path) else { return close_elsewhere(path, end) };
         self.take_over(&projected(&name))?;
         // The campaign is told in the same change, so its copy must be in order before.
@@ -204,7 +225,7 @@ impl Paper {
                 replaced(notes, &closed.file_name, now)?;
                 keep_text(notes, &projected(&closed.file_name), &closed.text)?;
                 drop_text(notes, &projected(&name))?;
-                let is_told = tell_campaign(notes, &closed, now)?;
+                let is_told = tell_campaign(notes, &closed, ends)?;
                 Ok((closed, is_told))
             });
             let kept = ended.is_ok();
@@ -233,15 +254,29 @@ impl Paper {
     }
 }
 
-/// The campaign's task ends with its workspace; whether there is such a task.
-fn tell_campaign(notes: &mut dyn Notes, closed: &Closed, now: &str) -> Result<bool, PaperError> {
+/// When a workspace ends, and in which run.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends<'a> {
+    /// When.
+    pub now: &'a str,
+    /// The run whose builder ends it; none where a person does.
+    pub run: Option<&'a RunId>,
+}
+
+/// The campaign's task ends with its workspace; whether there is such a task. A campaign that is driven by the
+/// same run is not told: it hears of the end from its builder, when everything about it is over.
+fn tell_campaign(notes: &mut dyn Notes, closed: &Closed, ends: Ends<'_>) -> Result<bool, PaperError> {
     let Some(id) = closed.workspace.campaign.as_deref() else { return Ok(false) };
+    if ends.run.is_some_and(|run| id.split_once('.').is_some_and(|(opened_by, _)| opened_by == run.as_str()))
+    {
+        return Ok(false);
+    }
     let status = match closed.file_name.status() {
         workspace::Status::Active => return Ok(false),
         workspace::Status::Complete => Status::Complete,
         workspace::Status::Blocked => Status::Blocked,
     };
-    settle_in(notes, (id, closed.file_name.seq()), status, now)
+    settle_in(notes, (id, closed.file_name.seq()), status, ends.now)
 }
 
 /// Keeps what is about to be replaced.

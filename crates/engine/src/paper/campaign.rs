@@ -4,7 +4,8 @@
 //! a campaign that another one replaces goes to the archive, and so does a list of tasks with progress.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status};
@@ -144,6 +145,24 @@ impl Campaign {
         Ok(self.progress()?.ready().map(|place| &self.tasks[place.index()]).collect())
     }
 
+    /// The ready tasks that may start now beside what is being worked on: no two at work change the same
+    /// file. The others wait for their turn.
+    pub fn startable(&self) -> Result<Vec<&CampaignTask>, PaperError> {
+        let mut taken = Taken::default();
+        for one in self.tasks.iter().filter(|one| one.status == Status::InProgress) {
+            taken.take(&one.task.delta);
+        }
+        let mut ready = self.ready()?;
+        ready.retain(|one| {
+            let is_free = !taken.overlaps(&one.task.delta);
+            if is_free {
+                taken.take(&one.task.delta);
+            }
+            is_free
+        });
+        Ok(ready)
+    }
+
     /// `{total, complete, blocked}`.
     pub fn counts(&self) -> Json {
         let count = |status| self.tasks.iter().filter(|one| one.status == status).count();
@@ -174,6 +193,30 @@ impl Campaign {
             ("objective_preview", Json::from(preview)),
         ])
     }
+}
+
+/// Files and folders that somebody is going to change.
+#[derive(Default)]
+struct Taken(BTreeSet<String>);
+
+impl Taken {
+    fn take(&mut self, delta: &[String]) {
+        self.0.extend(delta.iter().map(|path| plain(path).to_owned()));
+    }
+
+    /// Whether some path is taken, or lies below one that is, or above one.
+    fn overlaps(&self, delta: &[String]) -> bool {
+        delta.iter().map(|path| plain(path)).any(|path| {
+            let above = Path::new(path).ancestors().filter_map(Path::to_str);
+            let is_taken = above.into_iter().any(|one| self.0.contains(one));
+            let below = format!("{path}/");
+            is_taken || self.0.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below))
+        })
+    }
+}
+
+fn plain(path: &str) -> &str {
+    path.strip_prefix("./").unwrap_or(path).trim_end_matches('/')
 }
 
 impl Paper {

@@ -7,7 +7,6 @@
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use ftl_memory::Kind;
 use ftl_memory::learn::Outcome;
@@ -16,9 +15,8 @@ use super::briefs::Found;
 use super::lessons::now;
 use super::{Paper, PaperError};
 use crate::extract;
-use crate::hands::shell::Shell;
 use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, Seen, Verification};
-use crate::process::{Cancel, Cut, How};
+use crate::process::{Cut, Ended, How};
 use crate::workspace::{FileName, Status, Workspace};
 use ftl_core::json::Json;
 
@@ -58,12 +56,8 @@ impl Verified {
 
 /// How blocks are verified.
 pub struct Verifier<'a> {
-    /// What runs the commands.
-    pub shell: &'a Shell,
-    /// How long each may take.
-    pub timeout: Duration,
-    /// Becomes true when nobody wants to know any more.
-    pub cancel: &'a Cancel,
+    /// Runs a command: how it ended, or why it could not be run.
+    pub runs: &'a (dyn Fn(&str) -> Result<Ended, String> + Sync),
 }
 
 impl Paper {
@@ -252,7 +246,7 @@ fn rerun(command: &str, by: &Verifier<'_>) -> (Rerun, String) {
     if command.trim().is_empty() {
         return (Rerun::NoCommand, String::new());
     }
-    let ended = match by.shell.once(command, by.timeout, by.cancel) {
+    let ended = match (by.runs)(command) {
         Ok(ended) => ended,
         Err(message) => return (Rerun::CouldNotRun(message), String::new()),
     };

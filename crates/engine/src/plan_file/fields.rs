@@ -13,13 +13,14 @@ use super::{
     DEFAULT_BUDGET, Lines, MAX_BUDGET, MAX_COMMAND_BYTES, Plan, Reading, Rules, Spelled, Task, TaskType,
     Worker,
 };
+use crate::gates::Allowance;
 use ftl_core::json::Json;
 
 const PLAN_FIELDS: [&str; 6] =
     ["objective", "campaign", "framework", "framework_confidence", "idioms", "tasks"];
 
 /// What a plan says of a task.
-pub(super) const TASK_FIELDS: [&str; 12] = [
+pub(super) const TASK_FIELDS: [&str; 13] = [
     "seq",
     "slug",
     "type",
@@ -32,6 +33,7 @@ pub(super) const TASK_FIELDS: [&str; 12] = [
     "target_lines",
     "creates",
     "worker",
+    "allow",
 ];
 
 pub(super) fn plan(json: &Json, how: Reading<'_>) -> Result<Plan, PlanErrors> {
@@ -196,6 +198,7 @@ fn task(at: &At<'_>, found: &mut Found) -> Task {
         target_lines: target_lines(at, found),
         creates: paths(at, "creates", found),
         worker: worker(at, found),
+        allow: allow(at, found),
         other: others(at.json, &TASK_FIELDS),
     }
 }
@@ -215,6 +218,7 @@ fn empty_task() -> Task {
         target_lines: Vec::new(),
         creates: Vec::new(),
         worker: Worker::Builder,
+        allow: Vec::new(),
         other: Vec::new(),
     }
 }
@@ -278,6 +282,25 @@ fn worker(at: &At<'_>, found: &mut Found) -> Worker {
         found.add(at.path("worker"), message, "leave it out for builder");
     }
     worker.unwrap_or(Worker::Builder)
+}
+
+/// What gates may find without stopping the task: words of theirs, each with a path or without.
+fn allow(at: &At<'_>, found: &mut Found) -> Vec<String> {
+    let Some(value) = at.given("allow") else { return Vec::new() };
+    let hint = "write a list such as [\"test_removed tests/old_test.py\"]";
+    let Json::List(items) = value else {
+        found.add(at.path("allow"), at.says("allow must be a list"), hint);
+        return Vec::new();
+    };
+    let mut allowed = Vec::new();
+    for item in items {
+        match item.as_str().map(|text| Allowance::parse(text, "the plan").map(|_| text)) {
+            Some(Ok(text)) => allowed.push(text.to_owned()),
+            Some(Err(message)) => found.add(at.path("allow"), at.says(&message), hint),
+            None => found.add(at.path("allow"), at.says("allow must be a list of strings"), hint),
+        }
+    }
+    allowed
 }
 
 fn delta(at: &At<'_>, kind: Option<TaskType>, found: &mut Found) -> Vec<String> {

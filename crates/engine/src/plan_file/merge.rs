@@ -272,6 +272,7 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
             .collect(),
         creates: list(json, "creates"),
         worker: worker.unwrap_or(Worker::Builder),
+        allow: list(json, "allow"),
         other: json.fields().iter().filter(|(key, _)| !is_known(key)).cloned().collect(),
         seq,
     };

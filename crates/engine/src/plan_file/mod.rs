@@ -90,6 +90,8 @@ pub struct Task {
     pub creates: Vec<String>,
     /// Which protocol does it.
     pub worker: Worker,
+    /// Findings of gates that do not stop it, each `KIND` or `KIND PATH`.
+    pub allow: Vec<String>,
     /// Fields that this version does not know, as they were.
     pub other: Vec<(String, Json)>,
 }
@@ -250,6 +252,9 @@ impl Task {
             json.put("creates", Json::list(&self.creates));
         }
         json.put("worker", self.worker.word());
+        if !self.allow.is_empty() {
+            json.put("allow", Json::list(&self.allow));
+        }
         for (key, value) in &self.other {
             json.put(key, value.clone());
         }
@@ -288,6 +293,7 @@ impl Task {
             preflight: listed(&self.preflight),
             target_lines,
             worker: Some(self.worker),
+            allow: listed(&self.allow),
         }
     }
 }

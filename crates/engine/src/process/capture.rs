@@ -8,6 +8,11 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ftl_agents::secrets::Secrets;
+
+use super::hide::Hiding;
 
 /// How much of one stream is kept, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +56,11 @@ pub struct Captured {
     pub tail: Vec<u8>,
     /// Why the whole text stops early, if the disk is to blame.
     pub spool_error: Option<String>,
+    kept: u64,
+    left_out: u64,
     spooled: u64,
     file: Option<File>,
+    hidden: Option<Arc<Secrets>>,
 }
 
 impl Capture {
@@ -77,8 +85,10 @@ impl Capture {
             Spool::Open { file, length } | Spool::Full { file, length } => (Some(file), length, None),
             Spool::Failed { file, length, error } => (file, length, Some(error)),
         };
-        let tail = self.tail.into();
-        Captured { total: self.total, head: self.head, tail, spool_error, spooled, file }
+        let (total, head, tail) = (self.total, self.head, Vec::from(self.tail));
+        let (had, ends) = (head.len() as u64, tail.len() as u64);
+        let (kept, left_out) = (spooled.max(had), total - had - ends);
+        Captured { total, head, tail, spool_error, kept, left_out, spooled, file, hidden: None }
     }
 
     fn add_to_tail(&mut self, bytes: &[u8]) {
@@ -124,7 +134,7 @@ impl Capture {
 impl Captured {
     /// How many bytes, from the first one on without a gap, [`Captured::whole`] gives.
     pub fn kept(&self) -> u64 {
-        self.spooled.max(self.head.len() as u64)
+        self.kept
     }
 
     /// How many bytes were read and not kept; with [`Captured::kept`] this is all there were.
@@ -135,10 +145,14 @@ impl Captured {
     /// The whole text, from the first byte to the cap.
     pub fn whole(&self) -> io::Result<Box<dyn Read + '_>> {
         match &self.file {
-            Some(file) if self.spooled > self.head.len() as u64 => {
+            Some(file) if self.spooled == self.kept => {
                 let mut reader = file;
                 reader.seek(SeekFrom::Start(0))?;
-                Ok(Box::new(reader.take(self.spooled)))
+                let reader = reader.take(self.spooled);
+                Ok(match &self.hidden {
+                    Some(secrets) => Box::new(Hiding::new(reader, secrets.clone())),
+                    None => Box::new(reader),
+                })
             }
             Some(_) | None => Ok(Box::new(&self.head[..])),
         }
@@ -146,7 +160,21 @@ impl Captured {
 
     /// How many bytes stand between the head and the tail.
     pub fn left_out(&self) -> u64 {
-        self.total - self.head.len() as u64 - self.tail.len() as u64
+        self.left_out
+    }
+
+    /// The same without secrets: from here on nobody sees one. Numbers of bytes are those that were produced.
+    #[must_use]
+    pub(super) fn hiding(mut self, secrets: &Arc<Secrets>) -> Captured {
+        if self.left_out == 0 {
+            // What is whole is looked at whole.
+            self.head.append(&mut self.tail);
+            self.head = secrets.redact_bytes(&self.head);
+        } else {
+            (self.head, self.tail) = (secrets.redact_head(&self.head), secrets.redact_tail(&self.tail));
+        }
+        self.hidden = Some(secrets.clone());
+        self
     }
 
     /// Head and tail for people: whatever a terminal would act on is shown as an escape. It is for
@@ -250,6 +278,25 @@ mod tests {
         let odd = b"\x1b[31mred\xff\xfe\0 caf\xc3\xa9\r\n\ttab \xc2\x9b \xe2\x80\xae";
         let shown = r"\x1b[31mred\xff\xfe\x00 café\r";
         assert_eq!(printable(odd), format!("{shown}\n\ttab \\u{{9b}} \\u{{202e}}"));
+    }
+
+    #[test]
+    fn no_secret_is_seen_wherever_an_output_is_cut() {
+        let mut secrets = Secrets::new();
+        secrets.hide("test-key-1");
+        let secrets = Arc::new(secrets);
+        let text = b"one test-key-1 two \xff test-key-1";
+        for head in 0..=text.len() {
+            for tail in [0, 5, 12, 40] {
+                let room = Room { head, tail, keep: 100 };
+                let captured = captured(room, &[text]).hiding(&secrets);
+                let shown = captured.text();
+                assert!(!shown.contains("test-key-") && !shown.contains("-key-1"), "{head} {tail}: {shown}");
+                let kept = String::from_utf8_lossy(&whole(&captured)).into_owned();
+                assert!(!kept.contains("test-key-"), "{head} {tail}: {kept}");
+                assert_eq!((captured.total, captured.kept()), (31, 31), "{head} {tail}");
+            }
+        }
     }
 
     #[test]

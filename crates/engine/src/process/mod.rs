@@ -16,6 +16,7 @@ pub mod cancel;
 pub mod capture;
 pub mod fence;
 pub mod guard;
+mod hide;
 mod leash;
 pub mod lineage;
 pub mod lock;

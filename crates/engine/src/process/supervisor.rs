@@ -12,8 +12,10 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ftl_agents::secrets::Secrets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{getpid, set_child_subreaper};
 
@@ -48,6 +50,7 @@ pub struct Supervisor {
     guard: Guard,
     attempts: PathBuf,
     spool: PathBuf,
+    secrets: Arc<Secrets>,
 }
 
 impl Supervisor {
@@ -57,7 +60,15 @@ impl Supervisor {
         for folder in [attempts, spool] {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        Ok(Supervisor { guard, attempts: fs::canonicalize(attempts)?, spool: fs::canonicalize(spool)? })
+        let (attempts, spool) = (fs::canonicalize(attempts)?, fs::canonicalize(spool)?);
+        Ok(Supervisor { guard, attempts, spool, secrets: Arc::default() })
+    }
+
+    /// The same with values that nobody may see: they are taken out of everything that commands print, before
+    /// anybody gets to look at how they ended. What is heard piece by piece is as it came.
+    #[must_use]
+    pub fn hiding(self, secrets: Arc<Secrets>) -> Supervisor {
+        Supervisor { secrets, ..self }
     }
 
     /// Runs a command to its end. What it prints is also given to `hear`, piece by piece.
@@ -86,7 +97,8 @@ impl Supervisor {
         socket.set_nonblocking(true).map_err(RunError::Guard)?;
         let room = spec.limits.room();
         let tap = |pipe: PipeReader| Tap::new(pipe, Capture::new(room, &self.spool)).map_err(RunError::Guard);
-        Ok(Running { out: tap(out)?, err: tap(err)?, feed, leash, limits: spec.limits })
+        let secrets = self.secrets.clone();
+        Ok(Running { out: tap(out)?, err: tap(err)?, feed, leash, limits: spec.limits, secrets })
     }
 }
 
@@ -98,6 +110,7 @@ pub struct Running {
     err: Tap,
     feed: Feed,
     limits: Limits,
+    secrets: Arc<Secrets>,
 }
 
 impl Running {
@@ -409,13 +422,13 @@ impl Watch {
             self.read(Instant::now(), hear);
         }
         let Some(end) = self.end.take() else { return Err(RunError::NoAnswer) };
-        let Running { mut leash, out, err, limits, .. } = self.running;
+        let Running { mut leash, out, err, limits, secrets, .. } = self.running;
         leash.end(MAX_GUARD_END);
         Ok(Ended {
             how: end.how,
             cut: self.cut,
-            out: out.capture.finish(),
-            err: err.capture.finish(),
+            out: out.capture.finish().hiding(&secrets),
+            err: err.capture.finish().hiding(&secrets),
             took: end.at.saturating_duration_since(self.began),
             swept: end.swept,
             left: end.left,

@@ -31,12 +31,24 @@ pub struct Hall<'a> {
 }
 
 impl<'a> Hall<'a> {
+    /// The same with one thing more that must never be seen.
+    #[must_use]
+    pub fn hiding(self, value: Option<String>) -> Hall<'a> {
+        let Some(value) = value else { return self };
+        let mut secrets = (*self.secrets).clone();
+        secrets.hide(value.trim());
+        Hall { secrets: Arc::new(secrets), ..self }
+    }
+
     /// Looks the keys of a roster up, with that way to find a variable of the environment. Programs of
     /// agents find rooms in that folder.
     pub fn new(roster: &Roster, variable: &'a dyn Fn(&str) -> Option<String>, rooms: &Path) -> Hall<'a> {
         let mut keys = BTreeMap::new();
         let mut secrets = Secrets::new();
         for agent in roster.agents() {
+            for (_, value) in agent.set().filter(|(name, _)| is_secret(name)) {
+                secrets.hide(value);
+            }
             for name in agent.passed().iter().filter(|name| is_secret(name)) {
                 if let Some(value) = variable(name) {
                     secrets.hide(&value);
@@ -76,7 +88,8 @@ impl<'a> Hall<'a> {
         let (secrets, timing) = (self.secrets.clone(), self.timing.clone());
         Ok(match &agent.kind {
             Kind::Scripted { script } => {
-                let script = Script::load(script)?;
+                let script =
+                    Script::load(script).map_err(|error| format!("`{}`: {error}", script.display()))?;
                 Arc::new(Scripted::new(&agent.name, script, secrets, timing))
             }
             Kind::Model(service) => {
@@ -150,6 +163,24 @@ impl Agent {
             Kind::Scripted { .. } | Kind::Model(_) => &[],
             Kind::Acp(spoken) => &spoken.around.pass,
             Kind::Cli(adapted) => &adapted.around.pass,
+        }
+    }
+
+    /// The variables that its program gets with the values that the settings give them.
+    fn set(&self) -> impl Iterator<Item = (&String, &String)> {
+        let around = match &self.kind {
+            Kind::Scripted { .. } | Kind::Model(_) => None,
+            Kind::Acp(spoken) => Some(&spoken.around),
+            Kind::Cli(adapted) => Some(&adapted.around),
+        };
+        around.into_iter().flat_map(|around| &around.set)
+    }
+
+    /// Whether an author goes on in its earlier session.
+    pub fn resumes(&self) -> bool {
+        match &self.kind {
+            Kind::Scripted { .. } | Kind::Model(_) | Kind::Cli(_) => false,
+            Kind::Acp(spoken) => spoken.resume,
         }
     }
 

@@ -137,6 +137,8 @@ pub struct Spoken {
     pub habits: Habits,
     /// What it gets.
     pub around: Surroundings,
+    /// Whether an author goes on in its earlier session, where the agent offers that.
+    pub resume: bool,
 }
 
 /// A program that is spoken to as an adapter says.

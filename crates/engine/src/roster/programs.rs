@@ -40,7 +40,8 @@ pub(super) fn spoken(reader: &mut Reader<'_>) -> Result<Spoken, ConfigError> {
     habits.options.extend(reader.texts("options")?);
     let around = surroundings(reader)?;
     is_chosen_by_its_owner(reader, around.pass.iter().map(String::as_str))?;
-    Ok(Spoken { program, args, habits, around })
+    let resume = reader.flag("resume")?.unwrap_or(false);
+    Ok(Spoken { program, args, habits, around, resume })
 }
 
 pub(super) fn adapted(reader: &mut Reader<'_>) -> Result<Adapted, ConfigError> {

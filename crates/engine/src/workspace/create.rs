@@ -101,6 +101,9 @@ fn implementation(task: &Task) -> Element {
     for command in &task.preflight {
         element.push(Element::text("preflight", command));
     }
+    for finding in &task.allow {
+        element.push(Element::text("allow", finding));
+    }
     element
 }
 

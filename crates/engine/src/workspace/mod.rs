@@ -171,6 +171,8 @@ pub struct Workspace {
     pub budget: u64,
     /// Commands that must succeed before the verify command is worth running.
     pub preflight: Vec<String>,
+    /// Findings of gates that the plan allows, each `KIND` or `KIND PATH`.
+    pub allow: Vec<String>,
     /// What was delivered, or why it is blocked.
     pub delivered: String,
     /// The files of the delta as they were.

@@ -48,6 +48,7 @@ pub(super) fn from_tree(root: &Element) -> Result<Workspace, Refusal> {
         verify_source: work.text_of("verify_source"),
         budget: work.text_of("budget").trim().parse().unwrap_or(DEFAULT_BUDGET),
         preflight: preflight(root, work),
+        allow: work.named("allow").map(Element::to_text).collect(),
         delivered: root.text_of("delivered"),
         contexts: root.named("code_context").map(context).collect(),
         framework: idioms.and_then(|idioms| idioms.get("framework")).map(str::to_owned),
@@ -190,6 +191,9 @@ impl Workspace {
             ("preflight", Json::list(&self.preflight)),
             ("delivered", Json::from(&self.delivered)),
         ]);
+        if !self.allow.is_empty() {
+            json.put("allow", Json::list(&self.allow));
+        }
         self.put_code(&mut json);
         self.put_framework(&mut json);
         self.put_knowledge(&mut json);

@@ -421,7 +421,7 @@ fn fifty_workspaces_are_made_in_no_time() {
     let began = Instant::now();
     let plan = plan_file::read(&text).unwrap();
     for task in &plan.tasks {
-        let contexts = context::gather(folder.path(), task);
+        let contexts = context::gather(&|path| context::read_source(folder.path(), path), task);
         let made = create(&plan, task, &Surroundings { contexts, ..around() }).unwrap();
         fs::write(folder.path().join(made.file_name.to_string()), made.text).unwrap();
     }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
-use ftl_engine::git::{Checked, Delivering, Landed, Merged, Oid, Trouble};
+use ftl_engine::git::{Checked, Delivering, Landed, Merged, Oid, Trouble, Undone};
 use ftl_engine::process::Cancel;
 
 use crate::support::{Stage, WHEN, commit, files, git};
@@ -77,12 +77,13 @@ fn forward_the_branch_the_files_and_the_index_move_together() {
     assert!(!stage.root().join("src/two.txt").exists());
     assert_eq!(deliver(&stage, Delivery::FastForward).commit, Some(tip.to_string()), "asked again");
 
-    let undone = stage.repo.undo_delivery(&stage.run).unwrap();
+    let undone = stage.repo.undo_delivery(&stage.run, "Ada").unwrap();
     assert_eq!((undone.commit.as_str(), &undone.was), (start.as_str(), &tip));
     assert_eq!(stage.git(&["rev-parse", "main"]), start);
     assert_eq!(files(&stage.root()), before);
     assert_eq!(stage.git(&["status", "--porcelain"]), status);
-    assert_eq!(stage.repo.undo_delivery(&stage.run).unwrap(), undone, "asked again");
+    let again = stage.repo.undo_delivery(&stage.run, "Ada").unwrap();
+    assert_eq!(again, Undone { before: true, ..undone }, "asked again");
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn squashed_it_is_one_commit() {
     assert!(stage.git(&["log", "-1", "--format=%B", "main"]).starts_with("Deliver it"));
     assert_eq!(stage.git(&["status", "--porcelain"]), "");
     assert_ne!(tip, stage.tip());
-    let undone = stage.repo.undo_delivery(&stage.run).unwrap();
+    let undone = stage.repo.undo_delivery(&stage.run, "Ada").unwrap();
     assert_eq!(stage.git(&["status", "--porcelain"]), "");
     let guards = stage.git(&["for-each-ref", "--format=%(objectname)", "refs/ftl/delivered"]);
     assert_eq!(guards, undone.was.as_str(), "what was delivered can still be found");
@@ -114,10 +115,10 @@ fn a_delivery_is_not_taken_back_when_the_branch_has_moved_on() {
     fs::write(stage.root().join("later"), "later").unwrap();
     commit(&stage.root(), "later");
     let before = stage.persons();
-    assert_eq!(stage.repo.undo_delivery(&stage.run).unwrap_err().trouble, Trouble::Stale);
+    assert_eq!(stage.repo.undo_delivery(&stage.run, "Ada").unwrap_err().trouble, Trouble::Stale);
     assert_eq!(stage.persons(), before);
     let none = Stage::new();
-    assert_eq!(none.repo.undo_delivery(&none.run).unwrap_err().trouble, Trouble::Unknown);
+    assert_eq!(none.repo.undo_delivery(&none.run, "Ada").unwrap_err().trouble, Trouble::Unknown);
 }
 
 #[test]

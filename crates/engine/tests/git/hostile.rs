@@ -152,7 +152,7 @@ fn nothing_that_a_repository_names_is_run() {
     fs::remove_file(stage.root().join(".git/info/attributes")).unwrap();
     let delivered = deliver();
     assert_eq!((delivered.status, delivered.commit), (DeliveryStatus::Landed, Some(commit.to_string())));
-    stage.repo.undo_delivery(&stage.run).unwrap();
+    stage.repo.undo_delivery(&stage.run, "Ada").unwrap();
     assert_eq!(runs(&ran), [""; 0]);
 }
 

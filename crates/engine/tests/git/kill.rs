@@ -41,7 +41,7 @@ fn act(repo: &Repo, deed: &str) {
         "land" => drop(land(repo, 1)),
         "conflict" => drop(land(repo, 2)),
         "deliver" => drop(deliver(repo)),
-        "undo" => drop(repo.undo_delivery(&run()).unwrap()),
+        "undo" => drop(repo.undo_delivery(&run(), "Ada").unwrap()),
         other => panic!("{other} is not known"),
     }
 }

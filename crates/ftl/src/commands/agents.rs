@@ -194,6 +194,8 @@ struct Bell {
     allowance: Allowance,
     used: Mutex<Usage>,
     cancelled: AtomicBool,
+    /// Whether its sessions can be taken up again.
+    resumes: AtomicBool,
 }
 
 impl Desk for Bell {
@@ -214,6 +216,10 @@ impl Desk for Bell {
 
     fn say(&self, _: Said<'_>) {}
 
+    fn opened(&self, _: &str) {
+        self.resumes.store(true, Ordering::Relaxed);
+    }
+
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -231,7 +237,7 @@ fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
     let hall = Hall::new(&roster, &variable, &room.folder);
     let backend = hall.backend(agent).map_err(|why| cannot(&why))?;
     let began = Instant::now();
-    let (ended, used) = room.ask(&*backend).map_err(|why| cannot(&why))?;
+    let (ended, used, resumes) = room.ask(&*backend).map_err(|why| cannot(&why))?;
     let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (fine, why) = match &ended.outcome {
         Ok(Answer::Done(_)) => (true, None),
@@ -242,7 +248,8 @@ fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
     if out.is_json() {
         let used: serde_json::Map<String, Json> =
             used.iter().map(|(meter, amount)| (meter.to_string(), json!(amount))).collect();
-        out.json(&json!({ "agent": name, "ok": fine, "why": why, "millis": millis, "used": used, "unknown": unknown }))?;
+        out.json(&json!({ "agent": name, "ok": fine, "why": why, "millis": millis, "used": used, "unknown": unknown,
+            "resume": resumes }))?;
     } else {
         let amounts: Vec<String> = used
             .iter()
@@ -251,8 +258,9 @@ fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
             .collect();
         let missing =
             if unknown.is_empty() { String::new() } else { format!("; {} unknown", unknown.join(", ")) };
+        let offers = if resumes { "; it offers to resume" } else { "" };
         let text = match &why {
-            None => format!("`{name}` submitted in {millis} ms, {}{missing}\n", amounts.join(", ")),
+            None => format!("`{name}` submitted in {millis} ms, {}{missing}{offers}\n", amounts.join(", ")),
             Some(why) => format!("`{name}` did not submit: {}\n", safe(why)),
         };
         out.text(&text)?;
@@ -281,7 +289,7 @@ impl Room {
         Ok(Room { folder, supervisor, limits: config.agent_limits() })
     }
 
-    fn ask(&self, backend: &dyn Backend) -> Result<(ftl_agents::contract::Ended, Usage), String> {
+    fn ask(&self, backend: &dyn Backend) -> Result<(ftl_agents::contract::Ended, Usage, bool), String> {
         ftl_engine::process::own_orphans().map_err(|error| error.to_string())?;
         let tools: BTreeSet<Name> = [Name::from(SUBMIT)].into();
         let allowance = Allowance { tools, ..Allowance::default() };
@@ -311,12 +319,14 @@ impl Room {
             shell: None,
             launcher: Some(Arc::new(launcher)),
             lobby: Some(lobby),
+            earlier: None,
         };
-        let bell = Arc::new(Bell { allowance, used: Mutex::default(), cancelled: AtomicBool::new(false) });
+        let (used, cancelled, resumes) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
+        let bell = Arc::new(Bell { allowance, used, cancelled, resumes });
         let desk: Arc<dyn Desk> = bell.clone();
         let ended = converse(backend, order, &[Part::new(PartKind::Task, PROBE)], &desk);
         let used = bell.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok((ended, used))
+        Ok((ended, used, bell.resumes.load(Ordering::Relaxed)))
     }
 }
 

@@ -13,6 +13,7 @@ use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Name, Value};
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
+use ftl_engine::gates::Allowance;
 use ftl_engine::id::RunId;
 use ftl_engine::order::Order;
 use ftl_engine::plan_file::preview::Preview;
@@ -85,6 +86,7 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
     session::not_an_agent(&place)?;
     let objective = objective(&flow.objective)?;
     let plan = flow.plan.as_deref().map(|file| plan(file, objective, which)).transpose()?;
+    let allowed = allowances(cli, &place, &flow.allow)?;
     if let (Some(plan), true) = (&plan, flow.dry_run) {
         return show(None, plan, out);
     }
@@ -92,14 +94,22 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
     let inputs = [(Name::from("objective"), Value::text(objective))].into();
     let library = can_be_opened(Shelf::load(cli)?, which.protocol(), &inputs)?;
     let session = session::open_with(cli, library)?;
-    let session = flow.jobs.iter().fold(session, |session, jobs| session.with_jobs(usize::from(*jobs)));
     if flow.talk {
         session.listen(Arc::new(Talk::new()));
     }
     let mut terms = session.config().terms();
-    let unasked = !is_asked(out) && stands_in(&mut terms, which.protocol());
+    if let Some(how) = &flow.land {
+        terms.policies.insert(asks_how(which), Policy::Answer(Value::text(how.as_str())));
+    }
+    let unasked = !is_asked(out) && stands_in(&mut terms, which);
     let opening = Opening { protocol: Name::from(which.protocol()), inputs, terms };
-    let given = Given { plan: plan.as_ref(), only_plans: flow.dry_run, ..Given::default() };
+    let given = Given {
+        plan: plan.as_ref(),
+        only_plans: flow.dry_run,
+        jobs: flow.jobs.map(usize::from),
+        allowed: &allowed,
+        ..Given::default()
+    };
     let stop = signals::stop(out)?;
     let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
@@ -117,7 +127,7 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
         return show(Some(&id), &plan, out);
     }
     let landed = unasked && matches!(&rest, Rest::Rests(summary) if summary.standing == "complete");
-    let exit = report(&[(id.clone(), Left::Rest(rest))], out)?;
+    let exit = report(&wheel, &[(id.clone(), Left::Rest(rest))])?;
     if landed {
         tell_branch(&id, out)?;
     }
@@ -198,13 +208,28 @@ pub(crate) fn is_asked(out: &Out) -> bool {
 }
 
 /// Has the work stay on its branch where nobody can be asked and the settings say nothing; whether it will.
-fn stands_in(terms: &mut Terms, protocol: &str) -> bool {
-    let state = format!("{protocol}.COMPLETE");
-    if [state.as_str(), protocol, "*"].iter().any(|key| terms.policies.contains_key(*key)) {
+fn stands_in(terms: &mut Terms, which: Which) -> bool {
+    let state = asks_how(which);
+    if [state.as_str(), which.protocol(), "*"].iter().any(|key| terms.policies.contains_key(*key)) {
         return false;
     }
     terms.policies.insert(state, Policy::Answer(Value::text(UNASKED)));
     true
+}
+
+/// The state that asks how the work is to land.
+fn asks_how(which: Which) -> String {
+    format!("{}.COMPLETE", which.protocol())
+}
+
+/// The findings that a person allows, each in their name.
+fn allowances(cli: &Cli, place: &Place, words: &[String]) -> Result<Vec<Allowance>, Failure> {
+    if words.is_empty() {
+        return Ok(Vec::new());
+    }
+    let by = session::person(cli, place)?;
+    let wrong = |message| Failure::usage(message, "docs/gates.md says what each kind means");
+    words.iter().map(|text| Allowance::parse(text, &by).map_err(wrong)).collect()
 }
 
 /// Says that the work has not landed.

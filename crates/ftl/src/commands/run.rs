@@ -20,14 +20,16 @@ use ftl_engine::place::Place;
 use ftl_engine::session::{Claim, Driven, Session, driven, find};
 use ftl_engine::store::{Lease, Most, RunRow, Store};
 use ftl_engine::summary::Summary;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
+use crate::board::live::Live;
+use crate::board::{Board, news};
 use crate::cli::{Cli, Resume, Run};
 use crate::document::Document;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::lines;
-use crate::out::Out;
+use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
 use crate::runs;
 use crate::session::{self, session_failure};
@@ -72,7 +74,7 @@ pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive(driver, todo)?;
     let rest = wheel.with_person(cli, &id, rest)?;
-    report(&[(id, Left::Rest(rest))], out)
+    report(&wheel, &[(id, Left::Rest(rest))])
 }
 
 /// What is wrong with a name or an input is told before a store is made for it.
@@ -141,7 +143,7 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
                 Left::Rest(rest) => Left::Rest(wheel.with_person(cli, &row.run, rest)?),
                 left @ Left::Theirs(..) => left,
             };
-            report(&[(row.run.clone(), left)], out)
+            report(&wheel, &[(row.run.clone(), left)])
         }
         several => resume_all(&Wheel { several: true, ..Wheel::new(&session, &stop, out) }, several),
     }
@@ -195,7 +197,7 @@ fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
             }
         }
     }
-    let exit = report(&ends, wheel.out)?;
+    let exit = report(wheel, &ends)?;
     Ok(failure.unwrap_or(exit))
 }
 
@@ -314,8 +316,40 @@ impl<'a> Wheel<'a> {
     /// Drives a run that is ours, and shows what happens.
     pub(crate) fn drive(&self, driver: Driver, todo: Todo) -> Result<Rest, Failure> {
         let before = if self.several { paint(paint::QUIET, driver.id()) } else { String::from(" ") };
+        if Board::is_for(&driver.summary().protocol) && !self.out.is_json() {
+            return self.drive_flow(driver, todo, &before);
+        }
         let mut follow = Follow { out: self.out, before };
         self.session.drive(driver, todo, self.stop, &mut follow).map_err(|error| session_failure(&error))
+    }
+
+    /// Drives a flow: its board is drawn where there is a terminal, its news are told elsewhere.
+    fn drive_flow(&self, driver: Driver, todo: Todo, before: &str) -> Result<Rest, Failure> {
+        let board = self.board(driver.id())?;
+        let is_drawn = !self.several && !self.session.is_heard() && out::is_drawable();
+        if !is_drawn {
+            let mut told = News { out: self.out, before: before.to_owned(), board };
+            let rest = self.session.drive(driver, todo, self.stop, &mut told);
+            return rest.map_err(|error| session_failure(&error));
+        }
+        let live = Live::new(board, &driver.summary().title);
+        let rest = std::thread::scope(|scope| {
+            scope.spawn(|| live.draw(self.out));
+            let rest = self.session.drive(driver, todo, self.stop, &mut Drawn(&live));
+            live.over();
+            rest
+        });
+        rest.map_err(|error| session_failure(&error))
+    }
+
+    /// The board of a run as its journal makes it.
+    pub(crate) fn board(&self, run: &RunId) -> Result<Board, Failure> {
+        let entries = self.session.entries(run).map_err(|error| session_failure(&error))?;
+        let mut board = Board::new(self.session.library().clone());
+        for entry in &entries {
+            board.see(entry);
+        }
+        Ok(board)
     }
 }
 
@@ -346,19 +380,82 @@ impl Watch for Follow<'_> {
     }
 }
 
+/// Draws a flow while it is driven.
+struct Drawn<'a>(&'a Live);
+
+impl Watch for Drawn<'_> {
+    fn see(&mut self, entries: &[Entry], summary: &Summary) {
+        self.0.see(entries, summary);
+    }
+}
+
+/// Tells the news of a flow while it is driven.
+struct News<'a> {
+    out: &'a Out,
+    before: String,
+    board: Board,
+}
+
+impl Watch for News<'_> {
+    fn see(&mut self, entries: &[Entry], _: &Summary) {
+        let mut text = String::new();
+        for entry in entries {
+            if !self.board.is_new(entry) {
+                continue;
+            }
+            if let Some(line) = news::line(&self.board, entry) {
+                text.push_str(&format!("{} {line}\n", self.before));
+            }
+            self.board.see(entry);
+        }
+        if !text.is_empty() {
+            let _ = self.out.progress(&text);
+        }
+    }
+}
+
 /// What became of runs: a line each, what a person can do, and the exit code of the worst.
-pub(crate) fn report(ends: &[(RunId, Left)], out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn report(wheel: &Wheel<'_>, ends: &[(RunId, Left)]) -> Result<Exit, Failure> {
+    let out = wheel.out;
     if out.is_json() {
-        let runs: Vec<Document<'_>> = ends.iter().map(|(id, left)| document(id, left)).collect();
+        let mut runs: Vec<Json> = Vec::new();
+        for (id, left) in ends {
+            let mut json = json!(document(id, left));
+            if let Some(board) = ended_flow(wheel, id, left)? {
+                json["report"] = board.document();
+            }
+            runs.push(json);
+        }
         match runs.as_slice() {
             [one] => out.json(one)?,
             _ => out.json(&json!({ "runs": runs }))?,
         }
     } else {
-        let text: String = ends.iter().map(|(id, left)| left_text(id, left)).collect();
+        let mut text = String::new();
+        for (id, left) in ends {
+            if let Some(board) = ended_flow(wheel, id, left)? {
+                text.push_str(&board.told(id, &summary_of(left).meters));
+            }
+            text.push_str(&left_text(id, left));
+        }
         out.text(&text)?;
     }
     Ok(ends.iter().map(|(_, left)| exit_of(left)).max_by_key(|exit| rank(*exit)).unwrap_or(Exit::Done))
+}
+
+/// The board of a flow that has come to its end.
+fn ended_flow(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Result<Option<Board>, Failure> {
+    if !Board::is_for(&summary_of(left).protocol) {
+        return Ok(None);
+    }
+    let board = wheel.board(run)?;
+    Ok(board.end().is_some().then_some(board))
+}
+
+fn summary_of(left: &Left) -> &Summary {
+    match left {
+        Left::Rest(Rest::Rests(summary) | Rest::Stopped(summary)) | Left::Theirs(summary, _) => summary,
+    }
 }
 
 /// How a run was left, as a document.

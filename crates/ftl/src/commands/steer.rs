@@ -130,7 +130,8 @@ fn answered(
         }
     }
     let [instance] = asking.as_slice() else { return Ok(None) };
-    questions::answer(paper, run, *instance, text.trim(), by).map_err(failed)?;
+    let text = session.secrets().redact(text.trim());
+    questions::answer(paper, run, *instance, &text, by).map_err(failed)?;
     Ok(Some(*instance))
 }
 

@@ -41,16 +41,11 @@ pub(crate) fn run(cli: &Cli, id: Option<&str>, out: &Out) -> Result<Exit, Failur
             None => return Ok(Exit::Interrupted),
         },
     };
-    if out.is_json() || !is_drawable() {
+    if out.is_json() || !out::is_drawable() {
         follow::run(&watched, &stop, out)
     } else {
         view::run(&watched, &stop, out)
     }
-}
-
-/// Whether standard output is a terminal that can be drawn on.
-fn is_drawable() -> bool {
-    out::terminal().is_some() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// The store, as soon as there is one; `None` if nobody wants to wait for it any more.

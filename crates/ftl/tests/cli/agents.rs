@@ -5,7 +5,8 @@ use crate::support::Dir;
 
 /// Every order that is a person's, and a run of its own, said by a child of an agent; the exit codes are its answer.
 const EVERY: &str = "$F answer $R yes --by M; echo $?; $F override $R START --reason x --by M; echo $?; \
-    $F raise $R rounds 9 --reason x --by M; echo $?; $F stop $R --by M; echo $?; $F resume $R --by M; echo $?; $F run ask objective=x; echo $?";
+    $F raise $R rounds 9 --reason x --by M; echo $?; $F stop $R --by M; echo $?; $F resume $R --by M; echo $?; $F run ask objective=x; echo $?; \
+    $F undo --by M; echo $?; $F salvage $R; echo $?";
 
 /// Runs a script inside `sh` of a run, beside a run that waits; what it printed, and the waiting run.
 fn from_inside(script: &str) {
@@ -22,7 +23,7 @@ fn from_inside(script: &str) {
     let (agent, json) = dir.run(&["agent", &program, &format!("run={run}")]);
     assert_eq!(json["standing"], "complete", "{json:#}");
     let said = dir.entries(&agent).pop().unwrap()["values"].clone();
-    assert_eq!(said["out"], "4\n4\n4\n4\n4\n4\n", "{said:#}");
+    assert_eq!(said["out"], "4\n".repeat(8), "{said:#}");
     assert!(said["err"].as_str().unwrap().contains("inside an agent's process tree"), "{said:#}");
     assert_eq!(dir.status(&run), before, "nothing has changed");
 }

@@ -154,6 +154,28 @@ fn explorers_are_told_what_code_found_and_their_failure_leaves_it() {
 }
 
 #[test]
+fn an_explorer_that_comes_too_late_leaves_what_code_found() {
+    let hangs =
+        "[[scene]]\nrole = \"explorer\"\nform = \"pattern\"\n[[scene.step]]\nhang = true\n".to_owned();
+    let others = scene("explorer", "", r#"{ mode = "structure", status = "ok" }"#);
+    let asks = scene("planner", "", &says("Decision: CLARIFY\n\n1. Which total?\n"));
+    let dir = with_agents(
+        repository(PYTHON),
+        &["planner", "explorer", "builder", "observer"],
+        &[hangs, others, asks],
+    );
+    let (_, json) = dir.run(&["task", "objective=Fix the total price", "timeout=2"]);
+    assert_eq!((&json["standing"], &json["state"]), (&json!("waiting"), &json!("PLAN")), "{json:#}");
+    let found = exploration(&dir);
+    assert_eq!(
+        (&found["pattern"]["framework"], &found["pattern"]["status"]),
+        (&json!("flask"), &json!("partial"))
+    );
+    assert!(found["pattern"]["error"].as_str().unwrap().contains("did not answer in time"), "{found:#}");
+    assert_eq!(found["structure"]["status"], "ok");
+}
+
+#[test]
 fn a_dry_run_of_a_plan_opens_nothing() {
     let dir = repository(PYTHON);
     dir.write("plan.json", PLAN_OF_FOUR);

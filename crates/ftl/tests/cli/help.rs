@@ -18,6 +18,8 @@ fn help_is_as_recorded() {
         "answer",
         "override",
         "raise",
+        "undo",
+        "salvage",
         "audit",
         "config",
         "doctor",

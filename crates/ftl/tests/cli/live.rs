@@ -110,7 +110,7 @@ impl Drop for Terminal {
 }
 
 /// A text without escape sequences.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {

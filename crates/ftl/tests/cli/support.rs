@@ -36,6 +36,11 @@ impl Dir {
         Dir(path.canonicalize().unwrap())
     }
 
+    /// A folder that a command has made below another one.
+    pub(crate) fn at(path: &Path) -> Dir {
+        Dir(path.to_owned())
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

@@ -104,6 +104,7 @@ fn order(room: &Room) -> Order {
         shell: Some(Arc::new(Sign)),
         launcher: Some(room.launcher()),
         lobby: Some(room.lobby()),
+        earlier: None,
     }
 }
 
@@ -312,4 +313,59 @@ fn claude_says_its_answer() {
 #[test]
 fn codex_says_its_answer() {
     says_its_answer(CODEX);
+}
+
+/// It goes on in a session of a process that has ended: its model is asked with what was said before. In a
+/// new session the model would begin with its first step again.
+fn goes_on(agent: (&str, &str)) {
+    let again = json!({ "summary": "again" });
+    let end = json!({ "text": "Done." });
+    let steps = json!([write("src/a.txt"), submit(&done()), end, submit(&again), end]);
+    let room = Room::new(json!({ "play": { "steps": steps } }));
+    let Some(backend) = bound(agent, &room, "play") else { return };
+    assert!(backend.enforces().resume);
+    let talk = |earlier: Option<String>| {
+        let clerk = Arc::new(Clerk::new(&allowance(9)));
+        let words = [Part::new(PartKind::Task, "Do what you are told.")];
+        let ended = converse(&backend, Order { earlier, ..order(&room) }, &words, &desk(&clerk));
+        assert_eq!(room.alive(), Vec::<String>::new(), "something of {} is alive", agent.0);
+        (ended.outcome, clerk.heard())
+    };
+    let (first, heard) = talk(None);
+    assert_eq!(first, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+    let session = heard.opened.first().cloned().unwrap();
+    let (second, heard) = talk(Some(session.clone()));
+    assert_eq!(second, Ok(Answer::Done(again)), "{heard:#?} {:#?}", room.model.log());
+    assert_eq!(heard.opened, [session], "it is the same session");
+    assert_eq!(made(&heard), ["submit"], "what was done before is not counted again");
+    // One that nobody knows is a new one.
+    let (third, heard) = talk(Some(String::from("00000000-0000-4000-8000-000000000000")));
+    assert_eq!(third, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+}
+
+/// It offers to take a session up, and leaves out the tools that it is given for it: it is always fresh.
+#[test]
+fn goose_begins_anew() {
+    let room = Room::new(json!({ "play": { "steps": [submit(&done()), { "text": "Done." }] } }));
+    let Some(backend) = bound(GOOSE, &room, "play") else { return };
+    assert!(!backend.enforces().resume);
+    for _ in 0..2 {
+        let clerk = Arc::new(Clerk::new(&allowance(9)));
+        let words = [Part::new(PartKind::Task, "Do what you are told.")];
+        let order = Order { earlier: Some(String::from("20261116_1")), ..order(&room) };
+        let ended = converse(&backend, order, &words, &desk(&clerk));
+        let heard = clerk.heard();
+        assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
+        assert!(heard.opened.is_empty(), "{heard:#?}");
+    }
+}
+
+#[test]
+fn claude_goes_on() {
+    goes_on(CLAUDE);
+}
+
+#[test]
+fn codex_goes_on() {
+    goes_on(CODEX);
 }

@@ -79,6 +79,7 @@ impl Agent {
             shell: None,
             launcher: Some(room.launcher()),
             lobby: Some(room.lobby()),
+            earlier: None,
         }
     }
 

@@ -279,6 +279,17 @@ pub fn goes_on_without_an_end(cast: &dyn Cast) {
     assert!(scene.clerk.heard().made.len() <= 30);
 }
 
+/// It is to go on in a session that it does not know: it begins a new one, and works as ever.
+pub fn is_given_a_session_that_it_does_not_know(cast: &dyn Cast) {
+    let scene = Scene::new(allowance(9));
+    let stage = cast.play(&[submit()]);
+    let order = Order { earlier: Some(String::from("nobody-knows-it")), ..scene.order() };
+    let words = [Part::new(PartKind::Task, "Do it.")];
+    let ended = converse(&*stage.backend, order, &words, &desk(&scene.clerk));
+    assert_eq!(ended.outcome, Ok(Answer::Done(json!({ "summary": "done" }))), "{ended:?}");
+    assert!(!scene.clerk.heard().opened.contains(&String::from("nobody-knows-it")));
+}
+
 /// What it says about itself is what the other cases prove.
 pub fn enforces_what_it_says(cast: &dyn Cast) {
     if after::tells_after(cast) {

@@ -26,6 +26,8 @@ pub struct Heard {
     pub again: usize,
     /// Whatever else was shown.
     pub shown: String,
+    /// The names of sessions that can be taken up again.
+    pub opened: Vec<String>,
 }
 
 impl Heard {
@@ -110,6 +112,10 @@ impl Desk for Clerk {
         drop(heard);
         self.changed.notify_all();
         verdict
+    }
+
+    fn opened(&self, session: &str) {
+        self.lock().opened.push(session.to_owned());
     }
 
     fn charge(&self, usage: &Usage) -> Result<(), String> {

@@ -147,6 +147,7 @@ pub fn order(folder: &Path, allowance: &Allowance) -> Order {
         shell: None,
         launcher: Some(Arc::new(Bare)),
         lobby: None,
+        earlier: None,
     }
 }
 
@@ -178,6 +179,7 @@ macro_rules! agent_contract {
             reports_no_tokens
             speaks_of_secrets
             goes_on_without_an_end
+            is_given_a_session_that_it_does_not_know
             enforces_what_it_says
         );
     };

@@ -536,16 +536,17 @@ impl Verified {
         let green = self.outcome == VerifyOutcome::Passed;
         let compared = base.map(|base| against(base, self));
         let mut summary = self.summary.clone();
-        if stopped && green {
-            summary = format!("the command passed, and the work is blocked\n{summary}");
+        let is_told_first = stopped && green;
+        if is_told_first {
+            summary = format!("{}\nthe command passed, and the work is blocked\n{summary}", told(findings));
         }
         if let Some(compared) = compared.as_ref().filter(|one| one.red_before && !green) {
             summary = match compared.new_failures.len() {
-                0 => format!("it failed before the work too\n{summary}"),
-                new => format!("it failed before the work too; {new} of the failures are new\n{summary}"),
+                0 => format!("{summary}\nit failed before the work too"),
+                new => format!("{summary}\nit failed before the work too; {new} of the failures are new"),
             };
         }
-        if !findings.is_empty() {
+        if !is_told_first && !findings.is_empty() {
             summary = format!("{summary}\n{}", told(findings));
         }
         VerifyReport {

@@ -9,7 +9,7 @@ type Reader = fn(&[&str]) -> Option<Count>;
 /// All readers.
 pub(super) const ALL: &[Reader] = &[
     pytest, unittest, cargo, nextest, go, jest, vitest, mocha, node, ctest, phpunit, rspec, dotnet, maven,
-    gradle,
+    gradle, tap,
 ];
 
 /// The number before or after which something stands, as in `3 passed`.
@@ -319,6 +319,51 @@ fn node(lines: &[&str]) -> Option<Count> {
     });
     let run = run.min(tests);
     Some(Count::of("node --test", run, failed, skipped).with(failures))
+}
+
+/// The Test Anything Protocol, as bats, prove and many scripts speak it: a plan, and a line for each test. What
+/// stands further in belongs to a test that has a line of its own.
+fn tap(lines: &[&str]) -> Option<Count> {
+    // A runner that speaks it and closes with its own count is read by that.
+    if lines.iter().any(|line| line.strip_prefix("# tests ").is_some_and(|n| n.parse::<u64>().is_ok())) {
+        return None;
+    }
+    let plan = |line: &&str| {
+        let rest = line.strip_prefix("1..")?;
+        rest.split([' ', '#']).next()?.parse::<u64>().ok()
+    };
+    let planned = lines.iter().find_map(plan)?;
+    let (mut run, mut skipped, mut failures) = (0_u64, 0_u64, Vec::new());
+    for (at, line) in lines.iter().enumerate() {
+        let (is_ok, rest) = match (line.strip_prefix("not ok"), line.strip_prefix("ok")) {
+            (Some(rest), _) => (false, rest),
+            (None, Some(rest)) => (true, rest),
+            (None, None) => continue,
+        };
+        if !rest.is_empty() && !rest.starts_with(' ') {
+            continue;
+        }
+        let (name, directive) = rest.split_once(" # ").unwrap_or((rest, ""));
+        let directive = directive.to_ascii_lowercase();
+        if directive.starts_with("skip") || directive.starts_with("todo") {
+            skipped = skipped.saturating_add(1);
+            continue;
+        }
+        run = run.saturating_add(1);
+        if !is_ok {
+            let name = name.trim_start().trim_start_matches(|letter: char| letter.is_ascii_digit());
+            let name = name.trim_start().trim_start_matches("- ");
+            let told = after(lines, at, |line| line.starts_with("ok") || line.starts_with("not ok"));
+            let told = told.into_iter().filter_map(|line| line.strip_prefix('#'));
+            failures.push(Failure::new(name, told));
+        }
+    }
+    let missing = planned.saturating_sub(run.saturating_add(skipped));
+    if missing > 0 {
+        failures.push(Failure::new(&format!("{missing} of {planned} planned tests did not run"), []));
+    }
+    let failed = (failures.len() as u64).saturating_add(missing.saturating_sub(1));
+    Some(Count::of("TAP", run, failed, skipped).with(failures))
 }
 
 fn ctest(lines: &[&str]) -> Option<Count> {

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::Sites;
 use crate::gates::Brief;
 use crate::hands::{Ended, Hand, Job, Report};
+use crate::store::StoreError;
+use crate::store::notebook::Notebook;
 
 /// The kind of the notes.
 const KIND: &str = "site";
@@ -55,6 +57,13 @@ impl Sites {
             Failure::new(FailureKind::CouldNotRun, message)
         })
     }
+}
+
+/// The task of an instance, if it has parsed a brief. A note that cannot be read names none.
+pub(super) fn task_of(notes: &dyn Notebook, run: &str, instance: u32) -> Result<Option<String>, StoreError> {
+    let note = notes.note(KIND, &format!("{run}/{instance}"))?;
+    let noted: Option<Noted> = note.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(noted.map(|noted| noted.spec.id))
 }
 
 fn key(job: &Job) -> String {

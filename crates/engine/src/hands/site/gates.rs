@@ -12,7 +12,7 @@ use super::brief::Noted;
 use super::{Site, Sites};
 use crate::change::Change;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified, against, bound_to};
-use crate::gates::{Finding, Yard, integrity, preflight, quality, scope};
+use crate::gates::{Allowance, Finding, Yard, allow, integrity, preflight, quality, scope};
 use crate::git::Oid;
 use crate::hands::paper::file_text;
 use crate::hands::typed::Done;
@@ -50,8 +50,9 @@ impl Sites {
         let yard = self.yard(job, site.folder.clone(), "verify", asked.timeout);
         let ran = verify::run(&yard, &asked.command, tree.as_str(), Policy::default(), &job.cancel)
             .map_err(|why| no_answer(&why))?;
-        let mut findings = look(&site.change(&tree)?, noted.as_ref());
+        let mut findings = self.look(&site.change(&tree)?, noted.as_ref());
         findings.extend(base.iter().flat_map(|base| against(base, &ran).findings));
+        self.allow(&mut findings, noted.as_ref());
         let report = ran.report(tree.as_str(), base.as_ref(), &findings);
         let after = site.standing()?;
         Ok(if after == tree { report } else { changed_itself(report, &site.difference(&tree, &after)?) })
@@ -85,6 +86,23 @@ impl Sites {
         Ok(ran)
     }
 
+    /// What scope and integrity show. Without a brief nobody has said which files may change.
+    pub(super) fn look(&self, change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
+        let brief = noted.map(Noted::brief);
+        let mut findings = brief.as_ref().map(|brief| scope::look(change, brief)).unwrap_or_default();
+        findings.extend(integrity::look(change, &brief.unwrap_or_default()));
+        self.allow(&mut findings, noted);
+        findings
+    }
+
+    /// Marks what the person who opened the run allows, and what the plan does.
+    fn allow(&self, findings: &mut [Finding], noted: Option<&Noted>) {
+        let plan = noted.and_then(|noted| noted.spec.allow.as_deref()).unwrap_or_default();
+        let by_plan = plan.iter().filter_map(|text| Allowance::parse(text, "the plan").ok());
+        let all: Vec<Allowance> = self.allowed.iter().cloned().chain(by_plan).collect();
+        allow(findings, &all);
+    }
+
     /// Remembers how a command went on a tree that others will build upon.
     pub(super) fn is_known(&self, tree: &Oid, ran: &Verified) -> Result<(), Failure> {
         self.put_note(BASES, &bound_to(tree.as_str(), &ran.command, &Yard::environment()), &Some(ran))
@@ -110,14 +128,6 @@ impl Sites {
         let folder = if self.has_site(job)? { self.folder(job)? } else { self.place().root().to_owned() };
         file_text(&folder, &asked.path)
     }
-}
-
-/// What scope and integrity show. Without a brief nobody has said which files may change.
-pub(super) fn look(change: &Change, noted: Option<&Noted>) -> Vec<Finding> {
-    let brief = noted.map(Noted::brief);
-    let mut findings = brief.as_ref().map(|brief| scope::look(change, brief)).unwrap_or_default();
-    findings.extend(integrity::look(change, &brief.unwrap_or_default()));
-    findings
 }
 
 /// The answer about a command that itself changes what it was to look at: what stands there now was not

@@ -15,13 +15,12 @@ use ftl_core::run::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
 use super::brief::Noted;
-use super::gates::look;
 use super::{Site, Sites};
 use crate::change::{Change, Content, Kind};
 use crate::clock;
 use crate::gates::verify::{self, Policy, Verified};
 use crate::gates::{Restore, blocks, restore, told};
-use crate::git::{self, Checked, Delivering, Key, Landed, Merged, Oid, Repo};
+use crate::git::{self, Branch, Checked, Delivering, Key, Landed, Merged, Oid, Repo};
 use crate::hands::typed::Done;
 use crate::hands::{Job, Workshop};
 use crate::id::RunId;
@@ -85,8 +84,7 @@ impl Sites {
         };
         let mut judge = |merged: &Merged| self.judge(job, &site, merged, &wish);
         let landed = site.repo.land(&landing, &job.cancel, &mut judge)?;
-        let target = site.repo.branch(&job.run)?.name;
-        let answer = site.answer(&wish, landed, target);
+        let answer = site.answer(&wish, landed, site.repo.branch(&job.run)?);
         if answer.status == LandingStatus::Landed {
             let about = wish.message.lines().next().unwrap_or_default().to_owned();
             let note = LandedNote { answer: answer.clone(), verify: wish.verify, about };
@@ -100,7 +98,7 @@ impl Sites {
     /// Looks at what would land, in a clean checkout of it.
     fn judge(&self, job: &Job, site: &Site, merged: &Merged, wish: &Wish) -> Result<Checked, String> {
         let change = site.difference(&merged.onto, &merged.tree).map_err(|error| error.to_string())?;
-        let findings = look(&change, wish.noted.as_ref());
+        let findings = self.look(&change, wish.noted.as_ref());
         if blocks(&findings) {
             return Ok(Checked::Failed(told(&findings)));
         }
@@ -191,12 +189,13 @@ const LANDED: &str = "its work has landed";
 
 impl Site {
     /// What a landing came to, in the words of protocols.
-    fn answer(&self, wish: &Wish, landed: Landed, target: String) -> Landing {
+    fn answer(&self, wish: &Wish, landed: Landed, branch: Branch) -> Landing {
+        let Branch { name, target, .. } = branch;
         let mut answer = Landing {
             status: LandingStatus::Failed,
             summary: String::new(),
             commit: None,
-            target,
+            target: target.unwrap_or_else(|| name.clone()),
             tree: None,
             sides: Vec::new(),
             files: Vec::new(),
@@ -206,8 +205,7 @@ impl Site {
             Landed::Done { commit, tree, files } => {
                 let about = wish.message.lines().next().unwrap_or_default();
                 let counted = if files == 1 { String::from("1 file") } else { format!("{files} files") };
-                answer.summary =
-                    format!("{about}: {counted} changed, {} on {}", commit.short(), answer.target);
+                answer.summary = format!("{about}: {counted} changed, {} on {name}", commit.short());
                 answer.status = LandingStatus::Landed;
                 answer.commit = Some(commit.as_str().to_owned());
                 answer.tree = Some(tree.digest());

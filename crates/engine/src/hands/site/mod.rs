@@ -8,6 +8,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `brief` | what an instance was told to build, noted |
+//! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
 //! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
 //! | `land` | `work.land`, `branch.deliver` |
 //! | `story`, `commands` | a story's worktree, its tests and its merge; how a project is tested |
@@ -15,6 +16,7 @@
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
 
 mod brief;
+mod campaign;
 mod close;
 mod commands;
 mod gates;
@@ -33,16 +35,13 @@ use ftl_core::run::{Failure, FailureKind};
 use super::{Job, Workshop};
 use crate::change::Change;
 use crate::config::Config;
-use crate::gates::Yard;
-use crate::git::{GitError, Oid, Person, Repo, Settings, Trouble, Worktree, WorktreeId};
+use crate::gates::{Allowance, Yard};
+use crate::git::{GitError, Oid, Repo, Trouble, Worktree, WorktreeId};
 use crate::paper::Paper;
 use crate::place::Place;
 use crate::process::{Captured, Fence, How, Limits, Supervisor};
 use crate::store::StoreError;
-use crate::store::notebook::Notebook as _;
-
-/// Who is named in commits where git does not know the person.
-const NOBODY: (&str, &str) = ("ftl", "ftl@localhost");
+use crate::store::notebook::Notebook;
 
 /// How many lines of a setup command are told when it fails.
 const TOLD_LINES: usize = 5;
@@ -55,6 +54,7 @@ pub struct Sites {
     setup: String,
     copied: Vec<String>,
     commands: commands::Commands,
+    allowed: Vec<Allowance>,
     repo: Mutex<Option<Repo>>,
     turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
 }
@@ -77,9 +77,16 @@ impl Sites {
             setup: config.text("worktree.setup").trim().to_owned(),
             copied: config.texts("worktree.copy"),
             commands: commands::Commands::set(config),
+            allowed: Vec::new(),
             repo: Mutex::default(),
             turns: Mutex::default(),
         }
+    }
+
+    /// The same where the person who opened the run allows findings of gates.
+    #[must_use]
+    pub fn allowing(self, allowed: Vec<Allowance>) -> Sites {
+        Sites { allowed, ..self }
     }
 
     fn place(&self) -> &Place {
@@ -91,14 +98,7 @@ impl Sites {
         if let Some(repo) = &*open {
             return Ok(repo.clone());
         }
-        let (name, email) = NOBODY;
-        let nobody = Person { name: name.to_owned(), email: email.to_owned() };
-        let settings = Settings { copied: self.copied.clone(), ..Settings::of(nobody) };
-        let first = Repo::open(self.place(), settings.clone())?;
-        let repo = match first.person() {
-            Some(person) => Repo::open(self.place(), Settings { person, ..settings })?,
-            None => first,
-        };
+        let repo = Repo::of_person(self.place(), self.copied.clone())?;
         Ok(open.insert(repo).clone())
     }
 
@@ -190,6 +190,18 @@ impl Sites {
     }
 }
 
+/// What was to be done in a worktree, in a few words, where that was noted: the task of a brief, or what a
+/// story is about.
+pub fn task_of(notes: &dyn Notebook, worktree: &WorktreeId) -> Result<Option<String>, StoreError> {
+    if let Some(story) = story::about_of(notes, worktree)? {
+        return Ok(Some(story));
+    }
+    match worktree.instance() {
+        Some((run, instance)) => brief::task_of(notes, run, instance),
+        None => Ok(None),
+    }
+}
+
 impl Site {
     /// The tree that stands there now.
     fn standing(&self) -> Result<Oid, Failure> {
@@ -229,6 +241,7 @@ impl Workshop {
         let workshop = self
             .around("workspace.parse", |inner| Arc::new(brief::Noting { sites: sites.clone(), inner }))
             .around("workspace.block", |inner| Arc::new(close::Closing { sites: sites.clone(), inner }));
+        let workshop = campaign::hands(workshop, sites);
         story::hands(land::hands(gates::hands(workshop, sites), sites), sites)
     }
 }

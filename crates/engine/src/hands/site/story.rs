@@ -16,7 +16,7 @@ use ftl_core::value::Value;
 use serde::{Deserialize, Serialize};
 
 use super::commands::Commands;
-use super::gates::{Command, look, no_answer};
+use super::gates::{Command, no_answer};
 use super::land::Wish;
 use super::{Site, Sites, folder_in};
 use crate::clock;
@@ -25,6 +25,8 @@ use crate::gates::{blocks, told};
 use crate::git::WorktreeId;
 use crate::hands::typed::Done;
 use crate::hands::{Job, Workshop};
+use crate::store::StoreError;
+use crate::store::notebook::Notebook;
 
 /// The kinds of the notes: what a story is about, and what its tests said last.
 const STORIES: &str = "story";
@@ -51,6 +53,13 @@ pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
 struct Story {
     about: String,
     commands: Commands,
+}
+
+/// What the story of a worktree is about, if one was noted. A note that cannot be read names none.
+pub(super) fn about_of(notes: &dyn Notebook, worktree: &WorktreeId) -> Result<Option<String>, StoreError> {
+    let note = notes.note(STORIES, worktree.as_str())?;
+    let story: Option<Story> = note.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(story.map(|story| story.about))
 }
 
 impl Sites {
@@ -156,7 +165,7 @@ impl Sites {
         asked: &TestsRun,
     ) -> Result<TestReport, Failure> {
         let tree = site.standing()?;
-        let mut findings = look(&site.change(&tree)?, None);
+        let mut findings = self.look(&site.change(&tree)?, None);
         let (mut checks, mut summaries, mut green) = (Vec::new(), Vec::new(), true);
         let lints = asked.site.lints.clone().unwrap_or_default();
         let named = tests.iter().map(|one| ("test", one)).chain(lints.iter().map(|one| ("lint", one)));

@@ -81,6 +81,7 @@ fn verifying<T>(
         |error: std::io::Error| Failure::new(format!("no command can be run: {error}"), "run `ftl doctor`");
     own_orphans().map_err(cannot)?;
     let supervisor = Supervisor::new(Guard::own(), &place.attempts(), &place.spool()).map_err(cannot)?;
+    let supervisor = supervisor.hiding(ftl_engine::session::secrets(&config));
     let limits = config.command_limits();
     let shell = Shell::new(Arc::new(supervisor), paper.store().clone(), &place, limits, limits);
     let cancel = Cancel::new();
@@ -98,7 +99,7 @@ fn verifying<T>(
             }
         });
         let timeout = Duration::from_secs(timeout.max(1));
-        let done = work(&Verifier { shell: &shell, timeout, cancel });
+        let done = work(&Verifier { runs: &|command| shell.once(command, timeout, cancel) });
         drop(finished);
         done
     })?;

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use ftl_engine::clock;
+use ftl_engine::context::read_source;
 use ftl_engine::paper::Paper;
-use ftl_engine::paper::briefs::parse_file;
+use ftl_engine::paper::briefs::{Ends, parse_file};
 use ftl_engine::plan_file;
 use ftl_engine::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
@@ -39,7 +40,9 @@ fn create(cli: &Cli, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit,
     let plan = plan_file::read(&text_of(plan)?).map_err(|errors| failure(&errors.into()))?;
     let paper = open(cli)?;
     let made = with(out, &paper, |paper| {
-        paper.create_workspaces(&plan, task, &super::memory::recall(paper), &clock::local())
+        let sources = |path: &str| read_source(paper.place().root(), path);
+        let recall = super::memory::recall(paper);
+        paper.create_workspaces(&plan, task, (&recall, &sources), &clock::local())
     })?;
     let lines: Vec<String> = made.iter().map(|path| format!("Created: {}", shown(path))).collect();
     word(out, &lines.join("\n"))
@@ -56,7 +59,9 @@ fn complete(
     let used = used.map_err(|refusal| failure(&refusal.into()))?;
     let paper = open(cli)?;
     let now = clock::local();
-    let (path, brief) = with(out, &paper, |paper| paper.complete_workspace(path, delivered, &used, &now))?;
+    let (path, brief) = with(out, &paper, |paper| {
+        paper.complete_workspace(path, (delivered, &used), Ends { now: &now, run: None })
+    })?;
     credit(&paper, &brief, out);
     word(out, &format!("Completed: {}", shown(&path)))
 }
@@ -80,7 +85,8 @@ fn block(cli: &Cli, asked: &Block, out: &Out) -> Result<Exit, Failure> {
     why = why.with(asked.tried.as_deref(), asked.unknown.as_deref());
     why.escalated |= asked.escalated;
     let paper = open(cli)?;
-    let (path, _) = with(out, &paper, |paper| paper.block_workspace(&asked.path, &why, &clock::local()))?;
+    let ends = Ends { now: &clock::local(), run: None };
+    let (path, _) = with(out, &paper, |paper| paper.block_workspace(&asked.path, &why, ends))?;
     word(out, &format!("Blocked: {}", shown(&path)))
 }
 

@@ -1,0 +1,101 @@
+//! What a campaign looks at on its own branch: the code that a brief shows, the blocks that are looked at
+//! again, and where its work is to go. The person's checkout is never taken for it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ftl_core::catalogue::campaign::{CampaignSummary, Summary};
+use ftl_core::catalogue::flow::{Analysis, Brief, ObserverAnalyze, WorkspaceCreate};
+use ftl_core::catalogue::scalars::Seconds;
+use ftl_core::json::Json;
+use ftl_core::plan::Status;
+use ftl_core::run::Failure;
+
+use super::{Sites, prefix};
+use crate::git::{Branch, GitError, Repo, Trouble};
+use crate::hands::paper::{analyzed, brief, shaped, timeout};
+use crate::hands::{Job, Workshop};
+use crate::paper::campaign::no_campaign;
+
+pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
+    let (briefs, observer, summary) = (sites.clone(), sites.clone(), sites.clone());
+    workshop
+        .doing(move |job, asked: WorkspaceCreate| briefs.brief(job, &asked))
+        .doing(move |job, asked: ObserverAnalyze| observer.analyze(job, &asked))
+        .doing(move |job, _: CampaignSummary| summary.summary(job))
+}
+
+impl Sites {
+    /// The branch of a run; nothing where there is no repository to build in.
+    fn run_s_branch(&self, job: &Job) -> Result<Option<(Repo, Branch)>, GitError> {
+        let found = self.repo().and_then(|repo| Ok((repo.begin(&job.run)?, repo)));
+        match found {
+            Ok((branch, repo)) => Ok(Some((repo, branch))),
+            Err(error) if matches!(error.trouble, Trouble::NoRepository | Trouble::Unsuitable) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A brief that shows the code as the run's branch has it: what landed before, and nothing that the
+    /// person has not committed.
+    fn brief(&self, job: &Job, asked: &WorkspaceCreate) -> Result<Brief, Failure> {
+        match self.run_s_branch(job)? {
+            None => brief(&self.paper, asked, &|path| crate::context::read_source(self.place().root(), path)),
+            Some((repo, branch)) => {
+                let below = prefix(&repo);
+                brief(&self.paper, asked, &|path| {
+                    crate::plan_file::check_path(path).ok()?;
+                    repo.file_at(&branch.tip, &below.join(path)).ok().flatten()
+                })
+            }
+        }
+    }
+
+    /// Looks at blocks again in a clean checkout of the run's branch, then learns.
+    fn analyze(&self, job: &Job, asked: &ObserverAnalyze) -> Result<Analysis, Failure> {
+        let Some((repo, branch)) = self.run_s_branch(job)? else {
+            return self.analyze_in(job, asked, self.place().root());
+        };
+        let mut look = |checkout: &Path| match self.furnish(job, &repo, checkout) {
+            Ok(folder) => self.analyze_in(job, asked, &folder),
+            // Nothing can be run there, so nothing is known about blocks but that they are.
+            Err(_) => analyzed(&self.paper, asked, &|_| Err(String::from("its worktree cannot be set up"))),
+        };
+        repo.look_at(&job.run, &branch.tip, &job.cancel, &mut look)?
+    }
+
+    fn analyze_in(&self, job: &Job, asked: &ObserverAnalyze, folder: &Path) -> Result<Analysis, Failure> {
+        let count = AtomicUsize::new(0);
+        let limit = Seconds(timeout(asked).as_secs_f64());
+        analyzed(&self.paper, asked, &|command| {
+            let what = format!("observe{}", count.fetch_add(1, Ordering::Relaxed));
+            let yard = self.yard(job, folder.to_owned(), &what, Some(limit));
+            yard.shell(command, &job.cancel).map_err(|error| error.to_string())
+        })
+    }
+
+    fn summary(&self, job: &Job) -> Result<Summary, Failure> {
+        let campaign = self.paper.campaign()?.ok_or_else(no_campaign)?;
+        let count =
+            |status: Status| campaign.tasks().iter().filter(|one| one.status == status).count() as u64;
+        let (complete, blocked) = (count(Status::Complete), count(Status::Blocked));
+        let total = campaign.tasks().len() as u64;
+        let branch = self.run_s_branch(job)?.map(|(_, branch)| branch);
+        let name = branch.as_ref().map(|branch| branch.name.clone());
+        let target = branch.as_ref().and_then(|branch| branch.target.clone()).or_else(|| name.clone());
+        let reasons = campaign.replan_input(&self.paper.evidence()?);
+        let blocked_tasks = reasons.get("blocked_tasks").cloned().unwrap_or(Json::List(Vec::new()));
+        Ok(Summary {
+            objective: Some(campaign.objective().to_owned()),
+            total,
+            complete_count: complete,
+            blocked_count: blocked,
+            pending_count: total.saturating_sub(complete + blocked),
+            branch: name,
+            target: target.unwrap_or_default(),
+            commit: branch.map(|branch| branch.tip.as_str().to_owned()),
+            blocked_tasks: Some(shaped(&blocked_tasks)?),
+        })
+    }
+}

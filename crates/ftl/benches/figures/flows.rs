@@ -1,0 +1,195 @@
+//! What the flows cost: one small task beside the same work done bare, campaigns that grow, and how close a
+//! schedule comes to what its graph allows.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+/// How many times a small thing is measured.
+const ROUNDS: usize = 9;
+
+/// A builder that lands nothing and has no worktree: what is left is the engine.
+const NOOP: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\nINPUT: budget = 5\n\
+    STATE: ONLY\n  RETURN: complete delivered=\"nothing\" commit=none target=none workspace={workspace}\n```\n";
+
+/// A builder that only asks its agent: what is left is the schedule.
+const ASKS: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\nINPUT: budget = 5\n\
+    STATE: ONLY\n  CHECK: spec = workspace.parse path={workspace}\n  DO: Task(builder) step=plan spec={spec}\n  \
+    RETURN: complete delivered=\"nothing\" commit=none target=none workspace={workspace}\n```\n";
+
+const BOUND: &str = "[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\n[roles]\nbuilder = \"play\"\nobserver = \"play\"\nplanner = \"play\"\n";
+
+const SCENES: &str = "[[scene]]\nrole = \"builder\"\nform = \"plan\"\n[[scene.step]]\nsubmit = { approach = \"write it\" }\n\
+    [[scene]]\nrole = \"observer\"\n[[scene.step]]\nsubmit = { summary = \"nothing\" }\n";
+
+pub(crate) fn all() {
+    overhead();
+    growth("without worktrees", Some(NOOP), &[100, 1000]);
+    growth("with worktrees", None, &[10, 100]);
+    schedule();
+}
+
+/// A repository with agents out of a script, and a plan.
+fn repository(script: &str, tasks: &[Json], builder: Option<&str>) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    let git = |words: &[&str]| {
+        let done = Command::new("git").current_dir(dir.path()).args(words).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    git(&["init", "-q", "."]);
+    git(&["config", "user.name", "Ada"]);
+    git(&["config", "user.email", "ada@example.org"]);
+    fs::write(dir.path().join("a.txt"), "a\n").unwrap();
+    let plan = json!({ "objective": "all is done", "tasks": tasks });
+    fs::write(dir.path().join("plan.json"), plan.to_string()).unwrap();
+    fs::write(dir.path().join("ftl.toml"), BOUND).unwrap();
+    fs::write(dir.path().join("play.toml"), format!("{script}{SCENES}")).unwrap();
+    if let Some(text) = builder {
+        fs::create_dir_all(dir.path().join(".ftl/protocols")).unwrap();
+        fs::write(dir.path().join(".ftl/protocols/builder.md"), text).unwrap();
+    }
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "begin"]);
+    dir
+}
+
+fn task(seq: usize, file: &str, depends: &[usize]) -> Json {
+    let depends: Vec<String> = depends.iter().map(|seq| format!("{seq:04}")).collect();
+    json!({ "seq": format!("{seq:04}"), "slug": "t", "delta": [file], "verify": format!("grep -q done {file}"),
+        "budget": 5, "depends": depends })
+}
+
+fn writes(told: &str, file: &str) -> String {
+    format!(
+        "[[scene]]\nrole = \"builder\"\nform = \"implement\"\ntold = \"{told}\"\n[[scene.step]]\n\
+         calls = [{{ tool = \"write\", path = \"{file}\", content = \"done\\n\" }}]\n\
+         [[scene.step]]\nsubmit = {{ summary = \"written\", utilized = [] }}\n"
+    )
+}
+
+fn ftl(dir: &Path, words: &[&str]) -> Duration {
+    let began = Instant::now();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ftl"));
+    let done = command.current_dir(dir).args(words).stdin(Stdio::null()).output().unwrap();
+    assert!(
+        done.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
+    began.elapsed()
+}
+
+fn median(mut all: Vec<Duration>) -> Duration {
+    all.sort_unstable();
+    all[all.len() / 2]
+}
+
+/// The same one-file task by hand and under `ftl`.
+fn overhead() {
+    let script = writes("0001-t", "a.txt");
+    let (mut bare, mut under) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let dir = repository(&script, &[task(1, "a.txt", &[])], None);
+        let began = Instant::now();
+        let by_hand = "git worktree add -q ../w HEAD && cd ../w && echo done > a.txt && grep -q done a.txt && \
+            git commit -qam done && cd - >/dev/null && git worktree remove ../w";
+        let by_hand = by_hand.replace("../w", &dir.path().join("w").display().to_string());
+        let done = Command::new("sh").current_dir(dir.path()).args(["-c", &by_hand]).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        bare.push(began.elapsed());
+        let dir = repository(&script, &[task(1, "a.txt", &[])], None);
+        under.push(ftl(dir.path(), &["task", "run", "all is done", "--plan", "plan.json", "--land", "ff"]));
+    }
+    let (bare, under) = (median(bare), median(under));
+    println!("one task    bare {bare:?}, under ftl {under:?}: {:?} more", under.saturating_sub(bare));
+}
+
+/// Campaigns of different sizes: the time for each task must not grow with their number.
+fn growth(what: &str, builder: Option<&str>, sizes: &[usize]) {
+    let mut each = Vec::new();
+    for size in sizes {
+        let tasks: Vec<Json> = (1..=*size).map(|seq| task(seq, &format!("f{seq}.txt"), &[])).collect();
+        let mut script = String::new();
+        for seq in 1..=*size {
+            let _ = write!(script, "{}", writes(&format!("{seq:04}-t"), &format!("f{seq}.txt")));
+        }
+        let dir = repository(&script, &tasks, builder);
+        let words = ["campaign", "run", "all is done", "--plan", "plan.json", "--land", "branch-only"];
+        let took = ftl(dir.path(), &words);
+        let size = u32::try_from(*size).unwrap();
+        each.push(took / size);
+        println!("campaign    {size} tasks {what}: {took:?}, {:?} a task", took / size);
+    }
+    let ratio = each[each.len() - 1].as_secs_f64() / each[0].as_secs_f64();
+    println!("            a task of the largest takes {ratio:.2} times as long as one of the smallest");
+}
+
+/// Random graphs with agents that sleep: the time they take beside what list scheduling gives.
+fn schedule() {
+    const JOBS: usize = 4;
+    let mut dice = 42_u64;
+    let mut roll = |sides: u64| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (dice >> 33) % sides
+    };
+    for graph in 0..3 {
+        let count = 24;
+        let mut tasks = Vec::new();
+        let mut parents: Vec<Vec<usize>> = Vec::new();
+        let mut sleeps = Vec::new();
+        let mut script = String::new();
+        for seq in 1..=count {
+            let wanted = usize::try_from(roll(3)).unwrap();
+            let mut above: Vec<usize> = (0..wanted.min(seq - 1))
+                .map(|_| 1 + usize::try_from(roll(seq as u64 - 1)).unwrap())
+                .collect();
+            above.sort_unstable();
+            above.dedup();
+            let sleep = 400 + roll(1600);
+            tasks.push(task(seq, &format!("f{seq}.txt"), &above));
+            let _ = write!(
+                script,
+                "[[scene]]\nrole = \"builder\"\nform = \"plan\"\ntold = \"{seq:04}-t\"\n[[scene.step]]\n\
+                 delay = \"{sleep}ms\"\nsubmit = {{ approach = \"sleep\" }}\n"
+            );
+            parents.push(above);
+            sleeps.push(sleep);
+        }
+        let dir = repository(&script, &tasks, Some(ASKS));
+        let words =
+            ["campaign", "run", "all is done", "--plan", "plan.json", "--jobs", "4", "--land", "branch-only"];
+        let took = ftl(dir.path(), &words);
+        let bound = Duration::from_millis(list(&parents, &sleeps, JOBS));
+        let share = 100.0 * bound.as_secs_f64() / took.as_secs_f64();
+        println!(
+            "schedule    graph {graph}, {count} tasks, {JOBS} agents: {took:?}, list scheduling {bound:?}: {share:.1} %"
+        );
+    }
+}
+
+/// When the last task ends if every free agent takes the next ready task, in the order of their numbers.
+fn list(parents: &[Vec<usize>], sleeps: &[u64], jobs: usize) -> u64 {
+    let mut ends: Vec<Option<u64>> = vec![None; sleeps.len()];
+    let mut free = vec![0_u64; jobs];
+    let mut now = 0;
+    while ends.iter().any(Option::is_none) {
+        for at in 0..sleeps.len() {
+            let ready = parents[at].iter().all(|seq| ends[seq - 1].is_some_and(|end| end <= now));
+            let slot = free.iter_mut().find(|free| **free <= now);
+            if let (None, true, Some(slot)) = (ends[at], ready, slot) {
+                *slot = now + sleeps[at];
+                ends[at] = Some(*slot);
+            }
+        }
+        let next = ends.iter().flatten().copied().filter(|end| *end > now).min();
+        let Some(next) = next else { break };
+        now = next;
+    }
+    ends.into_iter().flatten().max().unwrap_or(0)
+}

@@ -1,0 +1,313 @@
+//! The board of a flow: its tasks, how far each is, what was spent and learned.
+//!
+//! It is made out of the entries of the run's journal and of nothing else, so it shows the same for whoever
+//! drives a run, resumes it or looks at it later. It never asks the store, a clock or git.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `news` | what happens, as lines |
+//! | `live` | the board on a terminal, drawn again in place |
+//! | `report` | what became of it, at the end |
+
+pub(crate) mod live;
+pub(crate) mod news;
+pub(crate) mod report;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ftl_core::library::Library;
+use ftl_core::run::{
+    ActionId, Answer, Entry, Fact, Instance, InstanceId, ROOT, Run, Standing as Stands, ThreadId, Time,
+};
+use ftl_core::value::{Name, Value};
+
+use crate::paint::one_line;
+
+/// The protocols that have a board.
+const FLOWS: [&str; 2] = ["task", "campaign"];
+
+/// A flow as people see it.
+pub(crate) struct Board {
+    run: Run,
+    /// When the first entry was written, and the last.
+    pub(crate) times: Option<(Time, Time)>,
+    /// Whom open actions were asked of.
+    asked: BTreeMap<(InstanceId, ActionId), Name>,
+    /// Which task an instance works on, by seq, and since when.
+    works: BTreeMap<InstanceId, (String, Time)>,
+    /// What the last instance of each task has come to.
+    latest: BTreeMap<String, InstanceId>,
+    /// What was heard of actions that people want to hear of.
+    heard: Heard,
+}
+
+/// Answers that the end tells of.
+#[derive(Default)]
+struct Heard {
+    delivered: Option<Value>,
+    analysis: Option<Value>,
+    /// Findings that somebody allowed, as gates told them.
+    allowed: Vec<String>,
+    /// Names of lessons that were tried after a failure.
+    tried: Vec<String>,
+    replans: u64,
+}
+
+/// One task of the board.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    /// Its number.
+    pub(crate) seq: String,
+    /// Its short name.
+    pub(crate) slug: String,
+    /// The tasks it waits for.
+    pub(crate) depends: Vec<String>,
+    /// How many tasks stand before it at least.
+    pub(crate) depth: usize,
+    /// How far it is.
+    pub(crate) stands: Standing,
+}
+
+/// How far a task is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Standing {
+    /// It waits for others, by seq; for none of them where it has not been started yet.
+    Waits(Vec<String>),
+    /// Others that it needs are blocked.
+    Unreachable(Vec<String>),
+    /// Somebody works on it.
+    Works(Work),
+    /// It needs a person: why.
+    Held(String),
+    /// It has landed, as a commit.
+    Landed(Option<String>),
+    /// It ended without success: why.
+    Blocked(String),
+}
+
+/// Work on a task.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Work {
+    /// The state of its protocol.
+    pub(crate) state: String,
+    /// What is being done.
+    pub(crate) doing: Option<String>,
+    /// Tools that were used, and how many there are.
+    pub(crate) tools: Option<(u64, u64)>,
+    /// Since when.
+    pub(crate) since: Time,
+}
+
+impl Board {
+    /// An empty board.
+    pub(crate) fn new(library: Arc<Library>) -> Board {
+        Board {
+            run: Run::new(library),
+            times: None,
+            asked: BTreeMap::new(),
+            works: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            heard: Heard::default(),
+        }
+    }
+
+    /// Whether runs of a protocol have a board.
+    pub(crate) fn is_for(protocol: &str) -> bool {
+        FLOWS.contains(&protocol)
+    }
+
+    /// Whether an entry is not on the board yet.
+    pub(crate) fn is_new(&self, entry: &Entry) -> bool {
+        entry.seq >= self.run.next_seq()
+    }
+
+    /// Takes in an entry; one that it has taken in before changes nothing.
+    pub(crate) fn see(&mut self, entry: &Entry) {
+        if !self.is_new(entry) {
+            return;
+        }
+        let first = self.times.map_or(entry.at, |(first, _)| first);
+        self.times = Some((first, entry.at));
+        match &entry.fact {
+            Fact::Asked { asks, .. } => {
+                for (index, ask) in (0_u32..).zip(asks) {
+                    let id = ActionId { entry: entry.seq, index };
+                    self.asked.insert((entry.instance, id), ask.whom.clone());
+                }
+            }
+            Fact::Heard { action, answer, .. } => {
+                if let Some(whom) = self.asked.remove(&(entry.instance, *action))
+                    && let Answer::Done(value) = answer
+                {
+                    self.heard.note(&whom, value);
+                }
+            }
+            Fact::Emitted { event: Some(event), .. } if &**event == "CASCADE_REPLAN" => {
+                self.heard.replans += 1;
+            }
+            Fact::Opened(opened) => {
+                if let Some((parent, action)) = opened.parent {
+                    let seq = self.seq_of(parent, action).unwrap_or_default();
+                    self.works.insert(entry.instance, (seq.clone(), entry.at));
+                    self.latest.insert(seq, entry.instance);
+                }
+            }
+            Fact::Set { .. } | Fact::Moved { .. } | Fact::Emitted { .. } | Fact::Paid(_) => {}
+            Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } | Fact::Waived { .. } => {}
+            Fact::Raised { .. } | Fact::Refused { .. } | Fact::Suspended { .. } | Fact::Held { .. } => {}
+            Fact::Resumed { .. } | Fact::Adopted { .. } | Fact::Settled { .. } => {}
+        }
+        self.run.apply(entry);
+    }
+
+    /// The task that a child is opened for: that of the item it belongs to, or of the only one.
+    fn seq_of(&self, parent: InstanceId, action: ActionId) -> Option<String> {
+        if let Some((seq, _)) = self.works.get(&parent) {
+            return Some(seq.clone());
+        }
+        match &self.run.instance(parent)?.open.get(&action)?.thread {
+            ThreadId::Item { key, .. } => Some(key.to_string()),
+            ThreadId::Main => self.plan().first().map(|task| text(task, "seq")),
+        }
+    }
+
+    fn root(&self) -> Option<&Instance> {
+        self.run.instance(ROOT)
+    }
+
+    /// The state of the flow.
+    pub(crate) fn state(&self) -> &str {
+        self.root().map_or("", |root| &root.state)
+    }
+
+    fn plan(&self) -> &[Value] {
+        let plan = self.root().and_then(|root| root.tracked.get("plan"));
+        plan.map(|plan| plan.field("tasks").items()).unwrap_or_default()
+    }
+
+    /// The task that an instance works on, as `seq slug`.
+    pub(crate) fn name_of(&self, instance: InstanceId) -> Option<String> {
+        self.named(&self.works.get(&instance)?.0)
+    }
+
+    fn named(&self, seq: &str) -> Option<String> {
+        let task = self.plan().iter().find(|task| text(task, "seq") == seq)?;
+        Some(format!("{seq} {}", text(task, "slug")))
+    }
+
+    /// The tasks, those with fewer before them first.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let plan = self.plan();
+        let place: BTreeMap<String, usize> =
+            plan.iter().enumerate().map(|(at, task)| (text(task, "seq"), at)).collect();
+        let depends: Vec<Vec<String>> = plan.iter().map(needs).collect();
+        let mut rows: Vec<Row> = Vec::new();
+        for (task, depends) in plan.iter().zip(&depends) {
+            let seq = text(task, "seq");
+            let stands = self.stands(&seq);
+            rows.push(Row { slug: text(task, "slug"), depends: depends.clone(), depth: 0, stands, seq });
+        }
+        let above: Vec<Vec<usize>> = depends
+            .iter()
+            .map(|all| all.iter().filter_map(|seq| place.get(seq).copied()).collect())
+            .collect();
+        deepen(&mut rows, &above);
+        wait(&mut rows, &above);
+        rows.sort_by(|left, right| (left.depth, &left.seq).cmp(&(right.depth, &right.seq)));
+        rows
+    }
+
+    fn stands(&self, seq: &str) -> Standing {
+        let Some(instance) = self.latest.get(seq).and_then(|id| self.run.instance(*id)) else {
+            return Standing::Waits(Vec::new());
+        };
+        let since = self.works.get(&instance.id).map_or(0, |(_, since)| *since);
+        if let Some((end, values)) = &instance.end {
+            let value = |name: &str| values.get(name).and_then(Value::as_text).map(str::to_owned);
+            return match end.word() {
+                "complete" => Standing::Landed(value("commit")),
+                _ => Standing::Blocked(value("reason").unwrap_or_else(|| end.word().to_owned())),
+            };
+        }
+        match instance.standing() {
+            Stands::Held => {
+                let held = instance.held.values().next();
+                Standing::Held(held.map_or_else(String::new, |held| held.failure.message.clone()))
+            }
+            Stands::Waiting => Standing::Held(String::from("it asks a question")),
+            Stands::Running | Stands::Suspended | Stands::Settled(_) => {
+                let doing = instance.open.values().next().map(|open| open.whom.to_string());
+                let tools = instance.meters.get("tools").map(|meter| (meter.used(), meter.limit));
+                Standing::Works(Work { state: instance.state.to_string(), doing, tools, since })
+            }
+        }
+    }
+}
+
+impl Heard {
+    fn note(&mut self, whom: &str, value: &Value) {
+        match whom {
+            "branch.deliver" => self.delivered = Some(value.clone()),
+            "observer.analyze" => self.analysis = Some(value.clone()),
+            "lesson.match" if value.field("found").holds() => self.tried.push(text(value, "name")),
+            "verify.run" => {
+                let summary = text(value, "summary");
+                let lines = summary.lines().filter(|line| line.contains(" (allowed by "));
+                self.allowed.extend(lines.map(one_line));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How many tasks stand before each: parents may come after their children in a plan.
+fn deepen(rows: &mut [Row], above: &[Vec<usize>]) {
+    // A plan has no cycles; a broken one ends all the same.
+    for _ in 0..rows.len() {
+        let mut changed = false;
+        for at in 0..rows.len() {
+            let depth = above[at].iter().map(|parent| rows[*parent].depth + 1).max().unwrap_or(0);
+            changed |= depth > rows[at].depth && depth <= rows.len();
+            rows[at].depth = rows[at].depth.max(depth.min(rows.len()));
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// Says for whom tasks wait that nobody works on.
+fn wait(rows: &mut [Row], above: &[Vec<usize>]) {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|at| rows[*at].depth);
+    for at in order {
+        if rows[at].stands != Standing::Waits(Vec::new()) {
+            continue;
+        }
+        let is_over = |row: &Row| matches!(row.stands, Standing::Blocked(_) | Standing::Unreachable(_));
+        let (mut blocked, mut open) = (Vec::new(), Vec::new());
+        for parent in above[at].iter().map(|parent| &rows[*parent]) {
+            if is_over(parent) {
+                blocked.push(parent.seq.clone());
+            } else if !matches!(parent.stands, Standing::Landed(_)) {
+                open.push(parent.seq.clone());
+            }
+        }
+        rows[at].stands =
+            if blocked.is_empty() { Standing::Waits(open) } else { Standing::Unreachable(blocked) };
+    }
+}
+
+fn needs(task: &Value) -> Vec<String> {
+    let depends = task.field("depends");
+    match depends.as_text() {
+        Some("none" | "") => Vec::new(),
+        Some(one) => vec![one.to_owned()],
+        None => depends.items().iter().filter_map(Value::as_text).map(str::to_owned).collect(),
+    }
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value.field(name).as_text().unwrap_or_default().to_owned()
+}

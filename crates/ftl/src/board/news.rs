@@ -1,0 +1,187 @@
+//! What happens in a flow, as lines: the few things that a person wants to hear of, each with its task.
+
+use ftl_core::run::{Answer, Entry, Fact, ROOT};
+use ftl_core::value::Value;
+
+use super::{Board, text};
+use crate::lines;
+use crate::paint::{self, one_line, paint, safe};
+
+/// How wide the column of tasks is at least.
+const NAMES: usize = 24;
+
+/// How long a reason may be.
+const MAX_REASON: usize = 160;
+
+/// An entry as a line, if it is news. It is asked before the board takes the entry in.
+pub(crate) fn line(board: &Board, entry: &Entry) -> Option<String> {
+    let who = match (&entry.fact, entry.instance) {
+        (_, ROOT) => None,
+        (Fact::Opened(opened), _) => {
+            opened.parent.and_then(|(parent, action)| board.named(&board.seq_of(parent, action)?))
+        }
+        (_, instance) => board.name_of(instance),
+    };
+    let who = match entry.instance {
+        ROOT => String::new(),
+        instance => who.unwrap_or_else(|| format!("[{instance}]")),
+    };
+    let said = if entry.instance == ROOT { flow(board, entry) } else { task(board, entry) }?;
+    let who = if who.is_empty() { String::from("·") } else { paint(paint::STRONG, safe(&who)) };
+    Some(format!("{}  {said}", paint::padded(&who, NAMES)))
+}
+
+fn flow(board: &Board, entry: &Entry) -> Option<String> {
+    match &entry.fact {
+        Fact::Moved { to, .. }
+            if **to != *board.state() && !matches!(&**to, "REGISTER" | "EXECUTE" | "CASCADE") =>
+        {
+            Some(to.to_string())
+        }
+        Fact::Set { name, value } if &**name == "plan" => {
+            let count = value.field("tasks").items().len();
+            (count > 0).then(|| format!("planned: {}", paint::count(count, "task")))
+        }
+        Fact::Emitted { event: Some(event), fields } if &**event == "CASCADE_REPLAN" => {
+            let affected = fields.get("affected").map(ToString::to_string).unwrap_or_default();
+            let text = format!("planning again: {affected} tasks cannot be reached any more");
+            Some(paint(paint::WARNING, text))
+        }
+        Fact::Emitted { event: Some(event), fields } if &**event == "PARTIAL_FAILURE" => {
+            Some(format!("explorers are missing: {}", fields.get("missing").map(ToString::to_string)?))
+        }
+        Fact::Emitted { event: None, .. } => Some(lines::line(entry)),
+        Fact::Heard { action, answer: Answer::Done(value), .. } => {
+            let whom = board.asked.get(&(entry.instance, *action))?;
+            (&**whom == "branch.deliver").then(|| one_line(&text(value, "summary")))
+        }
+        Fact::Held { .. } | Fact::Suspended { .. } | Fact::Waived { .. } | Fact::Raised { .. } => {
+            Some(lines::line(entry))
+        }
+        Fact::Opened(_) | Fact::Moved { .. } | Fact::Set { .. } | Fact::Emitted { .. } => None,
+        Fact::Heard { .. } | Fact::Asked { .. } | Fact::Settled { .. } | Fact::Resumed { .. } => None,
+        Fact::Paid(_) | Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => None,
+        Fact::Refused { .. } | Fact::Adopted { .. } => None,
+    }
+}
+
+fn task(board: &Board, entry: &Entry) -> Option<String> {
+    match &entry.fact {
+        Fact::Opened(opened) => {
+            let budget = opened.meters.get("tools").map(|meter| format!(", {} tools", meter.limit));
+            let mode = opened.inputs.get("mode").and_then(Value::as_text).unwrap_or_default();
+            let mode = if mode.is_empty() { String::new() } else { format!(" {mode}") };
+            Some(format!("begins ({}{mode}{})", opened.protocol, budget.unwrap_or_default()))
+        }
+        Fact::Heard { action, answer, .. } => {
+            let whom = board.asked.get(&(entry.instance, *action))?;
+            heard(whom, answer)
+        }
+        Fact::Settled { end, values, .. } => {
+            let value = |name: &str| values.get(name).and_then(Value::as_text).unwrap_or_default();
+            Some(match end.word() {
+                "complete" => format!("{} {}", paint(paint::GOOD, "landed"), one_line(value("delivered"))),
+                word => {
+                    format!(
+                        "{} {}",
+                        paint(paint::WARNING, format!("{word}:")),
+                        reason(&telling(value("reason")))
+                    )
+                }
+            })
+        }
+        Fact::Held { failure, .. } => {
+            Some(format!("{} {}", paint(paint::ERROR, "held:"), reason(&failure.message)))
+        }
+        Fact::Suspended { .. } | Fact::Waived { .. } | Fact::Raised { .. } => Some(lines::what(&entry.fact)),
+        Fact::Moved { .. } | Fact::Set { .. } | Fact::Emitted { .. } | Fact::Asked { .. } => None,
+        Fact::Paid(_) | Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => None,
+        Fact::Refused { .. } | Fact::Adopted { .. } | Fact::Resumed { .. } => None,
+    }
+}
+
+fn heard(whom: &str, answer: &Answer) -> Option<String> {
+    let value = match (whom, answer) {
+        (_, Answer::Done(value)) => value,
+        ("verify.run", Answer::Failed(failure)) => {
+            return Some(format!("verify could not run: {}", reason(&failure.message)));
+        }
+        (_, Answer::Failed(_)) => return None,
+    };
+    match whom {
+        "verify.run" if value.field("passed").holds() => Some(paint(paint::GOOD, "verified")),
+        "verify.run" => Some(format!(
+            "{} {}",
+            paint(paint::WARNING, "not verified:"),
+            reason(&telling(&text(value, "summary")))
+        )),
+        "preflight.check" if value.field("failed").holds() => {
+            Some(format!("broken syntax: {}", reason(&text(value, "summary"))))
+        }
+        "lesson.match" if value.field("found").holds() => {
+            Some(format!("tries the fix of the lesson {}", safe(&text(value, "name"))))
+        }
+        "quality.check" if value.field("failed").holds() => {
+            Some(format!("idioms: {}", reason(&text(value, "summary"))))
+        }
+        "work.land" if text(value, "status") == "conflict" => {
+            Some(format!("conflict: {}", reason(&text(value, "summary"))))
+        }
+        _ => None,
+    }
+}
+
+/// What tells most of a summary: a finding that blocks, a line that names a failure, or its first two lines.
+pub(super) fn telling(summary: &str) -> String {
+    const TELLS: [&str; 5] = ["not ok", "FAIL", "Error", "error", "panicked"];
+    let lines: Vec<&str> = summary.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let is_finding =
+        |line: &&&str| line.split(": ").any(|word| ftl_engine::gates::FindingKind::parse(word).is_some());
+    if let Some(finding) = lines.iter().find(is_finding) {
+        return (*finding).to_owned();
+    }
+    match lines.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first, ..] if first.starts_with("exit code") => {
+            let named = TELLS.iter().find_map(|word| lines.iter().find(|line| line.contains(word)));
+            (*named.unwrap_or(first)).to_owned()
+        }
+        [first, second, ..] => format!("{first}: {second}"),
+    }
+}
+
+/// Why, in one line that is not too long.
+pub(super) fn reason(text: &str) -> String {
+    let text = one_line(text);
+    if text.chars().count() <= MAX_REASON {
+        return text;
+    }
+    let kept: String = text.chars().take(MAX_REASON).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tells_most_is_told() {
+        let cases = [
+            ("exit code 1\nok 1 - a\nnot ok 2 - b: wanted 3", "not ok 2 - b: wanted 3"),
+            ("passed\ntests/x.py: outside_delta: it differs", "tests/x.py: outside_delta: it differs"),
+            ("1 of 4 tests failed\n  test_mul: 5 is not 6", "1 of 4 tests failed: test_mul: 5 is not 6"),
+            ("exit code 2\n\n", "exit code 2"),
+            ("", ""),
+        ];
+        for (summary, wanted) in cases {
+            assert_eq!(telling(summary), wanted);
+        }
+    }
+
+    #[test]
+    fn a_long_reason_is_cut() {
+        assert_eq!(reason(&"x".repeat(MAX_REASON)).chars().count(), MAX_REASON);
+        assert_eq!(reason(&"x".repeat(MAX_REASON + 1)).chars().count(), MAX_REASON + 1);
+    }
+}
