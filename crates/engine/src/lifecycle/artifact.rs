@@ -405,7 +405,7 @@ mod tests {
         let all = artifact(text);
         let root = all.root().unwrap();
         let deep = root.field("a\"b").unwrap().list("x,]").unwrap()[1].field("deep").unwrap().wrong("is odd");
-        assert_eq!(deep.to_string(), "a.json:2:29: `a\"b.x,][1].deep` is odd");
+        assert_eq!(deep.to_string(), "a.json:2:32: `a\"b.x,][1].deep` is odd");
         let item = root.list("list").unwrap()[1].field("k").unwrap();
         assert_eq!(
             item.as_text().unwrap_err().to_string(),

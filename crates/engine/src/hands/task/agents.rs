@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use ftl_agents::secrets::Secrets;
 use ftl_core::catalogue::lifecycle::{Finding, Severity, Signal};
 use ftl_core::catalogue::roles::{
     CodeReviews, FileIntent, PhaseDone, PlanReviews, Reviewer, ReviewerDecision, TaskPlan,
@@ -39,6 +40,7 @@ const MAX_SHOWN_BYTES: usize = 256 * 1024;
 pub(super) struct Phases {
     pub(super) paper: Arc<Paper>,
     pub(super) sites: Arc<Sites>,
+    pub(super) secrets: Arc<Secrets>,
     pub(super) inner: Arc<dyn Hand>,
 }
 
@@ -66,11 +68,11 @@ impl Hand for Phases {
 type Performed = Result<Report, Failure>;
 
 impl Phases {
-    /// Asks the agent with other parameters.
+    /// Asks the agent with other parameters. What it answers is written down here, so secrets go first.
     fn ask(&self, job: &Job, params: Fields) -> Report {
         let mut asked = job.clone();
         asked.action.params = params;
-        self.inner.perform(&asked)
+        self.inner.perform(&asked).hiding(&self.secrets)
     }
 
     fn plan(&self, job: &Job) -> Performed {

@@ -49,6 +49,7 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
         return answer.hint(held_hint(&at)).tell(Exit::Blocked, bench.out);
     }
     let disk = |error: std::io::Error| disk_failure(&at.folder, &error);
+    let reason = &bench.session.secrets().redact(reason);
     let line = Forced { kind: "redo", by: &bench.by, reason, from, to, guards: Vec::new() };
     write::forced(&at.folder, &line).map_err(disk)?;
     // First what is void goes away: whoever is killed in between has lost no guard, only some work, which

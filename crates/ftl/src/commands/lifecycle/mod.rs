@@ -115,7 +115,7 @@ fn brief(text: &str) -> Result<&str, Failure> {
 
 /// `ftl new`.
 fn begin(bench: &Bench<'_>, new: &New) -> Result<Exit, Failure> {
-    let text = brief(&new.brief)?;
+    let text = &bench.session.secrets().redact(brief(&new.brief)?);
     let run = bench::run_id()?;
     let id = match &new.task {
         Some(name) => bench::task_id(name)?,

@@ -355,6 +355,7 @@ fn force(bench: &Bench<'_>, at: &Arrived, to: Phase, reason: &str) -> Result<(An
         Ok(judgement) => judgement.edge(to).map(|edge| edge.missing.clone()).unwrap_or_default(),
         Err(error) => vec![format!("malformed: {error}")],
     };
+    let reason = &bench.session.secrets().redact(reason);
     let line = Forced { kind: "override", by: &bench.by, reason, from: phase, to, guards };
     write::forced(&at.folder, &line).map_err(|error| bench::disk_failure(&at.folder, &error))?;
     let (by, reason) = (bench.by.clone(), reason.to_owned());
@@ -378,8 +379,7 @@ pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
         };
         let from = *first.get_or_insert(at.phase);
         let (mut answer, mut exit) = step(bench, &at, None, None)?;
-        let can_work =
-            exit == Exit::Refused && !matches!(at.phase, Phase::Accept | Phase::Revert | Phase::Done);
+        let can_work = exit == Exit::Refused && !matches!(at.phase, Phase::Accept | Phase::Done);
         if can_work {
             if let Some(denied) = words::said(bench, &at)? {
                 answer.reason = denied;

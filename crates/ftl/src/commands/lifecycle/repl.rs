@@ -221,7 +221,7 @@ fn note(bench: &Bench<'_>, text: &str) -> Result<Exit, Failure> {
         ("ts", Json::from(write::now())),
         ("kind", Json::from("note")),
         ("by", Json::from(&bench.by)),
-        ("text", Json::from(text)),
+        ("text", Json::from(bench.session.secrets().redact(text))),
     ]);
     folder.add_line(TRANSCRIPT, &line).map_err(|error| super::bench::disk_failure(&folder, &error))?;
     Ok(Exit::Done)

@@ -300,3 +300,30 @@ fn an_agent_moves_nothing() {
     assert_eq!(get(&dir, "t", "state.json"), before);
     assert!(!has(&dir, "t", "transcript.jsonl"));
 }
+
+#[test]
+fn two_at_once_take_turns() {
+    let dir = repository();
+    task(&dir, "t", "planning", ALL);
+    let ask = || dir.start(&["next", "--task", "t", "--json"]);
+    let both = [ask(), ask()].map(|one| one.ended().code(0).json());
+    let mut moves: Vec<&str> = both.iter().map(|answer| answer["to"].as_str().unwrap()).collect();
+    moves.sort_unstable();
+    assert_eq!(moves, ["codegen", "plan_review"], "each of them made one transition");
+    assert_eq!(phase(&dir, "t"), "codegen");
+}
+
+#[test]
+fn keys_stay_out_of_what_people_write() {
+    let dir = repository();
+    let key = format!("sk-ant-{}", "a1B2".repeat(12));
+    dir.ftl(&["new", &format!("Use {key}"), "--task", "t"]).code(0);
+    let reason = format!("the key is {key}");
+    next(&dir, "t", &["--override", &reason], 0, Some("plan_review"));
+    say(&dir, "t", &["redo", "planning", "--reason", &reason]).code(0);
+    for name in ["planning/planning.transcript.jsonl", "transcript.jsonl"] {
+        let text = get(&dir, "t", name);
+        assert!(text.contains("key") || text.contains("Use"), "{text}");
+        assert!(!text.contains(&key), "{name}: {text}");
+    }
+}
