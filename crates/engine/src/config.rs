@@ -135,6 +135,12 @@ const TEXTS: &[Words] = &[
     Words { many: true, ..words("worktree.lints", "", &[], "the commands that check its format and lints") },
     words("worktree.build", "", &[], "the command that builds it"),
     words(
+        "campaign.worker",
+        "builder",
+        &["builder", "coder"],
+        "who does a task of a campaign whose plan does not say",
+    ),
+    words(
         "landing.how",
         "ask",
         &["ask", "ff", "squash", "branch-only"],

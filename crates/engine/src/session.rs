@@ -13,6 +13,7 @@ use ftl_agents::prompts::Prompts;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
+use ftl_core::catalogue::build::{Delivered, Delivery};
 use ftl_core::library::Library;
 use ftl_core::run::{Adoption, Entry, InstanceId, Run};
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,7 @@ use crate::owner::{self, Card, Life, Owner};
 use crate::paper::Paper;
 use crate::place::{Place, replace};
 use crate::plan_file::{Plan, Worker};
-use crate::process::{self, Guard, Supervisor};
+use crate::process::{self, Cancel, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
 use crate::roster::{Agent, Hall, Roster};
 use crate::store::{Lease, RunRow, Store, StoreError};
@@ -163,6 +164,10 @@ pub struct Given<'a> {
     pub jobs: Option<usize>,
     /// Findings of gates that the person who opens it allows.
     pub allowed: &'a [Allowance],
+    /// How a story that is run by itself gets to the person's branch; it stays on its own otherwise.
+    pub landing: Option<Delivery>,
+    /// The document of which the architect makes stories, in the planner's place.
+    pub document: Option<&'a str>,
 }
 
 /// What is kept of a run's opening that is neither a script nor a plan.
@@ -171,6 +176,19 @@ pub struct Given<'a> {
 struct Wishes {
     jobs: Option<usize>,
     allowed: Vec<Allowance>,
+    landing: Option<Delivery>,
+    document: Option<String>,
+}
+
+impl Wishes {
+    /// What a run was given, without secrets; nothing for most.
+    fn of(given: Given<'_>, secrets: &Secrets) -> Option<Wishes> {
+        let document = given.document.map(|text| secrets.redact(text));
+        let Given { jobs, landing, .. } = given;
+        let is_wished =
+            jobs.is_some() || landing.is_some() || document.is_some() || !given.allowed.is_empty();
+        is_wished.then(|| Wishes { jobs, allowed: given.allowed.to_vec(), landing, document })
+    }
 }
 
 /// What became of a claim.
@@ -331,11 +349,10 @@ impl Session {
     /// What is kept of what a run is given, by file.
     fn kept(&self, run: &RunId, given: Given<'_>) -> Vec<(PathBuf, String)> {
         let script = given.script.map(|text| (self.script_file(run), text.to_owned()));
-        let plan = given.plan.map(|plan| (self.plan_file(run), plan.to_json().pretty()));
+        let plan = given.plan.map(|plan| (self.plan_file(run), self.staff(plan).to_json().pretty()));
         let only = given.only_plans.then(|| (self.only_plans_file(run), String::new()));
-        let wishes = Wishes { jobs: given.jobs, allowed: given.allowed.to_vec() };
-        let is_wished = wishes.jobs.is_some() || !wishes.allowed.is_empty();
-        let wishes = is_wished.then(|| serde_json::to_string(&wishes).ok()).flatten();
+        let wishes = Wishes::of(given, &self.secrets);
+        let wishes = wishes.and_then(|wishes| serde_json::to_string(&wishes).ok());
         let wishes = wishes.map(|text| (self.wishes_file(run), text));
         [script, plan, only, wishes].into_iter().flatten().collect()
     }
@@ -347,18 +364,62 @@ impl Session {
         let is_scripted =
             |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
         let roster = self.roster()?;
-        // A campaign asks a coder only where its plan does. Where nobody is bound and a planner names one
-        // all the same, that task is held and says so.
-        let is_coded = |plan: &Plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder);
-        let may_do_without = protocol == "campaign" && !given.plan.is_some_and(is_coded);
+        // A campaign asks a coder or a builder only where its plan does. Where nobody is bound and a planner
+        // names one all the same, that task is held and says so.
+        let plan = given.plan.map(|plan| self.staff(plan));
+        let is_asked = |worker: Worker| match (&plan, given.document) {
+            (_, Some(_)) => worker == Worker::Coder,
+            (Some(plan), None) => plan.tasks.iter().any(|task| task.worker() == worker),
+            (None, None) => self.worker() == worker,
+        };
+        let may_do_without = |worker: Worker| protocol == "campaign" && !is_asked(worker);
+        let is_free = |role: &str| roster.role(role).is_none();
         let answered = |role: &str| match role {
             "planner" if given.plan.is_some() => true,
+            // The architect is looked for itself.
+            "planner" if given.document.is_some() => true,
+            "architect" if given.document.is_some() => is_scripted(role),
             "planner" | "explorer" => is_scripted(role),
-            "coder" | "architect" if may_do_without && roster.role(role).is_none() => true,
+            "coder" | "architect" if may_do_without(Worker::Coder) && is_free(role) => true,
+            "builder" if may_do_without(Worker::Builder) && is_free(role) => true,
             _ => given.only_plans || is_scripted(role),
         };
         let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
         needs::staffed(&self.library, protocol, &roster, &hall, &answered).map_err(SessionError::Unfit)
+    }
+
+    /// Who does a task whose plan does not say.
+    fn worker(&self) -> Worker {
+        match self.config.text("campaign.worker") {
+            "coder" => Worker::Coder,
+            _ => Worker::Builder,
+        }
+    }
+
+    /// A plan in which every task says who does it.
+    fn staff(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        for task in &mut plan.tasks {
+            task.worker = task.worker.or_else(|| Some(self.worker()));
+        }
+        plan
+    }
+
+    /// Brings what has landed in a run that has ended to the person's branch, for a person who says so.
+    pub fn deliver(&self, run: &RunId, how: Delivery, cancel: &Cancel) -> Result<Delivered, SessionError> {
+        let paper = self.paper.clone();
+        let paper =
+            paper.ok_or_else(|| SessionError::Machine(String::from("there is nothing to deliver from")))?;
+        process::own_orphans()?;
+        let sites = Sites::new(paper, self.supervisor()?, &self.config);
+        let delivered = sites.deliver_for_person(run, how, cancel);
+        delivered.map_err(|failure| SessionError::Machine(failure.message))
+    }
+
+    /// Who runs processes for the runs of this session.
+    fn supervisor(&self) -> Result<Arc<Supervisor>, SessionError> {
+        let supervisor = Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?;
+        Ok(Arc::new(supervisor.hiding(self.secrets.clone())))
     }
 
     fn roster(&self) -> Result<Roster, SessionError> {
@@ -543,8 +604,7 @@ impl Session {
     /// The hands for a run: the script that it was opened with first, then those of this program.
     fn hands(&self, run: &RunId) -> Result<Workplace, SessionError> {
         process::own_orphans()?;
-        let supervisor = Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?;
-        let supervisor = Arc::new(supervisor.hiding(self.secrets.clone()));
+        let supervisor = self.supervisor()?;
         let shell = Arc::new(Shell::new(
             supervisor.clone(),
             self.store.clone(),
@@ -563,7 +623,7 @@ impl Session {
         let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
         let sites = self.paper.as_ref().filter(|_| !whole).map(|paper| {
             let sites = Sites::new(paper.clone(), supervisor.clone(), &self.config);
-            let sites = sites.allowing(wishes.allowed.clone());
+            let sites = sites.allowing(wishes.allowed.clone()).landing(wishes.landing);
             (paper, Arc::new(sites))
         });
         if let Some((paper, sites)) = &sites {
@@ -571,7 +631,10 @@ impl Session {
         }
         let sites = sites.map(|(_, sites)| sites);
         if !whole {
-            let agents = self.agents(supervisor)?;
+            let mut agents = self.agents(supervisor)?;
+            if wishes.document.is_some() {
+                agents = agents.with_stand_in("planner", "architect");
+            }
             let agents = Arc::new(match &sites {
                 Some(sites) => agents.with_sites(sites.clone()),
                 None => agents,
@@ -580,7 +643,9 @@ impl Session {
                 workshop = workshop.with(&format!("Task({})", role.name), agents.clone());
             }
             workshop = self.flow(workshop, run, &agents)?;
+            workshop = workshop.with_workers(self.worker(), wishes.document.is_some());
             if let (Some(paper), Some(sites)) = (&self.paper, &sites) {
+                workshop = workshop.with_story_agents(paper, sites, wishes.document.as_deref());
                 workshop = workshop.with_task_agents(paper, sites, &self.secrets);
             }
         }

@@ -16,7 +16,7 @@ use crate::tasks::{self, Lifecycle};
 
 /// The groups of `ftl --help`. A command that is in no group fails a test below.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Flows", &["task", "campaign"]),
+    ("Flows", &["task", "campaign", "code"]),
     (
         "A task's lifecycle",
         &[
@@ -146,6 +146,9 @@ pub(crate) enum Command {
 
     /// Many tasks in a graph: `ftl campaign "<objective>"`, and how far they are
     Campaign(Group<groups::Campaign>),
+
+    /// One story by a coder, reviewed by an architect: `ftl code "<story>"`
+    Code(Code),
 
     #[command(flatten)]
     Lifecycle(Lifecycle),
@@ -287,6 +290,39 @@ pub(crate) struct Flow {
     /// How many agents work at the same time; else the setting width.agents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
     pub(crate) jobs: Option<u16>,
+
+    /// How the work gets to your branch; else the setting landing.how
+    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
+    pub(crate) land: Option<String>,
+
+    /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
+    #[arg(long, value_name = "KIND [PATH]")]
+    pub(crate) allow: Vec<String>,
+
+    /// Show what agents say while they work, on standard error
+    #[arg(long)]
+    pub(crate) talk: bool,
+}
+
+/// How a story is asked for, or a document of them.
+#[derive(Debug, Args)]
+pub(crate) struct Code {
+    /// What is wanted, in your words
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    pub(crate) story: Option<String>,
+
+    /// A document of which the architect makes stories: a file, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+
+    /// With --from: how many agents work at the same time; else the setting width.agents
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
+    pub(crate) coders: Option<u16>,
+
+    /// With --from: have the stories made, show them, and code nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 
     /// How the work gets to your branch; else the setting landing.how
     #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]

@@ -83,6 +83,7 @@ fn run(cli: &Cli) -> Exit {
         Command::Salvage(asked) => commands::salvage::salvage(cli, asked, &out),
         Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
         Command::Task(asked) => commands::flow::task(cli, asked, &out),
+        Command::Code(asked) => commands::code::run(cli, asked, &out),
         Command::Campaign(asked) => ftl::campaign::run(cli, asked, &out),
         Command::Lifecycle(asked) => commands::lifecycle::run(cli, asked, &out),
         Command::Workspace(asked) => ftl::workspace::run(cli, asked, &out),

@@ -21,6 +21,7 @@ pub(crate) const MAIN: Page = Page {
     examples: &[
         "ftl \"fix the failing test\"     one task: explore, plan, build, verify, land",
         "ftl campaign \"add a login\"     many tasks in a graph, each verified and landed by itself",
+        "ftl code \"export as CSV\"       one story: planned, reviewed, coded, tested, reviewed, merged",
         "ftl run mine objective=\"…\"     run a protocol of yours until it needs nothing or nobody",
         "ftl status                     every run: where it stands, what it spent, what it waits for",
         "ftl why k3v9                   each way out of where a run stands, and what it still needs",
@@ -44,6 +45,18 @@ pub(crate) const PAGES: &[Page] = &[
             "ftl \"fix the failing test\" --dry-run           explore and plan, and build nothing",
         ],
         last: "An objective with white space needs no `task run`.",
+    },
+    Page {
+        command: "code",
+        more: "Takes one story from words to a merge: a coder plans, an architect reviews the plan, the coder writes, \
+            `ftl` tests, the architect reviews exactly that tree, and `ftl` merges it. With --from the architect makes \
+            stories of a document, and coders work on them side by side.",
+        examples: &[
+            "ftl code \"export the table as CSV\"        one story",
+            "ftl code --from spec.md --dry-run          the stories of a document, and nothing coded",
+            "ftl code --from spec.md --coders 3         all of them, three agents at the same time",
+        ],
+        last: "Bind [roles] coder and architect in ftl.toml, best to two different models. docs/coding.md tells the rest.",
     },
     Page {
         command: "run",

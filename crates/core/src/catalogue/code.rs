@@ -61,7 +61,9 @@ crate::records! {
         claim: String,
         /// The file that shows it.
         path: Option<String>,
-        /// The test that shows it, as the test command names it.
+        /// What stands in that file, word for word.
+        quote: Option<String>,
+        /// The test that shows it: a test command of the story, with words behind it or without.
         test: Option<String>,
     }
 

@@ -78,10 +78,12 @@ crate::records! {
         preflight: Option<Vec<String>>,
         /// For a file of the delta the lines that matter, as `path: "start-end"`.
         target_lines: Option<Value>,
-        /// Which protocol does it; the builder unless said.
+        /// Which protocol does it; the setting campaign.worker unless said.
         worker: Option<Worker>,
         /// Findings of gates that do not stop it, each `KIND` or `KIND PATH`.
         allow: Option<Vec<String>>,
+        /// What is wanted and why, and how anybody can tell that it is done; for a coder.
+        story: Option<String>,
     }
 }
 

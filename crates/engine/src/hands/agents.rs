@@ -6,7 +6,6 @@
 //! nothing. This hand never judges an answer beyond its type.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +23,7 @@ use ftl_agents::window::Lobby;
 use ftl_core::catalogue::{Catalogue, Form, schema};
 use ftl_core::desk::{Allowance, Call, Ruling, Write, rule};
 use ftl_core::run::{FailureKind, Usage, Wanted};
+use ftl_core::types::Type;
 use ftl_core::value::{Name, Value};
 
 use super::programs::Programs;
@@ -89,6 +89,7 @@ pub struct Agents {
     secrets: Arc<Secrets>,
     listener: Option<Arc<dyn Listener>>,
     sites: Option<Arc<Sites>>,
+    stand_ins: BTreeMap<String, String>,
 }
 
 impl Agents {
@@ -96,7 +97,8 @@ impl Agents {
     /// be used, with the reason.
     pub fn new(seats: BTreeMap<String, Result<Seat, String>>, means: Means) -> Agents {
         let secrets = Arc::new(Secrets::new());
-        Agents { seats, means, lobby: None, paper: None, secrets, listener: None, sites: None }
+        let stand_ins = BTreeMap::new();
+        Agents { seats, means, lobby: None, paper: None, secrets, listener: None, sites: None, stand_ins }
     }
 
     /// The same, with windows for agents' own programs.
@@ -127,15 +129,28 @@ impl Agents {
         self
     }
 
+    /// The same where whoever is bound to one role answers another one too, each time in a session of its own.
+    #[must_use]
+    pub fn with_stand_in(mut self, role: &str, by: &str) -> Agents {
+        self.stand_ins.insert(role.to_owned(), by.to_owned());
+        self
+    }
+
     /// Whether anybody is bound to a role, of use or not.
     pub fn is_bound(&self, role: &str) -> bool {
-        self.seats.contains_key(role)
+        self.seats.contains_key(self.whose(role))
+    }
+
+    /// The role whose seat answers a role.
+    fn whose<'a>(&'a self, role: &'a str) -> &'a str {
+        self.stand_ins.get(role).map_or(role, String::as_str)
     }
 
     fn seat(&self, role: &str) -> Result<&Seat, String> {
-        match self.seats.get(role) {
-            Some(seat) => seat.as_ref().map_err(|why| format!("the {role} cannot be asked: {why}")),
-            None => Err(format!("no agent is bound to the role {role}: {UNBOUND}")),
+        let whose = self.whose(role);
+        match self.seats.get(whose) {
+            Some(seat) => seat.as_ref().map_err(|why| format!("the {whose} cannot be asked: {why}")),
+            None => Err(format!("no agent is bound to the role {whose}: {UNBOUND}")),
         }
     }
 
@@ -158,7 +173,7 @@ impl Agents {
             calls: calls(role),
             ..Allowance::default()
         };
-        let answer = Schema::new(schema(&asked.form.answer)).map_err(could_not)?;
+        let answer = Schema::new(shape(role, &asked.form.answer)).map_err(could_not)?;
         let filling = Filling {
             role,
             task: asked.form.about,
@@ -256,8 +271,12 @@ impl Agents {
                 let folder = sites.folder(job).map_err(|failure| failure.message)?;
                 return Ok((folder, Write::Only(listed(paths)?)));
             }
-            // A builder that may not write yet looks at what it will write.
-            let own = if role == "builder" { sites.folder_of_brief(job) } else { Ok(None) };
+            // Whoever may not write looks at what is to be written, or was.
+            let own = match (role, write) {
+                ("builder", _) => sites.folder_of_brief(job),
+                ("coder" | "architect", None) => sites.folder_if_open(job),
+                (_, _) => Ok(None),
+            };
             if let Some(folder) = own.map_err(|failure| failure.message)? {
                 return Ok((folder, Write::Nothing));
             }
@@ -284,6 +303,21 @@ impl Hand for Agents {
             Err(ended) => Report { ended, usage: nothing_used() },
         }
     }
+}
+
+/// The shape of an answer. A reviewer's words are never left out: whoever is sent back is told why.
+fn shape(role: &str, answer: &Type) -> serde_json::Value {
+    let mut shape = schema(answer);
+    if role == "architect"
+        && let Some(feedback) = shape.pointer_mut("/properties/feedback").and_then(|one| one.as_object_mut())
+    {
+        feedback.insert(String::from("minLength"), 1.into());
+    }
+    // What `ftl` fills in is asked of nobody.
+    if let Some(properties) = shape.pointer_mut("/properties").and_then(|one| one.as_object_mut()) {
+        properties.remove("digest");
+    }
+    shape
 }
 
 /// Files that may be written, as they are compared.

@@ -16,6 +16,7 @@ mod resume;
 pub mod script;
 pub mod shell;
 pub mod site;
+pub mod stories;
 pub mod task;
 pub mod typed;
 

@@ -418,15 +418,28 @@ pub(super) fn brief(
     if asked.task.is_some() {
         paper.update_task(&task.seq, "in_progress", &clock::local())?;
     }
-    let story = format!("{}: {} ({})", plan.objective, task.slug.replace('-', " "), task.delta.join(", "));
     Ok(flow::Brief {
         path: shown(paper, path),
         id: Some(task.id()),
         mode: if direct { BuildMode::Direct } else { BuildMode::Full },
         budget: if direct { DIRECT_BUDGET } else { full },
         full_budget: full,
-        story,
+        story: told(&plan, task),
     })
+}
+
+/// A task as a coder is told it: what it is called, what is wanted, and how anybody can tell.
+fn told(plan: &Plan, task: &Task) -> String {
+    let name = task.slug.replace('-', " ");
+    let mut letters = name.chars();
+    let name: String =
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default();
+    let story = task.story.as_ref().map(|story| format!("{}\n\n", story.trim())).unwrap_or_default();
+    let files = match task.delta.is_empty() {
+        true => String::new(),
+        false => format!("It is expected to change: {}.\n", task.delta.join(", ")),
+    };
+    format!("{name}\n\n{story}It is part of: {}\n{files}This must pass: {}\n", plan.objective, task.verify)
 }
 
 fn read_plan(shape: &PlanShape) -> Result<Plan, Failure> {

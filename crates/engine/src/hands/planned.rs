@@ -1,16 +1,17 @@
-//! Hands for a plan that a person gave: it answers in the planner's place, and a run that only plans builds
-//! nothing.
+//! Hands for plans: one that a person gave answers in the planner's place, every task of any of them says who
+//! does it, and a run that only plans builds nothing.
 //!
 //! The plan was validated before the run was opened, and the protocol holds it to the same rules again. It
 //! is never used to answer a question that it is no answer to: a revision.
 
 use std::sync::Arc;
 
+use ftl_core::catalogue::plan::{Plan, Worker};
 use ftl_core::run::FailureKind;
-use ftl_core::value::Value;
+use ftl_core::value::{Name, Value};
 
 use super::agents::{Agents, nothing_used};
-use super::{Ended, Hand, Job, Report};
+use super::{Ended, Hand, Job, Report, Workshop};
 
 /// The actions with which building begins, in any flow.
 pub const BUILDING: [&str; 2] = ["workspace.create", "campaign.create"];
@@ -44,6 +45,43 @@ impl Hand for Planned {
         };
         let answer = Value::record([("text", Value::text(text))]);
         Report { ended: Ended::Done(answer), usage: nothing_used() }
+    }
+}
+
+/// Parses a plan by another hand, and says of every task who does it.
+struct Staffing {
+    worker: Worker,
+    /// Whether that counts more than what the plan says.
+    always: bool,
+    inner: Arc<dyn Hand>,
+}
+
+impl Hand for Staffing {
+    fn perform(&self, job: &Job) -> Report {
+        let mut report = self.inner.perform(job);
+        if let Ended::Done(Value::Record(answer)) = &mut report.ended
+            && let Ok(mut plan) = answer.get("plan").unwrap_or(&Value::None).to::<Plan>()
+        {
+            for task in &mut plan.tasks {
+                task.worker = task.worker.filter(|_| !self.always).or(Some(self.worker));
+            }
+            if let Ok(plan) = Value::of(&plan) {
+                Arc::make_mut(answer).insert(Name::from("plan"), plan);
+            }
+        }
+        report
+    }
+}
+
+impl Workshop {
+    /// The same where every task of a plan is somebody's: who does it where its plan does not say, or always
+    /// coders where the plan is one of stories.
+    #[must_use]
+    pub fn with_workers(self, worker: Worker, stories: bool) -> Workshop {
+        let worker = if stories { Worker::Coder } else { worker };
+        ["decision.parse", "plan.parse"].iter().fold(self, |shop, name| {
+            shop.around(name, |inner| Arc::new(Staffing { worker, always: stories, inner }))
+        })
     }
 }
 

@@ -20,7 +20,7 @@ const PLAN_FIELDS: [&str; 6] =
     ["objective", "campaign", "framework", "framework_confidence", "idioms", "tasks"];
 
 /// What a plan says of a task.
-pub(super) const TASK_FIELDS: [&str; 13] = [
+pub(super) const TASK_FIELDS: [&str; 14] = [
     "seq",
     "slug",
     "type",
@@ -34,6 +34,7 @@ pub(super) const TASK_FIELDS: [&str; 13] = [
     "creates",
     "worker",
     "allow",
+    "story",
 ];
 
 pub(super) fn plan(json: &Json, how: Reading<'_>) -> Result<Plan, PlanErrors> {
@@ -199,6 +200,7 @@ fn task(at: &At<'_>, found: &mut Found) -> Task {
         creates: paths(at, "creates", found),
         worker: worker(at, found),
         allow: allow(at, found),
+        story: story(at, found),
         other: others(at.json, &TASK_FIELDS),
     }
 }
@@ -217,8 +219,9 @@ fn empty_task() -> Task {
         preflight: Vec::new(),
         target_lines: Vec::new(),
         creates: Vec::new(),
-        worker: Worker::Builder,
+        worker: None,
         allow: Vec::new(),
+        story: None,
         other: Vec::new(),
     }
 }
@@ -273,15 +276,25 @@ fn kind(at: &At<'_>, found: &mut Found) -> Option<TaskType> {
     kind
 }
 
-fn worker(at: &At<'_>, found: &mut Found) -> Worker {
+fn worker(at: &At<'_>, found: &mut Found) -> Option<Worker> {
     let words = [Worker::Builder, Worker::Coder];
-    let Some(value) = at.given("worker") else { return Worker::Builder };
+    let value = at.given("worker")?;
     let worker = words.into_iter().find(|worker| value.as_str() == Some(worker.word()));
     if worker.is_none() {
         let message = at.says("worker must be one of builder, coder");
-        found.add(at.path("worker"), message, "leave it out for builder");
+        found.add(at.path("worker"), message, "leave it out for the setting campaign.worker");
     }
-    worker.unwrap_or(Worker::Builder)
+    worker
+}
+
+/// What a coder is told.
+fn story(at: &At<'_>, found: &mut Found) -> Option<String> {
+    let value = at.given("story")?;
+    let story = value.as_str().filter(|text| !text.trim().is_empty());
+    if story.is_none() {
+        found.add(at.path("story"), at.says("story must be a text"), "say what is wanted, and how to tell");
+    }
+    story.map(str::to_owned)
 }
 
 /// What gates may find without stopping the task: words of theirs, each with a path or without.

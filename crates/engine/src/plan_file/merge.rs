@@ -271,8 +271,9 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
             .filter_map(|(path, lines)| Some((path.clone(), super::Lines::parse(lines.as_str()?)?)))
             .collect(),
         creates: list(json, "creates"),
-        worker: worker.unwrap_or(Worker::Builder),
+        worker,
         allow: list(json, "allow"),
+        story: text("story"),
         other: json.fields().iter().filter(|(key, _)| !is_known(key)).cloned().collect(),
         seq,
     };

@@ -88,10 +88,12 @@ pub struct Task {
     pub target_lines: Vec<(String, Lines)>,
     /// The files among the delta that do not exist yet.
     pub creates: Vec<String>,
-    /// Which protocol does it.
-    pub worker: Worker,
+    /// Which protocol does it, where the plan says so.
+    pub worker: Option<Worker>,
     /// Findings of gates that do not stop it, each `KIND` or `KIND PATH`.
     pub allow: Vec<String>,
+    /// What is wanted and why, for a coder, where the plan tells it.
+    pub story: Option<String>,
     /// Fields that this version does not know, as they were.
     pub other: Vec<(String, Json)>,
 }
@@ -225,6 +227,11 @@ impl Rules {
 }
 
 impl Task {
+    /// Which protocol does it: the builder, where nobody says anything else.
+    pub fn worker(&self) -> Worker {
+        self.worker.unwrap_or(Worker::Builder)
+    }
+
     /// The name of its workspace: `<seq>-<slug>`.
     pub fn id(&self) -> String {
         format!("{}-{}", self.seq, self.slug)
@@ -251,9 +258,12 @@ impl Task {
         if !self.creates.is_empty() {
             json.put("creates", Json::list(&self.creates));
         }
-        json.put("worker", self.worker.word());
+        json.put("worker", self.worker().word());
         if !self.allow.is_empty() {
             json.put("allow", Json::list(&self.allow));
+        }
+        if let Some(story) = &self.story {
+            json.put("story", story);
         }
         for (key, value) in &self.other {
             json.put(key, value.clone());
@@ -292,8 +302,9 @@ impl Task {
             depends: Some(Depends(self.depends.clone())),
             preflight: listed(&self.preflight),
             target_lines,
-            worker: Some(self.worker),
+            worker: self.worker,
             allow: listed(&self.allow),
+            story: self.story.clone(),
         }
     }
 }

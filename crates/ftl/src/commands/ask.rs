@@ -26,7 +26,7 @@ pub(crate) const MAX_TYPED_BYTES: usize = 64 * 1024;
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// What a person typed.
-enum Typed {
+pub(super) enum Typed {
     /// A line.
     Line(String),
     /// Nothing more will come.
@@ -82,7 +82,7 @@ impl Wheel<'_> {
 }
 
 /// Puts a question until it is answered as it can be answered.
-fn ask(question: &Action, stop: &Stop, out: &Out) -> Result<Typed, Failure> {
+pub(super) fn ask(question: &Action, stop: &Stop, out: &Out) -> Result<Typed, Failure> {
     let choices: Vec<&str> = question
         .params
         .get("choices")

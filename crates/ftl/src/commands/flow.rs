@@ -17,7 +17,7 @@ use ftl_engine::gates::Allowance;
 use ftl_engine::id::RunId;
 use ftl_engine::order::Order;
 use ftl_engine::plan_file::preview::Preview;
-use ftl_engine::plan_file::{self, Plan, Reading};
+use ftl_engine::plan_file::{self, Plan, Reading, Task as PlanTask, Worker};
 use ftl_engine::session::{Given, Session};
 use ftl_engine::{decision, place::Place};
 
@@ -72,16 +72,21 @@ impl Which {
 pub(crate) fn task(cli: &Cli, asked: &Group<Task>, out: &Out) -> Result<Exit, Failure> {
     match &asked.verb {
         None => help(out, "task", Exit::Usage),
-        Some(Task::Run(flow)) => run(cli, Which::Task, flow, out),
+        Some(Task::Run(flow)) => run(cli, (Which::Task, None), flow, out),
     }
 }
 
 /// `ftl campaign run`.
 pub(crate) fn campaign(cli: &Cli, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
-    run(cli, Which::Campaign, flow, out)
+    run(cli, (Which::Campaign, None), flow, out)
 }
 
-fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+/// A campaign of the stories in a document.
+pub(crate) fn of_document(cli: &Cli, flow: &Flow, document: &str, out: &Out) -> Result<Exit, Failure> {
+    run(cli, (Which::Campaign, Some(document)), flow, out)
+}
+
+fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let objective = objective(&flow.objective)?;
@@ -108,6 +113,7 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
         only_plans: flow.dry_run,
         jobs: flow.jobs.map(usize::from),
         allowed: &allowed,
+        document,
         ..Given::default()
     };
     let stop = signals::stop(out)?;
@@ -135,7 +141,7 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
 }
 
 /// What is to be reached: words, and not too many of them.
-fn objective(text: &str) -> Result<&str, Failure> {
+pub(super) fn objective(text: &str) -> Result<&str, Failure> {
     let text = text.trim();
     if text.is_empty() {
         return Err(Failure::usage(
@@ -175,7 +181,7 @@ fn plan(file: &Path, objective: &str, which: Which) -> Result<Plan, Failure> {
 }
 
 /// Flows build in worktrees of a commit: there must be a repository, and a commit in it.
-fn needs_git(place: &Place) -> Result<(), Failure> {
+pub(super) fn needs_git(place: &Place) -> Result<(), Failure> {
     let git = |words: &[&str]| {
         let mut git = Command::new("git");
         git.arg("-C").arg(place.root()).args(["-c", "core.fsmonitor=false"]).args(words);
@@ -223,7 +229,7 @@ fn asks_how(which: Which) -> String {
 }
 
 /// The findings that a person allows, each in their name.
-fn allowances(cli: &Cli, place: &Place, words: &[String]) -> Result<Vec<Allowance>, Failure> {
+pub(super) fn allowances(cli: &Cli, place: &Place, words: &[String]) -> Result<Vec<Allowance>, Failure> {
     if words.is_empty() {
         return Ok(Vec::new());
     }
@@ -233,7 +239,7 @@ fn allowances(cli: &Cli, place: &Place, words: &[String]) -> Result<Vec<Allowanc
 }
 
 /// Says that the work has not landed.
-fn tell_branch(run: &RunId, out: &Out) -> Result<(), Failure> {
+pub(super) fn tell_branch(run: &RunId, out: &Out) -> Result<(), Failure> {
     let line = format!("nobody was asked how to land it: the work is on the branch ftl/{run}\n");
     if out.is_json() {
         out.beside(&line);
@@ -278,6 +284,14 @@ fn show(run: Option<&RunId>, plan: &Plan, out: &Out) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Who does a task, and how much they may do.
+fn done_by(task: &PlanTask) -> String {
+    match task.worker() {
+        Worker::Builder => format!("budget {}", task.budget),
+        Worker::Coder => String::from("by a coder"),
+    }
+}
+
 fn preview_text(plan: &Plan, preview: &Preview<'_>) -> String {
     let framework = plan.framework.as_deref().unwrap_or("none");
     let mut text = format!(
@@ -298,12 +312,12 @@ fn preview_text(plan: &Plan, preview: &Preview<'_>) -> String {
             format!(", after {}", safe(&task.depends.join(", ")))
         };
         text.push_str(&format!(
-            "{}{} {} {} (depth {depth}, budget {}{after})\n",
+            "{}{} {} {} (depth {depth}, {}{after})\n",
             "  ".repeat(level + 1),
             paint(paint::STRONG, safe(&task.seq)),
             safe(&task.slug),
             task.kind.word(),
-            task.budget,
+            done_by(task),
         ));
         let inner = "  ".repeat(level + 3);
         if !task.delta.is_empty() {

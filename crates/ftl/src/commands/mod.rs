@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod check;
+pub(crate) mod code;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;

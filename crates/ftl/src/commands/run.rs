@@ -487,7 +487,7 @@ pub(crate) fn left_text(id: &RunId, left: &Left) -> String {
 }
 
 /// How a command ends that left a run so.
-fn exit_of(left: &Left) -> Exit {
+pub(crate) fn exit_of(left: &Left) -> Exit {
     match left {
         Left::Rest(Rest::Stopped(_)) | Left::Theirs(..) => Exit::Interrupted,
         Left::Rest(Rest::Rests(summary)) => match summary.standing.as_str() {

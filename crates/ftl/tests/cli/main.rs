@@ -13,6 +13,7 @@ mod building;
 mod campaign;
 mod campaigns;
 mod check;
+mod coding;
 mod colour;
 mod config;
 mod doctor;

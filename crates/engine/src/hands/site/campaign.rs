@@ -40,6 +40,16 @@ impl Sites {
     /// A brief that shows the code as the run's branch has it: what landed before, and nothing that the
     /// person has not committed.
     fn brief(&self, job: &Job, asked: &WorkspaceCreate) -> Result<Brief, Failure> {
+        let made = self.brief_of(job, asked)?;
+        let task =
+            asked.plan.tasks.iter().find(|task| made.id == Some(format!("{}-{}", task.seq, task.slug)));
+        if let Some(task) = task {
+            self.note_verify(&job.run, &made.story, &task.verify)?;
+        }
+        Ok(made)
+    }
+
+    fn brief_of(&self, job: &Job, asked: &WorkspaceCreate) -> Result<Brief, Failure> {
         match self.run_s_branch(job)? {
             None => brief(&self.paper, asked, &|path| crate::context::read_source(self.place().root(), path)),
             Some((repo, branch)) => {

@@ -43,9 +43,14 @@ impl Commands {
     }
 }
 
+/// Files in which a project names its own commands, and what runs them; of several the first.
+const RUNNERS: [(&[&str], &str); 2] =
+    [(&["justfile", "Justfile", ".justfile"], "just"), (&["GNUmakefile", "makefile", "Makefile"], "make")];
+
 fn found(folder: &Path) -> Commands {
-    for (file, program) in [("justfile", "just"), ("Makefile", "make")] {
-        let text = text_of(folder, file);
+    for (files, program) in RUNNERS {
+        let file = files.iter().find(|file| is_there(folder, file));
+        let text = file.map(|file| text_of(folder, file)).unwrap_or_default();
         if has_target(&text, "test") {
             let own = |target: &str| has_target(&text, target).then(|| format!("{program} {target}"));
             return Commands {
@@ -122,7 +127,10 @@ fn python(folder: &Path) -> Commands {
         let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
         all.into_iter().any(|entry| is_test(&entry.file_name().to_string_lossy()))
     };
+    let says = |file: &str, word: &str| text_of(folder, file).contains(word);
     let uses_pytest = is_there(folder, "pytest.ini")
+        || says("setup.cfg", "[tool:pytest]")
+        || says("tox.ini", "[pytest]")
         || is_there(folder, "conftest.py")
         || is_there(folder, "tests/conftest.py")
         || project.contains("[tool.pytest");
@@ -160,6 +168,19 @@ mod tests {
         Cargo.toml=[package]                            | cargo test | | cargo build
         Cargo.toml=[package] rustfmt.toml=x             | cargo test | cargo fmt --all --check | cargo build
         justfile=test:                                  | just test  | |
+        Justfile=test: Cargo.toml=x                     | just test  | |
+        .justfile=test:                                 | just test  | |
+        makefile=test:                                  | make test  | |
+        GNUmakefile=test: Makefile=build:               | make test  | |
+        justfile=build: Makefile=test:                  | make test  | |
+        justfile=test:x\nlint:y\nbuild:z                 | just test  | just lint | just build
+        Cargo.toml=[package] clippy.toml=x              | cargo test | cargo clippy --all-targets -- -D warnings | cargo build
+        package.json={"scripts":{"test":"jest","lint":"eslint"}} yarn.lock=x | yarn run test | yarn run lint |
+        setup.cfg=[tool:pytest]                         | python3 -m pytest | |
+        tox.ini=[pytest]                                | python3 -m pytest | |
+        pytest.ini=x test_a.py=x                        | python3 -m pytest | |
+        pyproject.toml=[tool.pytest.ini_options]        | python3 -m pytest | |
+        go.mod=module                                   | go test ./... | go vet ./... | go build ./...
         justfile=build: Cargo.toml=[package]            | cargo test | | cargo build
         Makefile=test:all Cargo.toml=x                  | make test  | |
         Makefile=test:=1                                |            | |
@@ -182,8 +203,8 @@ mod tests {
             for (name, text) in cells[0].split(' ').filter_map(|one| one.split_once('=')) {
                 let file = folder.path().join(name);
                 std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-                std::fs::write(file, text.replace('_', if name == "package.json" { " " } else { "_" }))
-                    .unwrap();
+                let text = text.replace('_', if name == "package.json" { " " } else { "_" });
+                std::fs::write(file, text.replace("\\n", "\n")).unwrap();
             }
             let found = Commands::default().or_found(folder.path());
             assert_eq!(found.tests.join(", "), cells[1], "{line}");

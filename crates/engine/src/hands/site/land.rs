@@ -10,8 +10,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use ftl_core::catalogue::build::{BranchDeliver, Landing, LandingStatus, Side, VerifyOutcome, WorkLand};
-use ftl_core::run::{Failure, FailureKind};
+use ftl_core::catalogue::Action as _;
+use ftl_core::catalogue::build::{
+    BranchDeliver, Delivered, Delivery, Landing, LandingStatus, Side, VerifyOutcome, WorkLand,
+};
+use ftl_core::run::{Action, ActionId, Failure, FailureKind, ROOT, Usage, Wanted};
+use ftl_core::value::{Fields, Name};
 use serde::{Deserialize, Serialize};
 
 use super::brief::Noted;
@@ -24,6 +28,7 @@ use crate::git::{self, Branch, Checked, Delivering, Key, Landed, Merged, Oid, Re
 use crate::hands::typed::Done;
 use crate::hands::{Job, Workshop};
 use crate::id::RunId;
+use crate::process::Cancel;
 use crate::store::notebook::Notebook as _;
 
 /// The kind of the notes that say what has landed.
@@ -127,6 +132,11 @@ impl Sites {
     }
 
     fn deliver(&self, job: &Job, asked: &BranchDeliver) -> Done<BranchDeliver> {
+        self.bring(job, asked.how)
+    }
+
+    /// Brings what has landed in a run to the person's branch.
+    pub(super) fn bring(&self, job: &Job, how: Delivery) -> Result<Delivered, Failure> {
         let repo = self.repo()?;
         repo.begin(&job.run)?;
         let (commands, about) = self.landed(&job.run)?;
@@ -135,9 +145,23 @@ impl Sites {
             all => format!("Work of {} tasks\n\n{}", all.len(), all.join("\n")),
         };
         let when = clock::wall() / 1000;
-        let delivering = Delivering { run: &job.run, how: asked.how, message: &message, when };
+        let delivering = Delivering { run: &job.run, how, message: &message, when };
         let mut again = |merged: &Merged| self.passes_all(job, &repo, merged, &commands);
         Ok(repo.deliver(&delivering, &job.cancel, &mut again)?)
+    }
+
+    /// The same for a person who says so once the run has ended.
+    pub fn deliver_for_person(
+        &self,
+        run: &RunId,
+        how: Delivery,
+        cancel: &Cancel,
+    ) -> Result<Delivered, Failure> {
+        let id = ActionId { entry: 0, index: 0 };
+        let wanted = Wanted::Action(Name::from(BranchDeliver::NAME));
+        let action = Action { instance: ROOT, id, wanted, params: Fields::new() };
+        let (desk, _) = std::sync::mpsc::channel();
+        self.bring(&Job::new(run.clone(), action, Usage::new(), cancel.clone(), desk), how)
     }
 
     /// The commands that what has landed in a run was verified with, and what it was about.

@@ -11,6 +11,7 @@
 //! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
 //! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
 //! | `land` | `work.land`, `branch.deliver` |
+//! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `story`, `commands` | a story's worktree, its tests and its merge; how a project is tested |
 //! | `close` | worktrees that nobody needs any more |
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
@@ -21,6 +22,7 @@ mod close;
 mod commands;
 mod gates;
 mod land;
+mod proof;
 mod story;
 pub(super) mod task;
 
@@ -29,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ftl_core::catalogue::build::Delivery;
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::run::{Failure, FailureKind};
 
@@ -55,6 +58,7 @@ pub struct Sites {
     copied: Vec<String>,
     commands: commands::Commands,
     allowed: Vec<Allowance>,
+    landing: Option<Delivery>,
     repo: Mutex<Option<Repo>>,
     turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
 }
@@ -78,6 +82,7 @@ impl Sites {
             copied: config.texts("worktree.copy"),
             commands: commands::Commands::set(config),
             allowed: Vec::new(),
+            landing: None,
             repo: Mutex::default(),
             turns: Mutex::default(),
         }
@@ -87,6 +92,12 @@ impl Sites {
     #[must_use]
     pub fn allowing(self, allowed: Vec<Allowance>) -> Sites {
         Sites { allowed, ..self }
+    }
+
+    /// The same where a story that was asked for by itself is brought to the person's branch.
+    #[must_use]
+    pub fn landing(self, landing: Option<Delivery>) -> Sites {
+        Sites { landing, ..self }
     }
 
     fn place(&self) -> &Place {
@@ -129,6 +140,15 @@ impl Sites {
             Some(_) => self.folder(job).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The worktree of a job's instance, where one is open: whoever plans or reviews a story looks there.
+    pub(super) fn folder_if_open(&self, job: &Job) -> Result<Option<PathBuf>, Failure> {
+        let id = WorktreeId::of(&job.run, job.action.instance);
+        if !self.place().worktrees().join(id.as_str()).is_dir() {
+            return Ok(None);
+        }
+        self.folder(job).map(Some)
     }
 
     /// Where an agent works that may write files of its instance's worktree.
@@ -242,7 +262,8 @@ impl Workshop {
             .around("workspace.parse", |inner| Arc::new(brief::Noting { sites: sites.clone(), inner }))
             .around("workspace.block", |inner| Arc::new(close::Closing { sites: sites.clone(), inner }));
         let workshop = campaign::hands(workshop, sites);
-        story::hands(land::hands(gates::hands(workshop, sites), sites), sites)
+        let workshop = story::hands(land::hands(gates::hands(workshop, sites), sites), sites);
+        proof::hands(workshop, sites)
     }
 }
 

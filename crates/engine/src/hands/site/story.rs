@@ -2,35 +2,46 @@
 //! a worktree of the same run; what a story is tested with is noted when its worktree is opened, before
 //! anybody has changed anything there.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_core::catalogue::build::VerifyOutcome;
+use ftl_core::catalogue::build::{LandingStatus, VerifyOutcome};
 use ftl_core::catalogue::code::{
     Progress, Site as SiteShape, SiteClosed, TestCheck, TestReport, TestsRun, WorkMerge, WorktreeClose,
     WorktreeKeep, WorktreeOpen, WorktreeProgress,
 };
 use ftl_core::catalogue::scalars::Seconds;
-use ftl_core::run::{Failure, FailureKind};
+use ftl_core::run::{Failure, FailureKind, ROOT};
 use ftl_core::value::Value;
 use serde::{Deserialize, Serialize};
 
 use super::commands::Commands;
 use super::gates::{Command, no_answer};
 use super::land::Wish;
-use super::{Site, Sites, folder_in};
+use super::{Site, Sites, folder_in, prefix};
 use crate::clock;
 use crate::gates::verify::{self, Policy, Verified, against};
 use crate::gates::{blocks, told};
-use crate::git::WorktreeId;
+use crate::git::{Oid, WorktreeId};
 use crate::hands::typed::Done;
 use crate::hands::{Job, Workshop};
-use crate::store::StoreError;
+use crate::id::RunId;
 use crate::store::notebook::Notebook;
+use crate::store::{Digest, StoreError};
 
 /// The kinds of the notes: what a story is about, and what its tests said last.
 const STORIES: &str = "story";
 const TESTED: &str = "story-tests";
+
+/// The kind of the notes that say how a campaign's story is verified.
+const VERIFIES: &str = "story-verify";
+
+/// The kind of the notes that count how often the progress of a story was looked at, each with its worktree.
+const REVIEWED: &str = "story-reviews";
+
+/// How many repetitions an architect is told.
+const MAX_REPEATS: usize = 5;
 
 /// The longest subject of a commit.
 const MAX_SUBJECT_LETTERS: usize = 72;
@@ -68,7 +79,11 @@ impl Sites {
         let noted = match self.story(job)? {
             Some(noted) => noted,
             None => {
-                let noted = Story { about: about(story), commands: self.commands.or_found(&site.folder) };
+                let mut commands = self.commands.or_found(&site.folder);
+                commands
+                    .tests
+                    .extend(self.verify_of(&job.run, story)?.filter(|one| !commands.tests.contains(one)));
+                let noted = Story { about: about(story), commands };
                 self.put_note(STORIES, site.tree.id.as_str(), &noted)?;
                 noted
             }
@@ -137,8 +152,8 @@ impl Sites {
             added: seen.added,
             removed: seen.removed,
             last_tests: last_tests.and_then(|text| serde_json::from_str(&text).ok()),
-            repeats: Vec::new(),
-            reviews: None,
+            repeats: self.repeats(&id)?,
+            reviews: Some(self.counted(REVIEWED, &id, &job.key())?.saturating_sub(1)),
         })
     }
 
@@ -146,14 +161,75 @@ impl Sites {
         let (id, repo) = (self.named(job, &asked.site)?, self.repo()?);
         let tree = repo.worktree(&id)?;
         let site = Site { folder: folder_in(&repo, &tree.path), repo, tree };
-        let tests = asked.site.tests.clone().unwrap_or_default();
+        let tests = self.or_now(asked.site.tests.clone().unwrap_or_default(), &site.folder);
         if tests.is_empty() {
             let message = "nothing here says how to test it (hint: set worktree.tests in ftl.toml)";
             return Err(Failure::new(FailureKind::CouldNotRun, message));
         }
         let report = self.tested(job, &site, asked.timeout, &tests, asked)?;
         self.put_note(TESTED, id.as_str(), &report.summary)?;
+        self.put_note(&format!("{TESTED}-{}", id.as_str()), &job.key(), &report.summary)?;
         Ok(report)
+    }
+
+    /// What tests have said more than once, the most frequent first.
+    fn repeats(&self, id: &WorktreeId) -> Result<Vec<String>, Failure> {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (_, note) in self.paper.store().notes(&format!("{TESTED}-{}", id.as_str()))? {
+            let summary: String = serde_json::from_str(&note).unwrap_or_default();
+            let first = summary.lines().next().unwrap_or_default().to_owned();
+            *counts.entry(first).or_default() += 1;
+        }
+        let mut counts: Vec<(u64, String)> = counts.into_iter().map(|(said, count)| (count, said)).collect();
+        counts.retain(|(count, _)| *count > 1);
+        counts.sort_by(|left, right| right.cmp(left));
+        Ok(counts
+            .into_iter()
+            .take(MAX_REPEATS)
+            .map(|(count, said)| format!("{count} times: {said}"))
+            .collect())
+    }
+
+    /// How often something was done in a worktree, this time included, however often it is asked again.
+    fn counted(&self, kind: &str, id: &WorktreeId, key: &str) -> Result<u64, Failure> {
+        let kind = format!("{kind}-{}", id.as_str());
+        self.put_note(&kind, key, &true)?;
+        Ok(self.paper.store().notes(&kind)?.len() as u64)
+    }
+
+    /// The commands that test a story: those that were there when its worktree was opened, else what the
+    /// settings say by now or the story itself has brought.
+    fn or_now(&self, tests: Vec<String>, folder: &Path) -> Vec<String> {
+        if tests.is_empty() { self.commands.or_found(folder).tests } else { tests }
+    }
+
+    /// Notes the command that shows whether a task is done, for the coder that is told the task as a story.
+    pub(super) fn note_verify(&self, run: &RunId, story: &str, verify: &str) -> Result<(), Failure> {
+        self.put_note(VERIFIES, &verify_key(run, story), &verify)
+    }
+
+    fn verify_of(&self, run: &RunId, story: &Value) -> Result<Option<String>, Failure> {
+        let Some(story) = story.as_text() else { return Ok(None) };
+        let note = self.note(VERIFIES, &verify_key(run, story))?;
+        Ok(note.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    /// What a story changed, as a patch, if the tree that is asked about is the one that stands there.
+    pub(in crate::hands) fn change_of(&self, job: &Job, tree: &str) -> Result<Vec<u8>, Failure> {
+        let site = self.site(job)?;
+        let (wanted, standing) = (tree.parse::<Oid>()?, site.standing()?);
+        if wanted != standing {
+            let (wanted, standing) = (wanted.short(), standing.short());
+            let message = format!("tree {wanted} was tested, but {standing} stands there now");
+            return Err(Failure::new(FailureKind::Stale, message));
+        }
+        Ok(site.repo.patch_between(&site.tree.base, &wanted, &prefix(&site.repo))?)
+    }
+
+    /// The commands that test the story of a job's instance.
+    pub(super) fn tests_of(&self, job: &Job, folder: &Path) -> Result<Vec<String>, Failure> {
+        let noted = self.story(job)?.map(|story| story.commands.tests).unwrap_or_default();
+        Ok(self.or_now(noted, folder))
     }
 
     fn tested(
@@ -197,9 +273,22 @@ impl Sites {
             Failure::new(FailureKind::Failed, message)
         })?;
         let tree = Some(asked.tree.as_str().parse()?);
-        let verify = story.commands.tests;
-        self.land_as(job, Wish { tree, verify, message: story.about, noted: None })
+        let verify = match self.folder_if_open(job)? {
+            Some(folder) => self.or_now(story.commands.tests, &folder),
+            None => story.commands.tests,
+        };
+        let mut landed = self.land_as(job, Wish { tree, verify, message: story.about, noted: None })?;
+        // A story of a campaign gets to the person's branch with its campaign.
+        if let (Some(how), ROOT, LandingStatus::Landed) = (self.landing, job.action.instance, landed.status) {
+            let delivered = self.bring(job, how)?;
+            landed.summary = format!("{}; {}", landed.summary, delivered.summary);
+        }
+        Ok(landed)
     }
+}
+
+fn verify_key(run: &RunId, story: &str) -> String {
+    format!("{run}.{}", Digest::of(story.as_bytes()))
 }
 
 fn check(name: &str, ran: &Verified) -> TestCheck {
@@ -213,7 +302,7 @@ fn check(name: &str, ran: &Verified) -> TestCheck {
 }
 
 /// What a story is about, as a commit says it: its title, or its first line, and the whole of it below.
-fn about(story: &Value) -> String {
+pub(super) fn about(story: &Value) -> String {
     let field = |name: &str| story.field(name).as_text().map(str::to_owned);
     let text = story.as_text().map(str::to_owned).or_else(|| field("title")).or_else(|| field("story"));
     let text = text.or_else(|| field("id")).unwrap_or_default();

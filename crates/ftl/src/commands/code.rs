@@ -1,0 +1,202 @@
+//! `ftl code`: one story by a coder and an architect, or a document of stories as a campaign of coders.
+//!
+//! A story is a run of the protocol `coder`; a document is a run of `campaign` in which the architect makes the
+//! stories and coders carry them out. Nothing of the person's moves unless they said so, before or after.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ftl_core::catalogue::build::Delivery;
+use ftl_core::run::{Action, ActionId, ROOT, Wanted};
+use ftl_core::value::{Fields, Name, Value};
+use ftl_engine::drive::Rest;
+use ftl_engine::driver::Opening;
+use ftl_engine::hands::stories::MAX_DOCUMENT_BYTES;
+use ftl_engine::id::RunId;
+use ftl_engine::process::Cancel;
+use ftl_engine::session::{Given, Session};
+use serde_json::json;
+
+use super::ask::{Typed, ask};
+use super::flow::{self, allowances, is_asked, needs_git, objective, tell_branch};
+use super::ftl::text_of;
+use super::run::{Left, Wheel, can_be_opened, document, exit_of, left_text};
+use crate::cli::{Cli, Code, Flow};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::paint::{self, one_line, paint, safe};
+use crate::session::{self, session_failure};
+use crate::shelf::Shelf;
+use crate::signals;
+use crate::talk::Talk;
+
+/// The protocol of a story.
+const CODER: &str = "coder";
+
+/// The longest name of a document, as an objective says it.
+const MAX_NAME_LETTERS: usize = 120;
+
+/// `ftl code`.
+pub(crate) fn run(cli: &Cli, asked: &Code, out: &Out) -> Result<Exit, Failure> {
+    match (&asked.from, &asked.story) {
+        (Some(file), _) => stories(cli, asked, file, out),
+        (None, Some(_)) if asked.coders.is_some() || asked.dry_run => {
+            let message = "--coders and --dry-run are for the stories of a document";
+            Err(Failure::usage(message, "name one with --from, or leave them out"))
+        }
+        (None, Some(text)) => story(cli, asked, text, out),
+        (None, None) => Err(Failure::usage(
+            "no story is named",
+            "say it: ftl code \"<story>\", or name a document: ftl code --from spec.md",
+        )),
+    }
+}
+
+/// Stories out of a document.
+fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Failure> {
+    let text = text_of(file)?;
+    if text.trim().is_empty() {
+        let message = format!("`{}` is empty", file.display());
+        return Err(Failure::usage(message, "write down what is wanted"));
+    }
+    if text.len() > MAX_DOCUMENT_BYTES {
+        let message =
+            format!("`{}` has {} bytes; {MAX_DOCUMENT_BYTES} is the most", file.display(), text.len());
+        return Err(Failure::usage(message, "split it, and run one part after the other"));
+    }
+    let flow = Flow {
+        objective: name_of(file, &text),
+        plan: None,
+        dry_run: asked.dry_run,
+        jobs: asked.coders,
+        land: asked.land.clone(),
+        allow: asked.allow.clone(),
+        talk: asked.talk,
+    };
+    flow::of_document(cli, &flow, &text, out)
+}
+
+/// What a document is about: its first line with words in it.
+fn name_of(file: &Path, text: &str) -> String {
+    let first = text.lines().map(|line| line.trim_start_matches(['#', ' ', '\t']).trim());
+    let first = first.into_iter().find(|line| line.chars().any(char::is_alphanumeric));
+    let name: String = first.unwrap_or_default().chars().take(MAX_NAME_LETTERS).collect();
+    let file = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    format!("{name} ({file})")
+}
+
+/// One story.
+fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure> {
+    let place = session::place(cli)?;
+    session::not_an_agent(&place)?;
+    let text = objective(text)?;
+    let allowed = allowances(cli, &place, &asked.allow)?;
+    needs_git(&place)?;
+    let inputs = [(Name::from("story"), Value::text(text))].into();
+    let library = can_be_opened(Shelf::load(cli)?, CODER, &inputs)?;
+    let session = session::open_with(cli, library)?;
+    if asked.talk {
+        session.listen(Arc::new(Talk::new()));
+    }
+    let landing = delivery(asked.land.as_deref().unwrap_or_else(|| session.config().text("landing.how")));
+    let opening = Opening { protocol: Name::from(CODER), inputs, terms: session.config().terms() };
+    let given = Given { allowed: &allowed, landing, ..Given::default() };
+    let stop = signals::stop(out)?;
+    let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
+    let id = driver.id().clone();
+    if !out.is_json() {
+        out.progress(&format!("run {} of {CODER}: {}\n", paint(paint::STRONG, &id), one_line(text)))?;
+    }
+    let wheel = Wheel::new(&session, &stop, out);
+    let rest = wheel.drive(driver, todo)?;
+    let rest = wheel.with_person(cli, &id, rest)?;
+    end(&wheel, &id, Left::Rest(rest), landing)
+}
+
+/// How the work gets to the person's branch; nothing where they are to be asked.
+fn delivery(word: &str) -> Option<Delivery> {
+    let all = [Delivery::FastForward, Delivery::Squash, Delivery::BranchOnly];
+    all.into_iter().find(|how| how.word() == word)
+}
+
+/// What became of a story, and where its work is.
+fn end(wheel: &Wheel<'_>, run: &RunId, left: Left, landing: Option<Delivery>) -> Result<Exit, Failure> {
+    let out = wheel.out;
+    let values = values(wheel.session, run)?;
+    let text = |name: &str| values.get(name).and_then(Value::as_text).map(str::to_owned);
+    let commit = text("commit");
+    let is_complete = matches!(&left, Left::Rest(Rest::Rests(summary)) if summary.standing == "complete");
+    let has_landed = is_complete && commit.is_some();
+    let delivered = match has_landed && landing.is_none() && is_asked(out) {
+        true => asked_how(wheel, run)?,
+        false => None,
+    };
+    if out.is_json() {
+        let mut json = json!(document(run, &left));
+        json["report"] = json!({
+            "delivered": text("delivered"), "commit": commit, "branch": format!("ftl/{run}"),
+            "reason": text("reason"),
+        });
+        out.json(&json)?;
+    } else {
+        let mut told = String::new();
+        if let (true, Some(what)) = (is_complete, text("delivered")) {
+            let word = if has_landed { "landed" } else { "nothing to do" };
+            told.push_str(&format!("{}  {}\n", paint(paint::GOOD, word), one_line(&what)));
+        }
+        if let Some(how) = &delivered {
+            told.push_str(&format!("{}  {}\n", paint(paint::GOOD, "delivered"), one_line(how)));
+        }
+        told.push_str(&left_text(run, &left));
+        out.text(&told)?;
+    }
+    if has_landed && landing.is_none() && delivered.is_none() {
+        tell_branch(run, out)?;
+    }
+    Ok(exit_of(&left))
+}
+
+/// What a run ended with.
+fn values(session: &Session, run: &RunId) -> Result<Fields, Failure> {
+    let machine = session.look(run).map_err(|error| session_failure(&error))?;
+    let end = machine.instance(ROOT).and_then(|root| root.end.as_ref());
+    Ok(end.map(|(_, values)| (**values).clone()).unwrap_or_default())
+}
+
+/// Asks the person at the terminal how the work is to land, and has it land so; what became of it.
+fn asked_how(wheel: &Wheel<'_>, run: &RunId) -> Result<Option<String>, Failure> {
+    let choices = ["ff", "squash", "branch-only"].map(Value::text);
+    let question = format!("Land ftl/{} on your branch?", safe(run.as_str()));
+    let params =
+        [(Name::from("question"), Value::text(question)), (Name::from("choices"), Value::list(choices))];
+    let id = ActionId { entry: 0, index: 0 };
+    let question = Action { instance: ROOT, id, wanted: Wanted::Question, params: params.into() };
+    let how = match ask(&question, wheel.stop, wheel.out)? {
+        Typed::Line(word) => delivery(&word),
+        Typed::End | Typed::Stopped => None,
+    };
+    let Some(how) = how else { return Ok(None) };
+    let delivered =
+        wheel.session.deliver(run, how, &Cancel::new()).map_err(|error| session_failure(&error))?;
+    Ok(Some(delivered.summary))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_called_by_its_first_words() {
+        let name = |text: &str| name_of(Path::new("a/spec.md"), text);
+        assert_eq!(name("\n---\n# A login\nmore"), "A login (spec.md)");
+        assert_eq!(name("# "), " (spec.md)");
+        assert_eq!(name(&"x".repeat(MAX_NAME_LETTERS + 1)).len(), MAX_NAME_LETTERS + " (spec.md)".len());
+    }
+
+    #[test]
+    fn landings_are_known_by_their_words() {
+        assert_eq!(delivery("ff"), Some(Delivery::FastForward));
+        assert_eq!((delivery("branch-only"), delivery("ask")), (Some(Delivery::BranchOnly), None));
+    }
+}
