@@ -4,6 +4,8 @@
 //! keys and never loses one; of two equal keys in a text the last value stands, at the place of the first. It is the
 //! only JSON type for what is stored or shown: whether that of `serde_json` keeps the order depends on who else is built.
 
+pub mod rows;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -251,14 +253,6 @@ impl Json {
     }
 
     /// The values of a list that is a field of an object, to be changed where they stand; none for
-    /// anything else.
-    pub fn items_at(&mut self, key: &str) -> &mut [Json] {
-        let Json::Object(Object(members)) = self else { return &mut [] };
-        match members.iter_mut().find(|(name, _)| name == key) {
-            Some((_, Json::List(items))) => items,
-            Some(_) | None => &mut [],
-        }
-    }
 
     /// Puts a field of an object: in place where the key is there, else last. Nothing happens to anything else.
     pub fn put(&mut self, key: &str, value: impl Into<Json>) {

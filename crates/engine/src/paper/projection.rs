@@ -155,13 +155,56 @@ impl Paper {
                 }
             }
         });
+        self.finish(what, amended, kept, told)
+    }
+
+    /// Changes the body of a note while nobody else does, and its copy after it. The work makes both texts; where
+    /// it makes none, or there is no note, nothing is written.
+    pub(super) fn change_body<T>(
+        &self,
+        what: &Projected,
+        mut edit: impl FnMut(Option<&str>) -> Result<(Option<Texts>, T), PaperError>,
+    ) -> Result<T, PaperError> {
+        self.take_over(what)?;
+        let path = self.file(what);
+        let mut told: Option<Result<T, PaperError>> = None;
+        let mut kept: Option<Copied> = None;
+        let amended = self.store.amend(&mut |notes| {
+            let body = notes.get(what.kind, &what.key)?;
+            let done = edit(body.as_deref());
+            drop(body);
+            told = Some(match done {
+                Ok((Some((body, mut copy)), done)) => {
+                    copy.push('\n');
+                    kept = Some(keep_beside(notes, what, &path, || body, move || copy)?);
+                    Ok(done)
+                }
+                Ok((None, done)) => Ok(done),
+                Err(error) => Err(error),
+            });
+            Ok(kept.is_some())
+        });
+        if amended.is_ok() && kept.is_none() {
+            return told.unwrap_or_else(undone);
+        }
+        self.finish(what, amended, kept, told)
+    }
+
+    /// Brings a change to its end, once the store has it or has refused it.
+    fn finish<T>(
+        &self,
+        what: &Projected,
+        amended: Result<(), StoreError>,
+        kept: Option<Copied>,
+        told: Option<Result<T, PaperError>>,
+    ) -> Result<T, PaperError> {
         if let Err(error) = amended {
             if let Some(Copied::Writing(writing, _)) = kept {
                 let _ = joined(writing);
             }
             return Err(error.into());
         }
-        let done = told.unwrap_or_else(|| Err(PaperError::refused("nothing was done", "try again")))?;
+        let done = told.unwrap_or_else(undone)?;
         match kept {
             Some(copied) => self.project_kept(what, copied)?,
             None => self.project(what)?,
@@ -376,26 +419,44 @@ fn joined(writing: JoinHandle<io::Result<Beside>>) -> io::Result<Beside> {
     writing.join().unwrap_or_else(|_| Err(io::Error::other("the copy was not written")))
 }
 
-/// Keeps a large value as a note, while its copy is laid out and written beside the old one: it is put in its
-/// place only after the store has the note.
+/// A note and its copy, as texts.
+pub(super) type Texts = (String, String);
+
+fn undone<T>() -> Result<T, PaperError> {
+    Err(PaperError::refused("nothing was done", "try again"))
+}
+
+/// Keeps a large value as a note, while its copy is laid out and written.
 fn keep_large(
     notes: &mut dyn Notes,
     what: &Projected,
     value: Json,
     path: &Path,
 ) -> Result<Copied, StoreError> {
-    let (value, path) = (Arc::new(value), path.to_owned());
-    let (shared, (tell, told)) = (value.clone(), channel());
+    let value = Arc::new(value);
+    let shared = value.clone();
+    // Taking a large value apart takes a while: whoever is last does it.
+    keep_beside(notes, what, path, move || value.compact(), move || written(&shared))
+}
+
+/// Keeps a note, while its copy is laid out and written beside the old one: it is put in its place only after the
+/// store has the note.
+fn keep_beside(
+    notes: &mut dyn Notes,
+    what: &Projected,
+    path: &Path,
+    body: impl FnOnce() -> String,
+    copy: impl FnOnce() -> String + Send + 'static,
+) -> Result<Copied, StoreError> {
+    let (path, (tell, told)) = (path.to_owned(), channel());
+    let failed = |error: io::Error| StoreError::Failed(format!("no thread could be started: {error}"));
     let writing = std::thread::Builder::new().name(String::from("copy")).spawn(move || {
-        let text = written(&shared);
-        // Taking a large value apart takes a while, and nobody need wait for it.
-        drop(shared);
+        let text = copy();
         let _ = tell.send(digest(text.as_bytes()));
         Beside::marked(&path, text.as_bytes())
     });
-    let Ok(writing) = writing else { return keep_json(notes, what, &value).map(Copied::Text) };
-    let kept = notes.put(what.kind, &what.key, &value.compact()).and_then(|()| {
-        drop(value);
+    let writing = writing.map_err(failed)?;
+    let kept = notes.put(what.kind, &what.key, &body()).and_then(|()| {
         let lost = |_| StoreError::Failed(String::from("the copy of a note was not laid out"));
         let digest = told.recv().map_err(lost)?;
         stamp(notes, what, &digest).map(|()| digest)
