@@ -252,8 +252,6 @@ impl Json {
         matches!(self, Json::Object(_))
     }
 
-    /// The values of a list that is a field of an object, to be changed where they stand; none for
-
     /// Puts a field of an object: in place where the key is there, else last. Nothing happens to anything else.
     pub fn put(&mut self, key: &str, value: impl Into<Json>) {
         if let Json::Object(object) = self {
