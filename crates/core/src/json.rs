@@ -4,6 +4,8 @@
 //! keys and never loses one; of two equal keys in a text the last value stands, at the place of the first. It is the
 //! only JSON type for what is stored or shown: whether that of `serde_json` keeps the order depends on who else is built.
 
+pub mod rows;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -248,16 +250,6 @@ impl Json {
     /// Whether it is an object.
     pub fn is_object(&self) -> bool {
         matches!(self, Json::Object(_))
-    }
-
-    /// The values of a list that is a field of an object, to be changed where they stand; none for
-    /// anything else.
-    pub fn items_at(&mut self, key: &str) -> &mut [Json] {
-        let Json::Object(Object(members)) = self else { return &mut [] };
-        match members.iter_mut().find(|(name, _)| name == key) {
-            Some((_, Json::List(items))) => items,
-            Some(_) | None => &mut [],
-        }
     }
 
     /// Puts a field of an object: in place where the key is there, else last. Nothing happens to anything else.
@@ -584,9 +576,17 @@ fn write_pretty(out: &mut String, value: &Json, depth: usize) {
     }
 }
 
+/// What lines are indented with.
+const SPACES: &str = "                                ";
+
 fn next_line(out: &mut String, at: usize, depth: usize) {
     out.push_str(if at == 0 { "\n" } else { ",\n" });
-    out.extend(std::iter::repeat_n("  ", depth));
+    let mut left = depth * 2;
+    while left > 0 {
+        let some = left.min(SPACES.len());
+        out.push_str(&SPACES[..some]);
+        left -= some;
+    }
 }
 
 fn write_line(out: &mut String, value: &Json) {
@@ -621,7 +621,13 @@ fn write_line(out: &mut String, value: &Json) {
 /// A string in quotes; what is not printable ASCII is escaped, beyond the basic plane as a pair.
 fn write_text(out: &mut String, text: &str) {
     out.push('"');
-    for letter in text.chars() {
+    // Nearly all of a text stands for itself, and goes over in whole pieces.
+    let stands = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    let mut rest = text;
+    while let Some(at) = rest.as_bytes().iter().position(|byte| !stands(byte)) {
+        out.push_str(&rest[..at]);
+        let letter = rest[at..].chars().next().unwrap_or_default();
+        rest = &rest[at + letter.len_utf8()..];
         match letter {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
@@ -638,6 +644,7 @@ fn write_text(out: &mut String, text: &str) {
             }
         }
     }
+    out.push_str(rest);
     out.push('"');
 }
 

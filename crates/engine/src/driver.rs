@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use ftl_core::library::Library;
 use ftl_core::run::{
-    Action, ActionId, Adoption, Decision, Entry, Event, Input, InstanceId, Outcome, ROOT, Refusal, Run, Terms, Time,
-    Usage, Wanted,
+    Action, ActionId, Adoption, Decision, Entry, Event, Input, InstanceId, Outcome, ROOT, Refusal, Run,
+    Terms, Time, Usage, Wanted,
 };
 use ftl_core::value::{Fields, Name};
 

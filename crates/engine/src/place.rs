@@ -6,7 +6,9 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// What git is told to look away from, relative to the folder that holds `.ftl`.
 const EXCLUDED: [&str; 2] = ["/.ftl/*", "!/.ftl/protocols/"];
@@ -187,21 +189,70 @@ fn git_folder(root: &Path) -> io::Result<Option<(PathBuf, String)>> {
 
 /// Puts bytes in the place of a file: the old one or the new one, never half of each.
 pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
-    // A name that nobody else has taken, also no process with our number that was killed.
-    let own = crate::id::random()?;
-    let beside = file.with_file_name(format!(".{name}.{own:016x}.tmp"));
-    let written = (|| {
-        let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
+    Beside::write(file, bytes)?.install().map(drop)
+}
+
+/// A file that lies on the disk beside the one that it is to replace. It goes away if it does not.
+#[derive(Debug)]
+pub struct Beside {
+    path: PathBuf,
+    file: PathBuf,
+    mark: String,
+    installed: bool,
+}
+
+impl Beside {
+    /// Writes bytes beside a file, to the disk.
+    pub fn write(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
+        Beside::made(file, bytes, false)
+    }
+
+    /// The same, so that nobody can change it without changing its mark: whoever writes into it later gives it a
+    /// later time, also within the same tick of the clock.
+    pub fn marked(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
+        Beside::made(file, bytes, true)
+    }
+
+    fn made(file: &Path, bytes: &[u8], backdated: bool) -> io::Result<Beside> {
+        let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
+        // A name that nobody else has taken, also no process with our number that was killed.
+        let own = crate::id::random()?;
+        let path = file.with_file_name(format!(".{name}.{own:016x}.tmp"));
+        let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let mut beside = Beside { path, file: file.to_owned(), mark: String::new(), installed: false };
         new.write_all(bytes)?;
         if let Ok(before) = fs::metadata(file) {
             new.set_permissions(before.permissions())?;
         }
+        if backdated {
+            new.set_modified(SystemTime::now() - BACKDATED)?;
+        }
         new.sync_all()?;
-        fs::rename(&beside, file)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
+        beside.mark = mark(&new.metadata()?);
+        Ok(beside)
     }
-    written
+
+    /// Puts it in the place of the file; what it is known by as long as nobody touches it.
+    pub fn install(mut self) -> io::Result<String> {
+        fs::rename(&self.path, &self.file)?;
+        self.installed = true;
+        Ok(std::mem::take(&mut self.mark))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if !self.installed {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// How far back the time of a file is set that is marked.
+const BACKDATED: Duration = Duration::from_secs(1);
+
+/// What a file is known by without reading it: which one it is, how long, and since when.
+pub fn mark(found: &fs::Metadata) -> String {
+    let time = (found.mtime(), found.mtime_nsec());
+    format!("{}:{}:{}:{}.{:09}", found.dev(), found.ino(), found.len(), time.0, time.1)
 }

@@ -336,10 +336,11 @@ impl Session {
     pub fn open_task(
         &self,
         id: RunId,
-        opening: Opening,
+        mut opening: Opening,
         adopt: Option<Adoption>,
     ) -> Result<(Driver, Todo), SessionError> {
         self.store.writable()?;
+        opening.inputs = self.secrets.redact_fields(&opening.inputs);
         let at = SystemClock::not_before(0).now();
         let owner = self.owner()?.name();
         Ok(Driver::open_at(self.store.clone(), self.library.clone(), (id, owner), opening, adopt, at)?)
@@ -645,7 +646,7 @@ impl Session {
             workshop = workshop.with_workers(self.worker(), wishes.document.is_some());
             if let (Some(paper), Some(sites)) = (&self.paper, &sites) {
                 workshop = workshop.with_story_agents(paper, sites, wishes.document.as_deref());
-                workshop = workshop.with_task_agents(paper, sites);
+                workshop = workshop.with_task_agents(paper, sites, &self.secrets);
             }
         }
         if let Some(script) = script {

@@ -339,8 +339,7 @@ pub fn artifacts() -> Vec<Artifact> {
 
 /// The artifact of a name: `decision`, `decision.json` or `accept/decision.json`.
 pub fn artifact(name: &str) -> Option<Artifact> {
-    let is = |one: &Artifact| {
-        one.name == name || one.path == name || one.name.strip_suffix(".json") == Some(name)
-    };
+    let is =
+        |one: &Artifact| one.name == name || one.path == name || one.name.strip_suffix(".json") == Some(name);
     artifacts().into_iter().find(is)
 }

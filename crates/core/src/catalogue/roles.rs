@@ -531,7 +531,10 @@ fn explorer() -> Role {
 fn planner() -> Role {
     let forms = vec![
         form::<AskPlan, PlanText>(None, "Turns an objective into a decision: a plan, or questions."),
-        form::<AskTaskPlan, TaskPlan>(None, "Plans one task: scope, files, how anybody can tell that it is done."),
+        form::<AskTaskPlan, TaskPlan>(
+            None,
+            "Plans one task: scope, files, how anybody can tell that it is done.",
+        ),
     ];
     role("planner", "Plans.", None, forms)
 }

@@ -51,23 +51,33 @@ impl Repo {
     /// The branch that the person has checked out, and the commit that it is at.
     pub fn here(&self) -> Result<(String, Oid), GitError> {
         let unsuitable = |message: &str, hint: &str| GitError::new(Trouble::Unsuitable, message).hint(hint);
-        let target = self.checked_out()?.ok_or_else(|| {
-            unsuitable("no branch is checked out", "check one out: the work goes onto it")
-        })?;
-        let commit = self.resolve(&target)?.ok_or_else(|| {
-            unsuitable("the branch has no commit", "commit what is there first")
-        })?;
+        let target = self
+            .checked_out()?
+            .ok_or_else(|| unsuitable("no branch is checked out", "check one out: the work goes onto it"))?;
+        let commit = self
+            .resolve(&target)?
+            .ok_or_else(|| unsuitable("the branch has no commit", "commit what is there first"))?;
         Ok((target, commit))
     }
 
     /// The commit that the person is at, on a branch or not.
     pub fn head_commit(&self) -> Result<Oid, GitError> {
-        self.resolve("HEAD")?.ok_or_else(|| GitError::new(Trouble::Unsuitable, "the repository has no commit"))
+        self.resolve("HEAD")?
+            .ok_or_else(|| GitError::new(Trouble::Unsuitable, "the repository has no commit"))
     }
 
     /// What differs between two trees, as a patch with paths below a folder.
     pub fn patch_between(&self, base: &Oid, tree: &Oid, below: &Path) -> Result<Vec<u8>, GitError> {
-        let words = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv"];
+        let words = [
+            "diff-tree",
+            "-r",
+            "-p",
+            "--binary",
+            "--full-index",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+        ];
         let mut call = self.about_objects().words(words).most(MAX_MADE_BYTES);
         if below != Path::new("") {
             call = call.words([format!("--relative={}/", below.display())]);
@@ -116,7 +126,12 @@ impl Repo {
 
     /// Makes a step that was written down, with the person's checkout; why not, if it cannot be made. One that
     /// was made already is not made again.
-    pub fn make_step(&self, run: &RunId, step: &Step, cancel: &Cancel) -> Result<Result<(), String>, GitError> {
+    pub fn make_step(
+        &self,
+        run: &RunId,
+        step: &Step,
+        cancel: &Cancel,
+    ) -> Result<Result<(), String>, GitError> {
         let held = self.hold(run.as_str(), cancel)?;
         let _turn = self.hold("delivery", cancel)?;
         match self.move_person(&step.target, &step.from, &step.to, &held)? {

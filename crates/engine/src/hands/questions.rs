@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::RunId;
 use crate::paper::Paper;
 use crate::store::StoreError;
-use crate::store::notebook::Notebook as _;
+use crate::store::notebook::Notebook;
 
 /// The kind of the notes.
 const KIND: &str = "question";
@@ -42,7 +42,16 @@ fn read(note: Option<String>) -> Vec<Asked> {
 
 /// The question that waits for an answer.
 pub fn open(paper: &Paper, run: &RunId, instance: InstanceId) -> Result<Option<String>, StoreError> {
-    let last = of(paper, run, instance)?.pop();
+    open_in(&**paper.store(), run, instance)
+}
+
+/// The same, for whoever only looks.
+pub fn open_in(
+    notes: &dyn Notebook,
+    run: &RunId,
+    instance: InstanceId,
+) -> Result<Option<String>, StoreError> {
+    let last = read(notes.note(KIND, &key(run, instance))?).pop();
     Ok(last.filter(|asked| asked.answer.is_none()).map(|asked| asked.question))
 }
 

@@ -53,8 +53,7 @@ pub struct Artifact {
 
 /// Reads a file whole; nothing where there is none. A link is no artifact: it may lead anywhere.
 pub fn bytes(file: &Path, shown: &str, most: u64) -> Result<Option<Vec<u8>>, Malformed> {
-    let wrong =
-        |message: String| Malformed { path: shown.to_owned(), line: 1, column: 1, message };
+    let wrong = |message: String| Malformed { path: shown.to_owned(), line: 1, column: 1, message };
     let found = match std::fs::symlink_metadata(file) {
         Ok(found) => found,
         Err(error) if is_absent(&error) => return Ok(None),
@@ -326,7 +325,9 @@ fn enter(text: &[u8], at: usize, step: &Step) -> Option<usize> {
             here = skip_space(text, skip_space(text, end) + 1);
         }
         let wanted = match step {
-            Step::Key(name) => key.is_some_and(|key| Json::parse(key).ok().as_ref().and_then(Json::as_str) == Some(name)),
+            Step::Key(name) => {
+                key.is_some_and(|key| Json::parse(key).ok().as_ref().and_then(Json::as_str) == Some(name))
+            }
             Step::Item(wanted) => !is_object && *wanted == index,
         };
         if wanted {
@@ -404,9 +405,12 @@ mod tests {
         let all = artifact(text);
         let root = all.root().unwrap();
         let deep = root.field("a\"b").unwrap().list("x,]").unwrap()[1].field("deep").unwrap().wrong("is odd");
-        assert_eq!(deep.to_string(), "a.json:2:29: `a\"b.x,][1].deep` is odd");
+        assert_eq!(deep.to_string(), "a.json:2:32: `a\"b.x,][1].deep` is odd");
         let item = root.list("list").unwrap()[1].field("k").unwrap();
-        assert_eq!(item.as_text().unwrap_err().to_string(), "a.json:5:11: `list[1].k` must be a text, and is a number");
+        assert_eq!(
+            item.as_text().unwrap_err().to_string(),
+            "a.json:5:11: `list[1].k` must be a text, and is a number"
+        );
         assert_eq!(root.need("none").unwrap_err().to_string(), "a.json:1:1: has no `none`");
     }
 
@@ -423,7 +427,10 @@ mod tests {
         }
         let error = Artifact::parse(b"{\n\xff".to_vec(), "a.json").unwrap_err();
         assert_eq!(error.to_string(), "a.json:2:1: is no UTF-8 text");
-        assert_eq!(artifact("[]").root().unwrap_err().to_string(), "a.json:1:1: must be an object, and is a list");
+        assert_eq!(
+            artifact("[]").root().unwrap_err().to_string(),
+            "a.json:1:1: must be an object, and is a list"
+        );
     }
 
     #[test]

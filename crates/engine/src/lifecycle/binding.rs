@@ -91,7 +91,12 @@ impl Bindings {
         let what = if key == "plan_hash" { "the plan" } else { "the patch" };
         let root = artifact.root()?;
         let evidence = format!("{} {}", artifact.digest(), folder.stamp(name));
-        if self.bound.borrow().get(name).is_some_and(|bound| bound.evidence == evidence && bound.beside == SPENT) {
+        if self
+            .bound
+            .borrow()
+            .get(name)
+            .is_some_and(|bound| bound.evidence == evidence && bound.beside == SPENT)
+        {
             return Ok(Some(String::from("it was carried out already")));
         }
         let meta = root.field("meta");

@@ -66,14 +66,19 @@ pub fn evidence(folder: &Folder) -> Result<Looked, Malformed> {
     let digest = bytes.as_ref().map(|bytes| Digest::new(store::Digest::of(bytes).to_string()));
     let touched = match &bytes {
         None => None,
-        Some(bytes) => Some(patch::files(bytes).ok_or_else(|| folder.wrong(PATCH, "is no patch: it names no file"))?),
+        Some(bytes) => {
+            Some(patch::files(bytes).ok_or_else(|| folder.wrong(PATCH, "is no patch: it names no file"))?)
+        }
     };
     if touched.is_none() {
         look.missing.push(format!("{PATCH} is missing or empty"));
     }
     let touched = touched.unwrap_or_default();
-    let removed: BTreeSet<&str> =
-        touched.iter().filter(|(_, touch)| **touch == Touch::Removes).map(|(path, _)| path.as_str()).collect();
+    let removed: BTreeSet<&str> = touched
+        .iter()
+        .filter(|(_, touch)| **touch == Touch::Removes)
+        .map(|(path, _)| path.as_str())
+        .collect();
     if generated.is_empty() && (removed.is_empty() || removed.len() < touched.len()) {
         look.missing.push(format!("{FILES}/ has no file"));
     }

@@ -43,9 +43,6 @@ fn read(artifact: &Artifact) -> Result<Said, Malformed> {
     let regression = signals(&root)?.contains(&Signal::Regression);
     let notes = root.texts("reasons")?.join("\n");
     root.text("timestamp")?;
-    if let Some(artifacts) = root.field("artifacts").filter(|field| field.json().as_list().is_none()) {
-        artifacts.is_object()?;
-    }
     Ok(Said { choice, route, regression, notes, decider: decider(&root)? })
 }
 

@@ -95,7 +95,8 @@ impl std::fmt::Display for DeskError {
 /// What is known of a task.
 pub fn known(notes: &dyn Notebook, id: &TaskId) -> Result<Option<Known>, StoreError> {
     let Some(text) = notes.note(TASKS, id.as_str())? else { return Ok(None) };
-    let unreadable = |error: serde_json::Error| StoreError::Corrupt(format!("the note of task {id}: {error}"));
+    let unreadable =
+        |error: serde_json::Error| StoreError::Corrupt(format!("the note of task {id}: {error}"));
     serde_json::from_str(&text).map(Some).map_err(unreadable)
 }
 
@@ -264,7 +265,12 @@ pub fn adoption(folder: &Folder, phase: Phase, by: &str) -> Adoption {
             let reason = Value::text("it was to be reverted when it was adopted");
             params.insert(Name::from("reason"), reason);
         }
-        Phase::Planning | Phase::PlanReview | Phase::Codegen | Phase::Review | Phase::Test | Phase::Accept => {}
+        Phase::Planning
+        | Phase::PlanReview
+        | Phase::Codegen
+        | Phase::Review
+        | Phase::Test
+        | Phase::Accept => {}
     }
     Adoption { state: Name::from(phase.word()), visited, params, by: by.to_owned() }
 }

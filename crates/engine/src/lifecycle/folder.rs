@@ -347,7 +347,21 @@ mod tests {
         for path in ["src/a.rs", "a b.txt", "docs/..x/y", ".github/a.yml"] {
             assert_eq!(path_problem(path), None, "{path}");
         }
-        for path in ["", " ", "/etc/passwd", "../a", "a/../b", "a//b", "./a", "a/.", "a\\b", ".git/config", "a/.GIT/x", ".ftl/x", "a\nb"] {
+        for path in [
+            "",
+            " ",
+            "/etc/passwd",
+            "../a",
+            "a/../b",
+            "a//b",
+            "./a",
+            "a/.",
+            "a\\b",
+            ".git/config",
+            "a/.GIT/x",
+            ".ftl/x",
+            "a\nb",
+        ] {
             assert!(path_problem(path).is_some(), "{path:?}");
         }
     }

@@ -165,14 +165,19 @@ fn decided(folder: &Folder, bindings: &Bindings) -> Result<Seen, Malformed> {
         routed(Phase::Planning, Route::Planning),
         routed(Phase::Codegen, Route::Codegen),
         routed(Phase::Review, Route::Review),
-        way(Phase::Done, seen.passed, if seen.missing.is_empty() { vec![seen.summary.clone()] } else { seen.missing }),
+        way(
+            Phase::Done,
+            seen.passed,
+            if seen.missing.is_empty() { vec![seen.summary.clone()] } else { seen.missing },
+        ),
     ];
     Ok((ways, seen.summary, Vec::new()))
 }
 
 fn reverted(folder: &Folder, bindings: &Bindings) -> Result<Seen, Malformed> {
     let seen = record::evidence(folder, bindings)?;
-    let warnings = if folder.has(RECORD) { Vec::new() } else { says("`ftl revert --reason R` undoes and records it") };
+    let warnings =
+        if folder.has(RECORD) { Vec::new() } else { says("`ftl revert --reason R` undoes and records it") };
     Ok((vec![way(Phase::Done, seen.passed, seen.missing)], seen.summary, warnings))
 }
 

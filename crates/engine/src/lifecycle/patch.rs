@@ -82,7 +82,9 @@ impl Block {
         let (path, gone) = match (old, new) {
             (_, Some(Some(new))) => (Some(new), false),
             (Some(Some(old)), Some(None)) => (Some(old), true),
-            (Some(_), None) | (None, Some(None)) | (Some(None), Some(None)) => (self.git.take(), self.removed),
+            (Some(_), None) | (None, Some(None)) | (Some(None), Some(None)) => {
+                (self.git.take(), self.removed)
+            }
             (None, None) => (self.git.take(), self.removed),
         };
         if let Some(path) = path {
@@ -168,14 +170,26 @@ mod tests {
             ("just words\n", "no patch"),
             ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "x"),
             ("--- x\n+++ x\n", "x"),
-            ("diff --git a/n.rs b/n.rs\nnew file mode 100644\n--- /dev/null\n+++ b/n.rs\n@@ -0,0 +1 @@\n+a\n", "n.rs"),
-            ("diff --git a/d b/d\ndeleted file mode 100644\n--- a/d\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "-d"),
+            (
+                "diff --git a/n.rs b/n.rs\nnew file mode 100644\n--- /dev/null\n+++ b/n.rs\n@@ -0,0 +1 @@\n+a\n",
+                "n.rs",
+            ),
+            (
+                "diff --git a/d b/d\ndeleted file mode 100644\n--- a/d\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n",
+                "-d",
+            ),
             ("diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n", "e"),
             ("diff --git a/e b/e\ndeleted file mode 100644\nindex e69de29..0000000\n", "-e"),
             ("diff --git a/o b/p\nsimilarity index 100%\nrename from o\nrename to p\n", "-o p"),
             ("diff --git a/a b/c b/a b/c\nold mode 100644\nnew mode 100755\n", "a b/c"),
-            ("diff --git \"a/\\303\\244\" \"b/\\303\\244\"\n--- \"a/\\303\\244\"\n+++ \"b/\\303\\244\"\n", "ä"),
-            ("--- a/x\t2025\n+++ b/x\t2025\n@@ -1,2 +1,2 @@\n--- a/no\n-+++ b/no\n+++ b/no\n++ c\n--- a/y\n+++ b/y\n", "x y"),
+            (
+                "diff --git \"a/\\303\\244\" \"b/\\303\\244\"\n--- \"a/\\303\\244\"\n+++ \"b/\\303\\244\"\n",
+                "ä",
+            ),
+            (
+                "--- a/x\t2025\n+++ b/x\t2025\n@@ -1,2 +1,2 @@\n--- a/no\n-+++ b/no\n+++ b/no\n++ c\n--- a/y\n+++ b/y\n",
+                "x y",
+            ),
         ];
         for (patch, wanted) in cases {
             assert_eq!(told(patch), wanted, "{patch}");

@@ -140,7 +140,12 @@ fn older(root: &View<'_>) -> Result<Plan, Malformed> {
 }
 
 /// The files of a list of objects with a path.
-fn files(root: &View<'_>, list: &str, intent: &str, needed: bool) -> Result<Vec<(String, Intent)>, Malformed> {
+fn files(
+    root: &View<'_>,
+    list: &str,
+    intent: &str,
+    needed: bool,
+) -> Result<Vec<(String, Intent)>, Malformed> {
     let mut named: Vec<(String, Intent)> = Vec::new();
     for file in root.objects(list)? {
         file.need_text("path")?;

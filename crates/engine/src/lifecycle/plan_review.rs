@@ -209,12 +209,7 @@ fn flawed(message: String) -> PlanReviewEvidence {
         path: Some(PLAN.to_owned()),
         message: message.clone(),
     };
-    PlanReviewEvidence {
-        failed: true,
-        blocked: true,
-        findings: vec![finding],
-        ..none_yet(message, None)
-    }
+    PlanReviewEvidence { failed: true, blocked: true, findings: vec![finding], ..none_yet(message, None) }
 }
 
 /// The file that holds the review of the plan: the older place counts where there is no other.

@@ -126,7 +126,8 @@ fn transcript(folder: &Folder) -> Result<Vec<Line>, Malformed> {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let at = |column: usize, message: String| Malformed { path: shown.clone(), line: number, column, message };
+        let at =
+            |column: usize, message: String| Malformed { path: shown.clone(), line: number, column, message };
         let text = std::str::from_utf8(line).map_err(|_| at(1, String::from("is no UTF-8 text")))?;
         let json = Json::parse(text)
             .map_err(|error| at(error.column.max(1), format!("is not valid JSON: {}", error.message)))?;
@@ -157,12 +158,14 @@ fn line_of(json: &Json) -> Option<Line> {
 }
 
 fn is_answered(asked: &Asked, round: Option<u64>, lines: &[Line]) -> bool {
-    let fits = |left: &Option<String>, right: &Option<String>| left.is_none() || right.is_none() || left == right;
+    let fits =
+        |left: &Option<String>, right: &Option<String>| left.is_none() || right.is_none() || left == right;
     let here = |line: &Line| {
         fits(&line.role, &asked.role) && (line.round.is_none() || round.is_none() || line.round == round)
     };
     // A question that is in the transcript too says which answer is its own.
-    let put = lines.iter().find(|line| line.kind == "clarify_question" && line.text == asked.text && here(line));
+    let put =
+        lines.iter().find(|line| line.kind == "clarify_question" && line.text == asked.text && here(line));
     let answers = |line: &&Line| line.kind == "clarify_answer" && !line.text.trim().is_empty();
     lines.iter().filter(answers).any(|line| {
         if let (Some(id), Some(named)) = (&asked.id, &line.id) {
@@ -172,9 +175,7 @@ fn is_answered(asked: &Asked, round: Option<u64>, lines: &[Line]) -> bool {
             return *question == asked.text;
         }
         match put {
-            Some(put) => {
-                (put.index, put.round) == (line.index, line.round) && fits(&put.role, &line.role)
-            }
+            Some(put) => (put.index, put.round) == (line.index, line.round) && fits(&put.role, &line.role),
             None => here(line) && line.index == Some(asked.index),
         }
     })

@@ -176,7 +176,11 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<ReportEvidence, 
     // A suite that is still to run may not make green what is red already.
     let waits = sum.missing.iter().any(|missing| missing.ends_with("has not ended"));
     if sum.red && !waits {
-        let suites = if sum.red_suites.is_empty() { String::new() } else { format!(": {}", sum.red_suites.join(", ")) };
+        let suites = if sum.red_suites.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", sum.red_suites.join(", "))
+        };
         let said = root_summary(&artifact).map(|text| format!("\n{text}")).unwrap_or_default();
         let summary = format!("the report is red{suites}{said}");
         let missing = vec![format!("the report is red{suites}")];

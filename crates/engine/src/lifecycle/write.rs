@@ -85,7 +85,8 @@ pub fn forced(folder: &Folder, forced: &Forced<'_>) -> std::io::Result<()> {
         let text = |json: &Json, key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
         ["kind", "by", "reason", "from", "to"].iter().all(|key| text(last, key) == text(&line, key))
     };
-    if forced.kind == "override" && folder.last_line(TRANSCRIPT).as_ref().is_some_and(same) && unmoved(folder) {
+    if forced.kind == "override" && folder.last_line(TRANSCRIPT).as_ref().is_some_and(same) && unmoved(folder)
+    {
         return Ok(());
     }
     folder.add_line(TRANSCRIPT, &line)

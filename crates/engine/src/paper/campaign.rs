@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status};
+use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status, Unreachable};
 
 use super::archive;
 use super::projection::{Form, Projected, json_text, keep};
@@ -17,6 +17,7 @@ use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, Plan, Reading, Task};
 use crate::store::{Notes, StoreError};
 use ftl_core::json::Json;
+use ftl_core::json::rows::{self, Rows};
 
 /// The version of the format of the original's files.
 const SCHEMA: &str = "1.0";
@@ -318,26 +319,37 @@ impl Paper {
         Ok(Cascade::of(progress.as_ref()))
     }
 
-    /// Blocks every task that can never run; their seqs. The tasks are changed where they stand, because a
+    /// Blocks every task that can never run; their seqs. The tasks are read and written one after the other: a
     /// campaign of ten thousand takes long to take apart and to put together again.
     pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, PaperError> {
-        let done = self.change(&projected(), |before, _| {
-            let Some(mut json) = before else { return Err(no_campaign()) };
-            let tasks = json.items_at("tasks");
-            let rows = tasks.iter().map(read_outline).collect::<Result<Vec<_>, _>>().map_err(damaged)?;
-            let blocked = progress(&rows)?.propagate();
-            for task in &blocked {
-                let one = &mut tasks[task.place.index()];
-                one.put("status", Status::Blocked.as_str());
-                one.put("updated_at", now);
-                one.put("blocked_by", Json::list(task.blocked_by.iter().map(ToString::to_string)));
-                one.put("cascade", true);
-                one.put("root_causes", Json::list(task.root_causes.iter().map(ToString::to_string)));
+        self.change_body(&projected(), |body| {
+            let Some(body) = body else { return Ok((None, Vec::new())) };
+            let task = |text: &&str| Json::parse(text).map_err(|error| damaged(error.to_string()));
+            let Some(found) = rows::split(body, "tasks") else {
+                let is_empty = task(&body)?.get("tasks").is_none_or(|tasks| tasks.items().is_empty());
+                let odd = || damaged(String::from("its tasks are not written as we write them"));
+                return if is_empty { Ok((None, Vec::new())) } else { Err(odd()) };
+            };
+            let outline = |text: &&str| read_outline(&task(text)?).map_err(damaged);
+            let outlines = found.items.iter().map(outline).collect::<Result<Vec<_>, PaperError>>()?;
+            let blocked = progress(&outlines)?.propagate();
+            if blocked.is_empty() {
+                return Ok((None, Vec::new()));
             }
-            let seqs = blocked.iter().map(|task| task.seq.to_string()).collect();
-            Ok((Some(json), seqs))
-        });
-        if done == Err(no_campaign()) { Ok(Vec::new()) } else { done }
+            let changed: BTreeMap<usize, &Unreachable> =
+                blocked.iter().map(|task| (task.place.index(), task)).collect();
+            let mut written = Rows::new(found.before, body.len() * 2);
+            for (index, text) in found.items.iter().enumerate() {
+                let mut one = task(text)?;
+                if let Some(cause) = changed.get(&index) {
+                    block(&mut one, cause, now);
+                }
+                written.push(&one);
+            }
+            let head = task(&&*format!("{}{}", found.before, found.after))?;
+            let texts = written.finish(&head, "tasks", found.after);
+            Ok((Some(texts), blocked.iter().map(|task| task.seq.to_string()).collect()))
+        })
     }
 
     /// Closes the campaign and keeps a copy of it in the archive. One that is complete stays as it is.
@@ -449,6 +461,15 @@ impl Campaign {
         };
         self.tasks = tasks.into_iter().map(kept).collect();
     }
+}
+
+/// Blocks a task, with what blocks it.
+fn block(one: &mut Json, cause: &Unreachable, now: &str) {
+    one.put("status", Status::Blocked.as_str());
+    one.put("updated_at", now);
+    one.put("blocked_by", Json::list(cause.blocked_by.iter().map(ToString::to_string)));
+    one.put("cascade", true);
+    one.put("root_causes", Json::list(cause.root_causes.iter().map(ToString::to_string)));
 }
 
 /// The error of everything that needs a campaign.

@@ -186,7 +186,7 @@ impl Paper {
     /// Remembers what the file looks like from outside, and which copy it is.
     fn memory_seen(&self, path: &Path, digest: &str) -> Result<(), PaperError> {
         let look = look(path)?.unwrap_or_default();
-        self.set_seen(FILE, &format!("{digest} {look}"));
+        self.set_seen(FILE, &format!("{digest} {look}"), None);
         Ok(())
     }
 

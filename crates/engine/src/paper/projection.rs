@@ -10,12 +10,15 @@ use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 
 use super::{Paper, PaperError};
-use crate::place::replace;
+use crate::place::{Beside, mark};
 use crate::store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
 use ftl_core::json::Json;
 
@@ -28,6 +31,9 @@ const MAX_STAMPS: usize = 128;
 
 /// How many copies are written at the same time.
 const MAX_WRITERS: usize = 8;
+
+/// A note of more bytes than this is laid out for people, and written, while the store keeps it.
+const LARGE_BYTES: usize = 256 * 1024;
 
 /// What stands for the digest of a file that is not there.
 const GONE: &str = "-";
@@ -123,14 +129,18 @@ impl Paper {
         mut edit: impl FnMut(Option<Json>, &mut dyn Notes) -> Result<(Option<Json>, T), PaperError>,
     ) -> Result<T, PaperError> {
         self.take_over(what)?;
+        let path = self.file(what);
         let mut told: Option<Result<T, PaperError>> = None;
-        let mut kept: Option<(String, String)> = None;
-        self.store.amend(&mut |notes| {
-            let before = notes.get(what.kind, &what.key)?.map(|body| parsed(&body)).transpose()?;
+        let mut kept: Option<Copied> = None;
+        let amended = self.store.amend(&mut |notes| {
+            let body = notes.get(what.kind, &what.key)?;
+            let is_large = body.as_ref().is_some_and(|body| body.len() > LARGE_BYTES);
+            let before = body.map(|body| parsed(&body)).transpose()?;
             match edit(before, notes) {
                 Ok((after, done)) => {
                     kept = match after {
-                        Some(value) => Some(keep_json(notes, what, &value)?),
+                        Some(value) if is_large => Some(keep_large(notes, what, value, &path)?),
+                        Some(value) => Some(Copied::Text(keep_json(notes, what, &value)?)),
                         None => {
                             drop_text(notes, what)?;
                             None
@@ -144,27 +154,84 @@ impl Paper {
                     Ok(false)
                 }
             }
-        })?;
-        let done = told.unwrap_or_else(|| Err(PaperError::refused("nothing was done", "try again")))?;
+        });
+        self.finish(what, amended, kept, told)
+    }
+
+    /// Changes the body of a note while nobody else does, and its copy after it. The work makes both texts; where
+    /// it makes none, or there is no note, nothing is written.
+    pub(super) fn change_body<T>(
+        &self,
+        what: &Projected,
+        mut edit: impl FnMut(Option<&str>) -> Result<(Option<Texts>, T), PaperError>,
+    ) -> Result<T, PaperError> {
+        self.take_over(what)?;
+        let path = self.file(what);
+        let mut told: Option<Result<T, PaperError>> = None;
+        let mut kept: Option<Copied> = None;
+        let amended = self.store.amend(&mut |notes| {
+            let body = notes.get(what.kind, &what.key)?;
+            let done = edit(body.as_deref());
+            drop(body);
+            told = Some(match done {
+                Ok((Some((body, mut copy)), done)) => {
+                    copy.push('\n');
+                    kept = Some(keep_beside(notes, what, &path, || body, move || copy)?);
+                    Ok(done)
+                }
+                Ok((None, done)) => Ok(done),
+                Err(error) => Err(error),
+            });
+            Ok(kept.is_some())
+        });
+        if amended.is_ok() && kept.is_none() {
+            return told.unwrap_or_else(undone);
+        }
+        self.finish(what, amended, kept, told)
+    }
+
+    /// Brings a change to its end, once the store has it or has refused it.
+    fn finish<T>(
+        &self,
+        what: &Projected,
+        amended: Result<(), StoreError>,
+        kept: Option<Copied>,
+        told: Option<Result<T, PaperError>>,
+    ) -> Result<T, PaperError> {
+        if let Err(error) = amended {
+            if let Some(Copied::Writing(writing, _)) = kept {
+                let _ = joined(writing);
+            }
+            return Err(error.into());
+        }
+        let done = told.unwrap_or_else(undone)?;
         match kept {
-            Some((body, digest)) => self.project_kept(what, &body, &digest)?,
+            Some(copied) => self.project_kept(what, copied)?,
             None => self.project(what)?,
         }
         Ok(done)
     }
 
-    /// Writes the copy of a note that was just kept, if nobody has kept a newer one since.
-    fn project_kept(&self, what: &Projected, body: &str, digest: &str) -> Result<(), PaperError> {
+    /// Puts the copy of a note that was just kept in its place, if nobody has kept a newer one since.
+    fn project_kept(&self, what: &Projected, copied: Copied) -> Result<(), PaperError> {
         let path = self.file(what);
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
         let newest = stamps(self.store.note(STAMPS, &what.file)?).pop();
-        if newest.as_deref() != Some(digest) {
+        let is_newest = |digest: &String| newest.as_ref() == Some(digest);
+        let (beside, digest) = match copied {
+            Copied::Text((body, digest)) if is_newest(&digest) => {
+                path.parent().map_or(Ok(()), fs::create_dir_all).map_err(on_disk)?;
+                (Beside::marked(&path, body.as_bytes()), digest)
+            }
+            Copied::Text(_) => return self.copy(what),
+            Copied::Writing(writing, digest) => (joined(writing), digest),
+        };
+        if !is_newest(&digest) {
             return self.copy(what);
         }
-        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(on_disk)?;
-        replace(&path, body.as_bytes()).map_err(on_disk)?;
-        self.set_seen(&what.file, digest);
+        let mark = beside.and_then(Beside::install).map_err(on_disk)?;
+        self.set_seen(&what.file, &digest, Some(&mark));
         Ok(())
     }
 
@@ -191,21 +258,21 @@ impl Paper {
     fn copy(&self, what: &Projected) -> Result<(), PaperError> {
         let path = self.file(what);
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
-        let digest = match self.store.note(what.kind, &what.key)? {
+        let (digest, mark) = match self.store.note(what.kind, &what.key)? {
             Some(body) => {
                 let text = match what.form {
                     Form::Text => body,
                     Form::Json => written(&parsed(&body)?),
                 };
-                write(&path, &text).map_err(on_disk)?;
-                digest(text.as_bytes())
+                let mark = write(&path, &text).map_err(on_disk)?;
+                (digest(text.as_bytes()), mark)
             }
             None => {
                 remove(&path).map_err(on_disk)?;
-                GONE.to_owned()
+                (GONE.to_owned(), None)
             }
         };
-        self.set_seen(&what.file, &digest);
+        self.set_seen(&what.file, &digest, mark.as_deref());
         Ok(())
     }
 
@@ -219,7 +286,7 @@ impl Paper {
 
     /// Takes over a copy that was changed by hand, and mends one that somebody could not finish.
     pub(super) fn take_over(&self, what: &Projected) -> Result<(), PaperError> {
-        match self.look_at(what)?.0 {
+        match self.glance(what)? {
             Standing::Newest => Ok(()),
             Standing::Behind => {
                 self.mend(what);
@@ -227,6 +294,22 @@ impl Paper {
             }
             Standing::Foreign => self.adopt(what),
         }
+    }
+
+    /// How the copy stands to its note. One that nobody has touched since we wrote it need not be read.
+    fn glance(&self, what: &Projected) -> Result<Standing, PaperError> {
+        let (seen, marked) = self.seen_and_mark(&what.file);
+        let found = fs::symlink_metadata(self.file(what)).ok().filter(fs::Metadata::is_file);
+        if let (Some(digest), Some(marked), Some(found)) = (&seen, marked, found)
+            && mark(&found) == marked
+        {
+            let known = stamps(self.store.note(STAMPS, &what.file)?);
+            match standing(&known, Some(digest), digest) {
+                Standing::Foreign => {}
+                at_home @ (Standing::Newest | Standing::Behind) => return Ok(at_home),
+            }
+        }
+        Ok(self.look_at(what)?.0)
     }
 
     /// How the copy stands to its note, and its bytes.
@@ -252,7 +335,7 @@ impl Paper {
             stamp(notes, what, &found)?;
             Ok(true)
         })?;
-        self.set_seen(&what.file, &found);
+        self.set_seen(&what.file, &found, None);
         let how = if is_first { "found" } else { "changed by hand" };
         self.notice(format!("{} was {how} and is taken over", path.display()));
         Ok(())
@@ -273,15 +356,23 @@ impl Paper {
 
     /// Which copy was last written or taken over; unknown after a power cut.
     pub(super) fn seen(&self, file: &str) -> Option<String> {
-        fs::read_to_string(self.seen_file(file)).ok()
+        self.seen_and_mark(file).0
+    }
+
+    /// The same, and what the copy was known by when we wrote it.
+    fn seen_and_mark(&self, file: &str) -> (Option<String>, Option<String>) {
+        let text = fs::read_to_string(self.seen_file(file)).ok();
+        let mut lines = text.as_deref().unwrap_or_default().lines().map(str::to_owned);
+        (lines.next(), lines.next())
     }
 
     /// Remembers which copy was written or taken over, while nobody else writes copies. Nothing is lost
     /// where that fails: any copy that the store knows then counts as its own.
-    pub(super) fn set_seen(&self, file: &str, digest: &str) {
+    pub(super) fn set_seen(&self, file: &str, digest: &str, mark: Option<&str>) {
         let path = self.seen_file(file);
         let _ = path.parent().map(fs::create_dir_all);
-        let _ = fs::write(&path, digest);
+        let _ =
+            fs::write(&path, mark.map_or_else(|| digest.to_owned(), |mark| format!("{digest}\n{mark}\n")));
     }
 
     fn seen_file(&self, file: &str) -> PathBuf {
@@ -312,6 +403,71 @@ pub(super) fn keep(notes: &mut dyn Notes, what: &Projected, value: Option<&Json>
     match value {
         Some(value) => keep_json(notes, what, value).map(drop),
         None => drop_text(notes, what),
+    }
+}
+
+/// The copy of a note that was kept, with its digest.
+enum Copied {
+    /// Its text.
+    Text((String, String)),
+    /// It is being written beside the one that it replaces.
+    Writing(JoinHandle<io::Result<Beside>>, String),
+}
+
+/// What became of a copy that was being written.
+fn joined(writing: JoinHandle<io::Result<Beside>>) -> io::Result<Beside> {
+    writing.join().unwrap_or_else(|_| Err(io::Error::other("the copy was not written")))
+}
+
+/// A note and its copy, as texts.
+pub(super) type Texts = (String, String);
+
+fn undone<T>() -> Result<T, PaperError> {
+    Err(PaperError::refused("nothing was done", "try again"))
+}
+
+/// Keeps a large value as a note, while its copy is laid out and written.
+fn keep_large(
+    notes: &mut dyn Notes,
+    what: &Projected,
+    value: Json,
+    path: &Path,
+) -> Result<Copied, StoreError> {
+    let value = Arc::new(value);
+    let shared = value.clone();
+    // Taking a large value apart takes a while: whoever is last does it.
+    keep_beside(notes, what, path, move || value.compact(), move || written(&shared))
+}
+
+/// Keeps a note, while its copy is laid out and written beside the old one: it is put in its place only after the
+/// store has the note.
+fn keep_beside(
+    notes: &mut dyn Notes,
+    what: &Projected,
+    path: &Path,
+    body: impl FnOnce() -> String,
+    copy: impl FnOnce() -> String + Send + 'static,
+) -> Result<Copied, StoreError> {
+    let (path, (tell, told)) = (path.to_owned(), channel());
+    let failed = |error: io::Error| StoreError::Failed(format!("no thread could be started: {error}"));
+    let writing = std::thread::Builder::new().name(String::from("copy")).spawn(move || {
+        let text = copy();
+        let _ = tell.send(digest(text.as_bytes()));
+        Beside::marked(&path, text.as_bytes())
+    });
+    let writing = writing.map_err(failed)?;
+    let kept = notes.put(what.kind, &what.key, &body()).and_then(|()| {
+        let lost = |_| StoreError::Failed(String::from("the copy of a note was not laid out"));
+        let digest = told.recv().map_err(lost)?;
+        stamp(notes, what, &digest).map(|()| digest)
+    });
+    match kept {
+        Ok(digest) => Ok(Copied::Writing(writing, digest)),
+        Err(error) => {
+            // Nothing of it stays beside the old one.
+            let _ = joined(writing);
+            Err(error)
+        }
     }
 }
 
@@ -386,15 +542,15 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, PaperError> {
     fs::read(path).map(Some).map_err(|error| PaperError::disk(path, &error))
 }
 
-/// Writes a copy, unless it is there already.
-fn write(path: &Path, body: &str) -> io::Result<()> {
+/// Writes a copy, unless it is there already; what it is known by, if it was written.
+fn write(path: &Path, body: &str) -> io::Result<Option<String>> {
     if fs::read(path).is_ok_and(|there| there == body.as_bytes()) {
-        return Ok(());
+        return Ok(None);
     }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    replace(path, body.as_bytes())
+    Beside::marked(path, body.as_bytes())?.install().map(Some)
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -76,7 +76,12 @@ fn ftl(dir: &Path, words: &[&str]) -> Duration {
     let began = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_ftl"));
     let done = command.current_dir(dir).args(words).stdin(Stdio::null()).output().unwrap();
-    assert!(done.status.success(), "{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
     began.elapsed()
 }
 
@@ -141,8 +146,9 @@ fn schedule() {
         let mut script = String::new();
         for seq in 1..=count {
             let wanted = usize::try_from(roll(3)).unwrap();
-            let mut above: Vec<usize> =
-                (0..wanted.min(seq - 1)).map(|_| 1 + usize::try_from(roll(seq as u64 - 1)).unwrap()).collect();
+            let mut above: Vec<usize> = (0..wanted.min(seq - 1))
+                .map(|_| 1 + usize::try_from(roll(seq as u64 - 1)).unwrap())
+                .collect();
             above.sort_unstable();
             above.dedup();
             let sleep = 400 + roll(1600);
@@ -156,11 +162,14 @@ fn schedule() {
             sleeps.push(sleep);
         }
         let dir = repository(&script, &tasks, Some(ASKS));
-        let words = ["campaign", "run", "all is done", "--plan", "plan.json", "--jobs", "4", "--land", "branch-only"];
+        let words =
+            ["campaign", "run", "all is done", "--plan", "plan.json", "--jobs", "4", "--land", "branch-only"];
         let took = ftl(dir.path(), &words);
         let bound = Duration::from_millis(list(&parents, &sleeps, JOBS));
         let share = 100.0 * bound.as_secs_f64() / took.as_secs_f64();
-        println!("schedule    graph {graph}, {count} tasks, {JOBS} agents: {took:?}, list scheduling {bound:?}: {share:.1} %");
+        println!(
+            "schedule    graph {graph}, {count} tasks, {JOBS} agents: {took:?}, list scheduling {bound:?}: {share:.1} %"
+        );
     }
 }
 

@@ -10,9 +10,12 @@ use ftl_core::run::{
 use ftl_core::value::Value;
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
+use ftl_engine::hands::questions;
 use ftl_engine::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::session::find;
+use ftl_engine::store::StoreError;
+use ftl_engine::store::sqlite::SqliteStore;
 use ftl_engine::summary::{Summary, Wait, What};
 use serde_json::{Value as Json, json};
 
@@ -47,8 +50,17 @@ pub(crate) fn run(cli: &Cli, id: &str, out: &Out) -> Result<Exit, Failure> {
     let shown: Vec<&Instance> =
         if id.contains('/') || instance.is_settled() { vec![instance] } else { run.live().collect() };
     let known = Known::of(&place, target.row)?;
-    let explain = |instance| Explained::of(&run, instance, &known.row.run, &known.summary);
-    let explained: Vec<Explained<'_>> = shown.into_iter().map(explain).collect();
+    let failed = |error: StoreError| session::store_failure(&error);
+    let notes = SqliteStore::open_existing(&place.store()).map_err(failed)?;
+    let asked = |instance: &Instance| match &notes {
+        Some(notes) if !instance.held.is_empty() => questions::open_in(notes, &known.row.run, instance.id),
+        Some(_) | None => Ok(None),
+    };
+    let mut explained = Vec::new();
+    for instance in shown {
+        let asked = asked(instance).map_err(failed)?;
+        explained.push(Explained { asked, ..Explained::of(&run, instance, &known.row.run, &known.summary) });
+    }
     if out.is_json() {
         let instances: Vec<Json> = explained.iter().map(Explained::json).collect();
         let document = json!({ "run": known.row.run, "standing": known.standing(), "instances": instances });
@@ -86,14 +98,17 @@ struct Explained<'a> {
     ways: Vec<WayOut>,
     /// Its open questions, each under its name.
     questions: Vec<(String, String)>,
+    /// What an agent asked before it was held.
+    asked: Option<String>,
     limits: Vec<(InstanceId, String, u64)>,
 }
 
 impl<'a> Explained<'a> {
     fn of(run: &Run, instance: &'a Instance, id: &'a RunId, summary: &Summary) -> Explained<'a> {
-        let questions = questions(instance, summary);
+        let questions = open_questions(instance, summary);
         let limits = instance.held.values().filter_map(|held| limit_of(run, held));
-        Explained { run: id, instance, ways: run.options(instance.id), questions, limits: limits.collect() }
+        let (ways, limits) = (run.options(instance.id), limits.collect());
+        Explained { run: id, instance, ways, questions, asked: None, limits }
     }
 
     fn at(&self) -> String {
@@ -114,6 +129,9 @@ impl<'a> Explained<'a> {
         let several = self.questions.len() > 1;
         let typed = |(action, _): &(String, String)| answer(&at, several.then_some(action.as_str()));
         let mut commands: Vec<String> = self.questions.iter().map(typed).collect();
+        if self.asked.is_some() {
+            commands.push(answer(&at, None));
+        }
         for open in one.open.values().filter(|_| !self.is_stuck()) {
             if let OpenKind::Words(words) = &open.kind {
                 commands.extend(words.iter().map(|word| format!("ftl answer {at} {word}")));
@@ -146,7 +164,7 @@ impl<'a> Explained<'a> {
             "standing": word(one.standing()),
             "held": held,
             "waits": waits,
-            "questions": self.questions.iter().map(|(_, text)| text).collect::<Vec<_>>(),
+            "questions": self.questions.iter().map(|(_, text)| text).chain(&self.asked).collect::<Vec<_>>(),
             "asks": self.questions.iter().map(|(action, text)| json!({ "question": action, "text": text }))
                 .collect::<Vec<_>>(),
             "ways_out": self.ways,
@@ -190,6 +208,9 @@ impl<'a> Explained<'a> {
         for (action, question) in &self.questions {
             let name = if self.questions.len() > 1 { format!("{action}: ") } else { String::new() };
             text.push_str(&row(&paint(paint::WARNING, "asks"), &format!("{name}{}", safe(question))));
+        }
+        if let Some(question) = &self.asked {
+            text.push_str(&row(&paint(paint::WARNING, "asks"), &paint::one_line(question)));
         }
         for (_, what) in waits(one).into_iter().filter(|_| !self.is_stuck()) {
             text.push_str(&row("waits for", &what));
@@ -297,7 +318,7 @@ fn limit_of(run: &Run, held: &HeldAt) -> Option<(InstanceId, String, u64)> {
 
 /// The open questions of an instance, each under its name. Where only a waiver or a stop leads on, no
 /// answer does.
-fn questions(instance: &Instance, summary: &Summary) -> Vec<(String, String)> {
+fn open_questions(instance: &Instance, summary: &Summary) -> Vec<(String, String)> {
     if instance.held.get(&ThreadId::Main).is_some_and(|held| held.stuck) {
         return Vec::new();
     }

@@ -314,6 +314,26 @@ fn demo_is_done(place: &Dir, json: &Json) {
     assert_eq!(worktrees, 0);
 }
 
+#[test]
+fn a_small_task_starts_direct_and_gets_a_full_attempt_when_that_fails() {
+    let dir = repository(&[task("001", "one", "a.txt", &[])], &[]);
+    // The direct attempt leaves nothing behind but its kept work; the full one is told the same brief.
+    let scenes = "[[scene]]\nrole = \"builder\"\nform = \"implement\"\n[[scene.step]]\ncalls = [\
+        { tool = \"bash\", command = \"if test -f ../../../meet-1; then echo done > a.txt; else echo no > a.txt; fi; touch ../../../meet-1\" }]\n\
+        [[scene.step]]\nsubmit = { summary = \"written\", utilized = [] }\n";
+    dir.write("play.toml", format!("{PLANS}{scenes}"));
+    let words = ["task", "run", "all is done", "--plan", "plan.json", "--land", "ff", "--json"];
+    let json = dir.ftl(&words).code(0).json();
+    let modes: Vec<Json> = dir
+        .entries(json["run"].as_str().unwrap())
+        .iter()
+        .filter(|one| one["fact"] == "opened")
+        .map(|one| one["inputs"]["mode"].clone())
+        .collect();
+    assert_eq!(modes, [Json::Null, json!("direct"), json!("full")]);
+    assert_eq!(dir.read("a.txt"), "done\n");
+}
+
 /// The tree that the demo comes to, however often it was killed on the way.
 const DEMO_TREE: &str = "bdd80c83591e1c0b2e878b14741e117e05b313f0";
 

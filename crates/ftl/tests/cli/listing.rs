@@ -74,6 +74,6 @@ fn an_unknown_schema_gets_help() {
     let dir = Dir::new();
     dir.ftl(&["schema", "verfy.run"])
         .code(1)
-        .says(&["error: there is no action or role `verfy.run`", "did you mean `verify.run`?"]);
+        .says(&["error: there is no action, role or artifact `verfy.run`", "did you mean `verify.run`?"]);
     dir.ftl(&["schema", "xyzzy", "--json"]).code(1).says(&["`ftl schema` lists them all"]);
 }

@@ -106,6 +106,75 @@ fn a_copy_changed_by_hand_is_taken_over() {
     );
 }
 
+/// Changes the first of some words in a copy to another of the same length, where it stands and at once.
+fn turn(dir: &Dir, from: &str, to: &str) {
+    assert_eq!(from.len(), to.len());
+    let text = dir.read(".ftl/campaign.json");
+    dir.write(".ftl/campaign.json", text.replacen(&format!("\"{from}\""), &format!("\"{to}\""), 1));
+}
+
+#[test]
+fn a_change_by_hand_of_the_same_length_right_after_ours_is_seen() {
+    let dir = campaign();
+    for _ in 0..10 {
+        update(&dir, "001", "pending");
+        turn(&dir, "pending", "blocked");
+        let found = takes_over(dir.ftl(&["campaign", "status"]), "campaign.json");
+        assert_eq!(found["tasks"][0]["status"], "blocked");
+        turn(&dir, "blocked", "pending");
+        takes_over(dir.ftl(&["campaign", "status"]), "campaign.json");
+    }
+}
+
+#[test]
+fn a_large_copy_is_written_and_taken_over_as_a_small_one_is() {
+    let dir = Dir::new();
+    let task = |number: usize| {
+        let depends = if number == 0 { json!("none") } else { json!([format!("{:04}", number - 1)]) };
+        json!({"seq": format!("{number:04}"), "slug": format!("task-{number}"), "delta": [format!("src/f{number}.py")],
+            "verify": "true", "depends": depends})
+    };
+    let plan = json!({"objective": "a long way", "tasks": (0..3000).map(task).collect::<Vec<_>>()});
+    dir.ftl(&["campaign", "create", "a long way"]).code(0);
+    dir.fed(&["campaign", "add-tasks"], &plan.to_string()).code(0);
+    update(&dir, "0000", "blocked");
+    let said = dir.ftl(&["campaign", "propagate-blocks"]).code(0).out;
+    assert_eq!(said.split(", ").count(), 2999, "{said}");
+    // The copy says what the store does, and nothing else is left beside it.
+    let copy: Json = serde_json::from_str(&dir.read(".ftl/campaign.json")).unwrap();
+    assert_eq!(copy, shown(&dir, &["campaign", "status"]));
+    assert_eq!(
+        (&copy["tasks"][2999]["status"], &copy["tasks"][2999]["cascade"]),
+        (&json!("blocked"), &json!(true))
+    );
+    let names = |dir: &Dir| -> Vec<String> {
+        let all = std::fs::read_dir(dir.path(".ftl")).unwrap();
+        let mut names: Vec<String> = all.map(|one| one.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&dir), ["campaign.json", "store"]);
+    turn(&dir, "blocked", "pending");
+    let found = takes_over(dir.ftl(&["campaign", "status"]), "campaign.json");
+    assert_eq!(
+        (&found["tasks"][0]["status"], &found["tasks"][1]["status"]),
+        (&json!("pending"), &json!("blocked"))
+    );
+    // Removed, it is written again; changed by many at once, it ends as the newest.
+    std::fs::remove_file(dir.path(".ftl/campaign.json")).unwrap();
+    shown(&dir, &["campaign", "status"]);
+    std::thread::scope(|scope| {
+        for number in 2990..2996 {
+            let dir = &dir;
+            scope.spawn(move || update(dir, &number.to_string(), "complete"));
+        }
+    });
+    let copy: Json = serde_json::from_str(&dir.read(".ftl/campaign.json")).unwrap();
+    assert_eq!(copy, shown(&dir, &["campaign", "status"]));
+    assert!((2990..2996).all(|number| copy["tasks"][number]["status"] == "complete"));
+    assert_eq!(names(&dir), ["campaign.json", "store"]);
+}
+
 #[test]
 fn a_memory_changed_by_hand_is_taken_over_and_loses_nothing_that_it_never_showed() {
     let dir = Dir::new();

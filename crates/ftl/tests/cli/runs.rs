@@ -109,7 +109,7 @@ fn what_cannot_be_opened_leaves_nothing_behind() {
 fn an_action_that_nobody_carries_out_holds_the_run() {
     let dir = Dir::new();
     dir.protocol("check-it", "STATE: START\n  DO: eval.run\n  RETURN: complete\n");
-    dir.ftl(&["run", "check-it"]).code(3).says(&["no hand for `eval.run`"]);
+    dir.ftl(&["run", "check-it"]).code(3).says(&["belongs to no task"]);
 }
 
 #[test]

@@ -139,7 +139,13 @@ fn a_question_of_an_agent_waits_for_a_person_and_the_answer_reaches_the_next_pro
     dir.write("play.toml", script);
     let (run, json) = dir.run(&["code", "story=paint"]);
     assert_eq!(json["standing"], "held", "{json:#}");
-    dir.ftl(&["why", &run]).code(0).says(&["the agent asks: Which one?"]);
+    let words = format!("ftl answer {run} VALUE");
+    dir.ftl(&["why", &run]).code(0).says(&["the agent asks: Which one?", &words]);
+    let json = dir.ftl(&["why", &run, "--json"]).code(0).json();
+    assert_eq!(
+        (&json["instances"][0]["questions"], &json["instances"][0]["commands"][0]),
+        (&json!(["Which one?"]), &json!(words))
+    );
     dir.ftl(&["answer", &run, "the blue one", "--by", "Ada"]).code(0);
     let last = dir.entries(&run).pop().unwrap();
     assert_eq!(last["values"]["summary"], "blue", "{last:#}");

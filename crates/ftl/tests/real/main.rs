@@ -15,4 +15,5 @@
 
 mod acp;
 mod cli;
+mod flow;
 mod rooms;

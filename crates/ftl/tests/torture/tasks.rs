@@ -89,7 +89,8 @@ fn phase(stage: &Stage) -> Option<String> {
 /// Says a word until it has come to what it comes to. One that moves is not said again once it has moved.
 fn say(stage: &Stage, step: usize, first: Option<&Faults>) {
     let (words, wanted) = STEPS[step];
-    let args: Vec<&str> = if step == 0 { words.to_vec() } else { words.iter().chain(&["--task", "n"]).copied().collect() };
+    let args: Vec<&str> =
+        if step == 0 { words.to_vec() } else { words.iter().chain(&["--task", "n"]).copied().collect() };
     let moves = step == 0 || STEPS[step - 1].1 != wanted;
     let mut faults = first;
     for _ in 0..MAX_TRIES {
@@ -113,14 +114,18 @@ fn judge(stage: &Stage) {
     stage.ftl(&["audit", "verify"]).code(0);
     let log = git(stage, &["log", "--format=%s"]);
     assert_eq!(log.lines().collect::<Vec<_>>(), ["Revert \"Add a note\"", "Add a note", "first"]);
-    assert_eq!(git(stage, &["status", "--porcelain"]), "", "nothing is left lying about");
+    assert_eq!(git(stage, &["status", "--porcelain", "-uno"]), "", "the checkout is as the branch says");
+    assert!(!stage.path("note.txt").exists(), "what was undone is gone");
     let transcript = stage.lines(".ftl/tasks/n/transcript.jsonl");
     let lines: Vec<Json> = transcript.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let overrides = lines.iter().filter(|line| line["kind"] == "override").count();
     assert_eq!(overrides, 1, "{transcript:#?}");
-    let state: Json = serde_json::from_str(&std::fs::read_to_string(stage.path(".ftl/tasks/n/state.json")).unwrap()).unwrap();
+    let state: Json =
+        serde_json::from_str(&std::fs::read_to_string(stage.path(".ftl/tasks/n/state.json")).unwrap())
+            .unwrap();
     assert_eq!(state["phase"], "done");
-    let run = stage.ftl(&["show", "--task", "n", "--json"]).code(0).json()["run"].as_str().unwrap().to_owned();
+    let run =
+        stage.ftl(&["show", "--task", "n", "--json"]).code(0).json()["run"].as_str().unwrap().to_owned();
     assert_eq!(stage.status(&run)["standing"], "complete");
 }
 
@@ -135,7 +140,7 @@ fn a_task_that_is_killed_at_any_call_comes_to_the_same() {
         })
         .collect();
     judge(&unharmed);
-    let points = scale("FTL_KILLS", 40) / 2;
+    let points = scale("FTL_KILLS", 40) / 3;
     let cases: Vec<(usize, u64)> = (0..points)
         .map(|point| {
             let step = usize::try_from(point).unwrap() % STEPS.len();

@@ -37,6 +37,14 @@ impl Suite {
     }
 }
 
+/// What a coder made.
+pub(in crate::hands) struct Made {
+    /// The patch.
+    pub(in crate::hands) patch: Vec<u8>,
+    /// The files of it that are there, whole.
+    pub(in crate::hands) files: Vec<(String, Vec<u8>)>,
+}
+
 /// A commit that was made on the person's branch.
 pub(in crate::hands) struct Committed {
     pub(in crate::hands) branch: String,
@@ -50,17 +58,18 @@ fn failed(message: impl Into<String>) -> Failure {
 
 impl Sites {
     /// What the coder of a job changed, as a patch, and the files of it that are there, whole.
-    pub(in crate::hands) fn made(&self, job: &Job) -> Result<(Vec<u8>, Vec<(String, Vec<u8>)>), Failure> {
+    pub(in crate::hands) fn made(&self, job: &Job) -> Result<Made, Failure> {
         let site = self.site(job)?;
         let tree = site.standing()?;
         let patch = site.repo.patch_between(&site.tree.base, &tree, &prefix(&site.repo))?;
         let mut files = Vec::new();
         for file in site.change(&tree)?.files {
             let Some(after) = file.after else { continue };
-            let bytes = after.bytes.ok_or_else(|| failed(format!("`{}` is too large to be kept", file.path)))?;
+            let bytes =
+                after.bytes.ok_or_else(|| failed(format!("`{}` is too large to be kept", file.path)))?;
             files.push((file.path, bytes));
         }
-        Ok((patch, files))
+        Ok(Made { patch, files })
     }
 
     /// Runs the project's tests and lints on a patch, in a clean checkout of where the person is.

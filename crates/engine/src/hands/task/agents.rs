@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use ftl_agents::secrets::Secrets;
 use ftl_core::catalogue::lifecycle::{Finding, Severity, Signal};
 use ftl_core::catalogue::roles::{
     CodeReviews, FileIntent, PhaseDone, PlanReviews, Reviewer, ReviewerDecision, TaskPlan,
@@ -16,6 +17,7 @@ use ftl_core::value::{Fields, Name, Value};
 
 use super::{disk, folder};
 use crate::hands::site::Sites;
+use crate::hands::site::task::Made;
 use crate::hands::{Ended, Hand, Job, Report};
 use crate::lifecycle::folder::{
     CODE_REVIEW, CODEGEN, FILES, Folder, PATCH, PLAN, PLAN_FILES, PLAN_REVIEW, PLAN_TEXT, path_problem,
@@ -38,6 +40,7 @@ const MAX_SHOWN_BYTES: usize = 256 * 1024;
 pub(super) struct Phases {
     pub(super) paper: Arc<Paper>,
     pub(super) sites: Arc<Sites>,
+    pub(super) secrets: Arc<Secrets>,
     pub(super) inner: Arc<dyn Hand>,
 }
 
@@ -65,11 +68,11 @@ impl Hand for Phases {
 type Performed = Result<Report, Failure>;
 
 impl Phases {
-    /// Asks the agent with other parameters.
+    /// Asks the agent with other parameters. What it answers is written down here, so secrets go first.
     fn ask(&self, job: &Job, params: Fields) -> Report {
         let mut asked = job.clone();
         asked.action.params = params;
-        self.inner.perform(&asked)
+        self.inner.perform(&asked).hiding(&self.secrets)
     }
 
     fn plan(&self, job: &Job) -> Performed {
@@ -104,7 +107,8 @@ impl Phases {
             }
             whole = Some(merged(whole, report));
         }
-        let value = if of_plan { write_plan_review(&folder, plans)? } else { write_code_review(&folder, codes)? };
+        let value =
+            if of_plan { write_plan_review(&folder, plans)? } else { write_code_review(&folder, codes)? };
         let usage = whole.map(|report| report.usage).unwrap_or_default();
         Ok(Report { ended: Ended::Done(value), usage })
     }
@@ -114,7 +118,10 @@ impl Phases {
         let plan = Plan::read(&folder)?;
         let planned = Scope::read(&folder, plan.as_ref())?.paths();
         if planned.is_empty() {
-            return Err(Failure::new(FailureKind::Failed, "the plan names no file: there is nothing to write"));
+            return Err(Failure::new(
+                FailureKind::Failed,
+                "the plan names no file: there is nothing to write",
+            ));
         }
         self.sites.tidy(job, &planned)?;
         let mut params = job.action.params.clone();
@@ -124,8 +131,7 @@ impl Phases {
         let report = self.ask(job, params);
         let Ended::Done(value) = &report.ended else { return Ok(report) };
         let said: PhaseDone = value.to().map_err(|error| unfit(&error))?;
-        let (patch, files) = self.sites.made(job)?;
-        write_code(&folder, plan.as_ref(), &said, &patch, &files)?;
+        write_code(&folder, plan.as_ref(), &said, &self.sites.made(job)?)?;
         Ok(report)
     }
 }
@@ -151,7 +157,10 @@ fn unfit(error: &serde_json::Error) -> Failure {
 fn tell(folder: &Folder, params: &mut Fields, patch: bool) -> Result<(), Failure> {
     params.insert(Name::from("brief"), Value::text(desk::brief(folder)));
     if let Some(plan) = folder.read(PLAN)? {
-        let plan = plan.json().to::<Value>().map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
+        let plan = plan
+            .json()
+            .to::<Value>()
+            .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
         params.insert(Name::from("plan"), plan);
     }
     if patch && let Some(bytes) = folder.bytes(PATCH)? {
@@ -165,14 +174,18 @@ fn tell(folder: &Folder, params: &mut Fields, patch: bool) -> Result<(), Failure
 }
 
 fn signals(signals: Option<&Vec<Signal>>) -> Result<Json, Failure> {
-    Json::of(&signals.cloned().unwrap_or_default()).map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
+    Json::of(&signals.cloned().unwrap_or_default())
+        .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
 }
 
 fn write_plan(folder: &Folder, plan: &TaskPlan) -> Result<(), Failure> {
     let texts = |texts: &[String]| Json::from(texts.to_vec());
     let numbered = |prefix: &str, texts: &[String]| {
         let one = |(number, text): (usize, &String)| {
-            Json::object([("id", Json::from(format!("{prefix}{}", number + 1))), ("description", Json::from(text))])
+            Json::object([
+                ("id", Json::from(format!("{prefix}{}", number + 1))),
+                ("description", Json::from(text)),
+            ])
         };
         Json::List(texts.iter().enumerate().map(one).collect())
     };
@@ -244,7 +257,10 @@ fn sound(plan: &TaskPlan) -> Result<(), Failure> {
 fn plan_text(plan: &TaskPlan) -> String {
     let list = |title: &str, items: &[String]| match items {
         [] => String::new(),
-        some => format!("\n## {title}\n\n{}\n", some.iter().map(|one| format!("- {one}")).collect::<Vec<_>>().join("\n")),
+        some => format!(
+            "\n## {title}\n\n{}\n",
+            some.iter().map(|one| format!("- {one}")).collect::<Vec<_>>().join("\n")
+        ),
     };
     let files: Vec<String> = plan
         .file_plan
@@ -287,7 +303,8 @@ fn write_plan_review(folder: &Folder, said: Vec<(&str, PlanReviews)>) -> Result<
         reviewers.extend(reviews.reviewers.into_iter().map(|one| of_concern(concern, one, alone)));
     }
     let blocks = |one: &Reviewer| {
-        one.decision == Some(ReviewerDecision::Blocked) || one.blocking_issues.as_ref().is_some_and(|all| !all.is_empty())
+        one.decision == Some(ReviewerDecision::Blocked)
+            || one.blocking_issues.as_ref().is_some_and(|all| !all.is_empty())
     };
     let wants = |one: &Reviewer| !one.ok || matches!(one.decision, Some(ReviewerDecision::NeedsChanges));
     let blocked = reviewers.iter().any(blocks) || all.contains(&Signal::Blocked);
@@ -314,7 +331,8 @@ fn write_plan_review(folder: &Folder, said: Vec<(&str, PlanReviews)>) -> Result<
 }
 
 fn write_code_review(folder: &Folder, said: Vec<(&str, CodeReviews)>) -> Result<Value, Failure> {
-    let (mut issues, mut all, mut summaries, mut reviewers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut issues, mut all, mut summaries, mut reviewers) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (concern, reviews) in said {
         let blocks = reviews.issues.iter().any(|issue| issue.severity == Severity::Blocking);
         let signals = reviews.signals.unwrap_or_default();
@@ -327,7 +345,8 @@ fn write_code_review(folder: &Folder, said: Vec<(&str, CodeReviews)>) -> Result<
         reviewers.push(Json::object(reviewer));
         summaries.push(format!("{concern}: {}", reviews.summary));
         all.extend(signals);
-        issues.extend(reviews.issues.into_iter().map(|one| Finding { role: Some(concern.to_owned()), ..one }));
+        issues
+            .extend(reviews.issues.into_iter().map(|one| Finding { role: Some(concern.to_owned()), ..one }));
     }
     for (number, issue) in issues.iter_mut().enumerate() {
         issue.id = Some(format!("F{}", number + 1));
@@ -349,13 +368,7 @@ fn write_code_review(folder: &Folder, said: Vec<(&str, CodeReviews)>) -> Result<
     Value::of(&answer).map_err(|error| unfit(&error))
 }
 
-fn write_code(
-    folder: &Folder,
-    plan: Option<&Plan>,
-    said: &PhaseDone,
-    patch: &[u8],
-    files: &[(String, Vec<u8>)],
-) -> Result<(), Failure> {
+fn write_code(folder: &Folder, plan: Option<&Plan>, said: &PhaseDone, made: &Made) -> Result<(), Failure> {
     let mut meta = Json::object([("created_at", Json::from(now()))]);
     if let Some(plan) = plan {
         meta.put("plan_hash", &plan.digest);
@@ -368,17 +381,20 @@ fn write_code(
     ]);
     let put = || -> std::io::Result<()> {
         folder.archive(desk::artifacts(Phase::Codegen))?;
-        for (path, bytes) in files {
+        for (path, bytes) in &made.files {
             folder.put(&format!("{FILES}/{path}"), bytes)?;
         }
         folder.put_json(CODEGEN, &json)?;
-        if patch.is_empty() { Ok(()) } else { folder.put(PATCH, patch) }
+        if made.patch.is_empty() { Ok(()) } else { folder.put(PATCH, &made.patch) }
     };
     put().map_err(|error| disk(&error))
 }
 
 fn put(folder: &Folder, phase: Phase, name: &str, json: &Json) -> Result<(), Failure> {
-    folder.archive(desk::artifacts(phase)).and_then(|_| folder.put_json(name, json)).map_err(|error| disk(&error))
+    folder
+        .archive(desk::artifacts(phase))
+        .and_then(|_| folder.put_json(name, json))
+        .map_err(|error| disk(&error))
 }
 
 fn meta(key: &str, digest: Option<&str>) -> Json {

@@ -15,6 +15,7 @@ mod work;
 
 use std::sync::Arc;
 
+use ftl_agents::secrets::Secrets;
 use ftl_core::run::{Failure, FailureKind};
 
 use super::site::Sites;
@@ -66,10 +67,16 @@ impl Workshop {
 impl Workshop {
     /// The same with agents that know the task they work for.
     #[must_use]
-    pub fn with_task_agents(self, paper: &Arc<Paper>, sites: &Arc<Sites>) -> Workshop {
+    pub fn with_task_agents(
+        self,
+        paper: &Arc<Paper>,
+        sites: &Arc<Sites>,
+        secrets: &Arc<Secrets>,
+    ) -> Workshop {
         agents::ROLES.iter().fold(self, |shop, role| {
             shop.around(&format!("Task({role})"), |inner| {
-                Arc::new(agents::Phases { paper: paper.clone(), sites: sites.clone(), inner })
+                let (paper, sites, secrets) = (paper.clone(), sites.clone(), secrets.clone());
+                Arc::new(agents::Phases { paper, sites, secrets, inner })
             })
         })
     }

@@ -56,7 +56,8 @@ fn eval(paper: &Paper, sites: &Sites, job: &Job) -> Result<shapes::EvalResult, F
     let began = now();
     let (tree, suites) = sites.suites(job, &bytes)?;
     let mut total = shapes::CaseCounts { passed: 0, failed: 0, skipped: 0, error: 0 };
-    let told: Vec<Json> = suites.iter().enumerate().map(|(index, suite)| suite_json(suite, index, &mut total)).collect();
+    let told: Vec<Json> =
+        suites.iter().enumerate().map(|(index, suite)| suite_json(suite, index, &mut total)).collect();
     let overall_pass = suites.iter().all(Suite::passed);
     let report = Json::object([
         ("task_id", Json::from(folder.id().as_str())),
@@ -92,7 +93,8 @@ fn counts(counts: &shapes::CaseCounts) -> Json {
 
 fn suite_json(suite: &Suite, index: usize, total: &mut shapes::CaseCounts) -> Json {
     let (ran, passed) = (&suite.ran, suite.passed());
-    let (mut own, mut cases) = (shapes::CaseCounts { passed: 0, failed: 0, skipped: 0, error: 0 }, Vec::new());
+    let (mut own, mut cases) =
+        (shapes::CaseCounts { passed: 0, failed: 0, skipped: 0, error: 0 }, Vec::new());
     match &ran.census {
         Some(census) => {
             own.failed = census.failed;
@@ -135,7 +137,8 @@ fn case(name: &str, status: &str, details: &str) -> Json {
 
 /// The subject and the rest of a commit, out of what the task is about.
 fn message_of(folder: &Folder) -> String {
-    let title = Plan::read(folder).ok().flatten().map(|plan| plan.title).filter(|title| !title.trim().is_empty());
+    let title =
+        Plan::read(folder).ok().flatten().map(|plan| plan.title).filter(|title| !title.trim().is_empty());
     let brief = desk::brief(folder);
     let text = title.unwrap_or_else(|| brief.clone());
     let subject: String = text.lines().next().unwrap_or_default().chars().take(MAX_SUBJECT_LETTERS).collect();
@@ -143,7 +146,12 @@ fn message_of(folder: &Folder) -> String {
 }
 
 /// `patch.apply`.
-fn apply(paper: &Paper, sites: &Sites, job: &Job, asked: &shapes::PatchApply) -> Result<shapes::Applied, Failure> {
+fn apply(
+    paper: &Paper,
+    sites: &Sites,
+    job: &Job,
+    asked: &shapes::PatchApply,
+) -> Result<shapes::Applied, Failure> {
     let folder = folder(paper, job)?;
     let (bytes, digest) = patch_of(&folder)?;
     if digest != asked.patch.as_str() {
@@ -172,7 +180,12 @@ fn apply(paper: &Paper, sites: &Sites, job: &Job, asked: &shapes::PatchApply) ->
 }
 
 /// `patch.revert`.
-fn revert(paper: &Paper, sites: &Sites, job: &Job, asked: &shapes::PatchRevert) -> Result<shapes::Reverted, Failure> {
+fn revert(
+    paper: &Paper,
+    sites: &Sites,
+    job: &Job,
+    asked: &shapes::PatchRevert,
+) -> Result<shapes::Reverted, Failure> {
     let folder = folder(paper, job)?;
     if let Some(done) = recorded(&folder, job)? {
         folder.archive(&[COMMIT]).map_err(|error| disk(&error))?;
@@ -194,7 +207,7 @@ fn revert(paper: &Paper, sites: &Sites, job: &Job, asked: &shapes::PatchRevert) 
         }
         None => None,
     };
-    let target = applied.clone().unwrap_or_else(|| String::from("nothing was applied"));
+    let target = applied.unwrap_or_else(|| String::from("nothing was applied"));
     let text = |value: Option<&String>| value.map_or(Json::Null, Json::from);
     let record = Json::object([
         ("reason", Json::from(&asked.reason)),
@@ -210,7 +223,11 @@ fn revert(paper: &Paper, sites: &Sites, job: &Job, asked: &shapes::PatchRevert) 
     folder.put_json(RECORD, &record).map_err(|error| disk(&error))?;
     // What was undone is no longer applied: a second revert must not undo the undoing.
     folder.archive(&[COMMIT]).map_err(|error| disk(&error))?;
-    Ok(shapes::Reverted { target, commit: undone.map(|undone| undone.commit), path: Some(folder.shown(RECORD)) })
+    Ok(shapes::Reverted {
+        target,
+        commit: undone.map(|undone| undone.commit),
+        path: Some(folder.shown(RECORD)),
+    })
 }
 
 /// What this very job has recorded, when it comes again after a crash.

@@ -32,17 +32,24 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
         Err(exit) => return Ok(exit),
     };
     let (id, from) = (at.folder.id(), at.phase);
-    let stays =
-        |reason: String| Answer::stays(id, Some(from), reason).asked(Some(to)).warned(&at.warnings);
+    let stays = |reason: String| Answer::stays(id, Some(from), reason).asked(Some(to)).warned(&at.warnings);
+    if let Some(from) = at.resumed.as_ref().filter(|one| one.moved() == Some(to)).map(|one| one.from) {
+        // An earlier command had begun this very redo.
+        let answer = Answer::stays(id, Some(from), reason).warned(&at.warnings);
+        return answer.moved(to).tell(Exit::Done, bench.out);
+    }
     if to == Phase::Done || !at.visited(to) {
         let answer = stays(format!("the task was never in {to}, or cannot do it again"));
-        return answer.hint("a redo goes to a phase that the task has been in").tell(Exit::NotAllowed, bench.out);
+        return answer
+            .hint("a redo goes to a phase that the task has been in")
+            .tell(Exit::NotAllowed, bench.out);
     }
     if at.rounds() == 0 {
         let answer = stays(String::from("the rounds are spent"));
         return answer.hint(held_hint(&at)).tell(Exit::Blocked, bench.out);
     }
     let disk = |error: std::io::Error| disk_failure(&at.folder, &error);
+    let reason = &bench.session.secrets().redact(reason);
     let line = Forced { kind: "redo", by: &bench.by, reason, from, to, guards: Vec::new() };
     write::forced(&at.folder, &line).map_err(disk)?;
     // First what is void goes away: whoever is killed in between has lost no guard, only some work, which
@@ -70,7 +77,8 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let name = paint(paint::STRONG, id.as_str());
-    let text = format!("task {name} {from} → {to} again: {} artifacts are kept below versions/\n", archived.len());
+    let text =
+        format!("task {name} {from} → {to} again: {} artifacts are kept below versions/\n", archived.len());
     bench.out.text(&text)?;
     Ok(Exit::Done)
 }

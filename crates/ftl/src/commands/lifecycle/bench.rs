@@ -50,7 +50,31 @@ pub(super) struct Arrived {
     pub(super) bindings: Bindings,
     /// What a person should hear of what was done on the way.
     pub(super) warnings: Vec<String>,
+    /// What an earlier command had begun, and this one brought to its end.
+    pub(super) resumed: Option<Resumed>,
     _turn: Turn,
+}
+
+/// What an earlier command had begun when it was killed, brought to its end.
+pub(super) struct Resumed {
+    /// Where the task was.
+    pub(super) from: Phase,
+    /// The words that were said and not carried out.
+    words: Vec<String>,
+    /// What it came to.
+    pub(super) carried: Carried,
+}
+
+impl Resumed {
+    /// Whether the task moved by it.
+    pub(super) fn moved(&self) -> Option<Phase> {
+        (self.carried.phase != self.from).then_some(self.carried.phase)
+    }
+
+    /// Whether it was this word.
+    pub(super) fn was(&self, word: &str) -> bool {
+        self.words.iter().any(|one| one == word)
+    }
 }
 
 impl Arrived {
@@ -97,7 +121,8 @@ impl<'a> Bench<'a> {
     }
 
     fn paper(&self) -> Result<&Paper, Failure> {
-        let paper = self.session.paper().ok_or_else(|| Failure::new("this store has no notes", "run `ftl doctor`"));
+        let paper =
+            self.session.paper().ok_or_else(|| Failure::new("this store has no notes", "run `ftl doctor`"));
         paper.map(|paper| &**paper)
     }
 
@@ -182,7 +207,13 @@ impl<'a> Bench<'a> {
     }
 
     /// Brings `state.json` from one phase to another.
-    pub(super) fn project(&self, folder: &Folder, run: &RunId, from: Phase, to: Phase) -> Result<(), Failure> {
+    pub(super) fn project(
+        &self,
+        folder: &Folder,
+        run: &RunId,
+        from: Phase,
+        to: Phase,
+    ) -> Result<(), Failure> {
         desk::project(&**self.paper()?.store(), folder, run, from, to).map_err(|error| desk_failure(&error))
     }
 
@@ -215,26 +246,49 @@ impl<'a> Bench<'a> {
             Standing::Disagrees { file, journal, .. } => return Err(disagreement(&id, file, journal)),
         };
         let mut machine = self.session.look(&run).map_err(|error| session_failure(&error))?;
-        if is_at_work(&machine) {
-            self.go_on(&folder, &run, &machine)?;
+        let resumed = self.go_on(&folder, &run, &machine)?;
+        if resumed.is_some() {
             warnings.push(String::from("what was interrupted was brought to its end first"));
             machine = self.session.look(&run).map_err(|error| session_failure(&error))?;
         }
-        let phase = desk::phase_of(&machine)
-            .ok_or_else(|| Failure::new(format!("the run {run} of task {id} has no phase"), "run `ftl doctor`"))?;
-        let bindings = desk::see_all(&**self.paper()?.store(), &folder).map_err(|error| store_failure(&error))?;
+        let phase = desk::phase_of(&machine).ok_or_else(|| {
+            Failure::new(format!("the run {run} of task {id} has no phase"), "run `ftl doctor`")
+        })?;
+        let bindings =
+            desk::see_all(&**self.paper()?.store(), &folder).map_err(|error| store_failure(&error))?;
         self.make_current(&id)?;
-        Ok(Arrived { folder, run, phase, machine, bindings, warnings, _turn: turn })
+        Ok(Arrived { folder, run, phase, machine, bindings, warnings, resumed, _turn: turn })
     }
 
-    /// Drives what was interrupted to its end.
-    fn go_on(&self, folder: &Folder, run: &RunId, machine: &Run) -> Result<(), Failure> {
-        let before = desk::phase_of(machine);
+    /// Drives what was interrupted to its end: work that was begun, and orders that nobody took.
+    fn go_on(&self, folder: &Folder, run: &RunId, machine: &Run) -> Result<Option<Resumed>, Failure> {
+        let store = &**self.session.store();
+        let orders = store.pending(run).map_err(|error| store_failure(&error))?;
+        let Some(from) = desk::phase_of(machine).filter(|_| is_at_work(machine) || !orders.is_empty()) else {
+            return Ok(None);
+        };
+        let said = orders.iter().filter_map(|order| match serde_json::from_str(&order.body) {
+            Ok(Order::Say { word, .. }) => Some(word.to_string()),
+            Ok(_) | Err(_) => None,
+        });
+        let mut words: Vec<String> = said.collect();
+        // A gate is looked through by `next`; only work is done by the word of its phase.
+        let works = |whom: &str| whom.starts_with("Task(") || ["eval.run", "patch.revert"].contains(&whom);
+        if machine.live().flat_map(|one| one.open.values()).any(|open| works(&open.whom)) {
+            words.extend(from.task().map(str::to_owned));
+        }
+        let head = self.head(run)?;
         let wheel = Wheel::new(&self.session, &self.stop, self.out);
-        wheel.take_over(run, "waiting for it", &mut || false)?;
-        let after = self.session.look(run).map_err(|error| session_failure(&error))?;
-        let moved = before.zip(desk::phase_of(&after)).filter(|(from, to)| from != to);
-        moved.map_or(Ok(()), |(from, to)| self.project(folder, run, from, to))
+        let rest = wheel.take_over(run, "waiting for it", &mut || false)?;
+        let interrupted = matches!(rest, Some(Rest::Stopped(_)));
+        let carried = self.came_to(folder, run, (from, head), (interrupted, None))?;
+        Ok(Some(Resumed { from, words, carried }))
+    }
+
+    /// The number of the last entry of a run.
+    fn head(&self, run: &RunId) -> Result<u64, Failure> {
+        let row = self.session.store().run(run).map_err(|error| store_failure(&error))?;
+        Ok(row.map_or(0, |row| row.head))
     }
 
     /// Sends an order and drives the run until it rests; whether a signal came first, and the refusal.
@@ -257,19 +311,30 @@ impl<'a> Bench<'a> {
 
     /// Carries an order out; `state.json` follows where the task moved.
     pub(super) fn carry(&self, at: &Arrived, order: &Order) -> Result<Carried, Failure> {
-        let store = &**self.session.store();
-        let row = store.run(&at.run).map_err(|error| store_failure(&error))?;
-        let head = row.map_or(0, |row| row.head);
-        let (interrupted, refused) = self.send(&at.run, order)?;
-        let entries = journal::load(store, &at.run)
-            .map_err(|error| Failure { exit: Exit::Malformed, ..Failure::new(error.to_string(), error.hint()) })?;
-        let machine = self.session.look(&at.run).map_err(|error| session_failure(&error))?;
+        let head = self.head(&at.run)?;
+        let sent = self.send(&at.run, order)?;
+        self.came_to(&at.folder, &at.run, (at.phase, head), sent)
+    }
+
+    /// What became of a run since it was in a phase with so many entries.
+    fn came_to(
+        &self,
+        folder: &Folder,
+        run: &RunId,
+        (from, head): (Phase, u64),
+        (interrupted, refused): (bool, Option<Refused>),
+    ) -> Result<Carried, Failure> {
+        let entries = journal::load(&**self.session.store(), run).map_err(|error| Failure {
+            exit: Exit::Malformed,
+            ..Failure::new(error.to_string(), error.hint())
+        })?;
+        let machine = self.session.look(run).map_err(|error| session_failure(&error))?;
         let denied = entries.iter().rev().take_while(|entry| entry.seq > head).find_map(denial);
-        let phase = desk::phase_of(&machine).unwrap_or(at.phase);
+        let phase = desk::phase_of(&machine).unwrap_or(from);
         let held = machine.instance(ROOT).and_then(|root| root.held.values().next());
         let held = held.map(|held| held.failure.message.clone());
-        if phase != at.phase {
-            self.project(&at.folder, &at.run, at.phase, phase)?;
+        if phase != from {
+            self.project(folder, run, from, phase)?;
         }
         Ok(Carried { refused, denied, phase, held, interrupted })
     }
@@ -310,7 +375,9 @@ fn look(session: &Session, run: &RunId) -> Result<Option<Run>, Trouble> {
 pub(super) fn desk_failure(error: &DeskError) -> Failure {
     match error {
         DeskError::Malformed(malformed) => malformed_failure(malformed),
-        DeskError::Disk(message) => Failure::new(message, "see whether there is room, and who may write there"),
+        DeskError::Disk(message) => {
+            Failure::new(message, "see whether there is room, and who may write there")
+        }
         DeskError::Store(error) => store_failure(error),
     }
 }
@@ -335,7 +402,8 @@ pub(super) fn disagreement(id: &TaskId, file: Phase, journal: Phase) -> Failure 
 
 /// A new name for a run.
 pub(super) fn run_id() -> Result<RunId, Failure> {
-    RunId::random().map_err(|error| Failure::new(format!("no name can be made up: {error}"), "run `ftl doctor`"))
+    RunId::random()
+        .map_err(|error| Failure::new(format!("no name can be made up: {error}"), "run `ftl doctor`"))
 }
 
 /// The name of a task as a person types it.
@@ -377,6 +445,10 @@ fn listed(all: &[TaskId]) -> String {
     let names: Vec<&str> = all.iter().take(MAX_LISTED).map(TaskId::as_str).collect();
     match names.as_slice() {
         [] => String::from("`ftl new \"<brief>\"` begins one"),
-        some => format!("name one with --task: {}{}", some.join(", "), if all.len() > MAX_LISTED { ", …" } else { "" }),
+        some => format!(
+            "name one with --task: {}{}",
+            some.join(", "),
+            if all.len() > MAX_LISTED { ", …" } else { "" }
+        ),
     }
 }

@@ -85,6 +85,7 @@ fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<Exit, Failure> {
         Lifecycle::Test(task) => words::work(bench, task, Phase::Test),
         Lifecycle::Accept(accept) => words::accept(bench, accept),
         Lifecycle::Revert(revert) => words::revert(bench, revert),
+        Lifecycle::Next(next) if next.eval => next::eval(bench.cli, next, bench.out),
         Lifecycle::Next(next) if next.auto => next::auto(bench, next),
         Lifecycle::Next(next) => next::run(bench, next),
         Lifecycle::Redo(redo) => back::run(bench, redo),
@@ -97,18 +98,24 @@ fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<Exit, Failure> {
 fn brief(text: &str) -> Result<&str, Failure> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(Failure::usage("the brief is empty", "say what the task is: ftl new \"add a --quiet flag\""));
+        return Err(Failure::usage(
+            "the brief is empty",
+            "say what the task is: ftl new \"add a --quiet flag\"",
+        ));
     }
     if text.len() > MAX_BRIEF_BYTES {
         let message = format!("the brief has {} bytes; {MAX_BRIEF_BYTES} is the most", text.len());
-        return Err(Failure::usage(message, "say it shorter, and put the rest into a file of the repository"));
+        return Err(Failure::usage(
+            message,
+            "say it shorter, and put the rest into a file of the repository",
+        ));
     }
     Ok(text)
 }
 
 /// `ftl new`.
 fn begin(bench: &Bench<'_>, new: &New) -> Result<Exit, Failure> {
-    let text = brief(&new.brief)?;
+    let text = &bench.session.secrets().redact(brief(&new.brief)?);
     let run = bench::run_id()?;
     let id = match &new.task {
         Some(name) => bench::task_id(name)?,
@@ -135,7 +142,9 @@ fn begin(bench: &Bench<'_>, new: &New) -> Result<Exit, Failure> {
     bench.make_current(&id)?;
     if bench.out.is_json() {
         let path = folder.shown("").trim_end_matches('/').to_owned();
-        bench.out.json(&json!({ "task": id.as_str(), "phase": "planning", "path": path, "run": run }))?;
+        bench.out.json(
+            &json!({ "task": id.as_str(), "id": id.as_str(), "phase": "planning", "path": path, "run": run }),
+        )?;
     } else {
         let hint = paint(paint::HINT, "hint:");
         let name = paint(paint::STRONG, id.as_str());

@@ -92,7 +92,8 @@ impl Answer {
 
     /// Prints it. What did not move for a reason is told on standard error as well.
     pub(super) fn tell(self, exit: Exit, out: &Out) -> Result<Exit, Failure> {
-        let failure = Failure { exit, ..Failure::new(format!("task {}: {}", self.task, self.reason), &self.hint) };
+        let failure =
+            Failure { exit, ..Failure::new(format!("task {}: {}", self.task, self.reason), &self.hint) };
         if out.is_json() {
             if exit != Exit::Done {
                 out.error(&failure);
@@ -132,7 +133,8 @@ pub(super) fn words(asked: &Next) -> Result<(Option<Phase>, Option<&str>), Failu
 /// A phase as a person types it.
 pub(super) fn phase(word: &str) -> Result<Phase, Failure> {
     Phase::of(word).ok_or_else(|| {
-        let known: Vec<&str> = ftl_engine::lifecycle::phase::PHASES.iter().map(|phase| phase.word()).collect();
+        let known: Vec<&str> =
+            ftl_engine::lifecycle::phase::PHASES.iter().map(|phase| phase.word()).collect();
         Failure::usage(format!("there is no phase `{word}`"), format!("one of {}", known.join(", ")))
     })
 }
@@ -153,7 +155,9 @@ pub(super) fn eval(cli: &Cli, asked: &Next, out: &Out) -> Result<Exit, Failure> 
         Ok(Standing::Unknown { phase } | Standing::Agrees { phase, .. }) => phase,
         Ok(Standing::Disagrees { file, journal, .. }) => {
             let failure = bench::disagreement(&id, file, journal);
-            return Answer::stays(&id, Some(file), failure.message).hint(failure.hint).tell(failure.exit, out);
+            return Answer::stays(&id, Some(file), failure.message)
+                .hint(failure.hint)
+                .tell(failure.exit, out);
         }
         Err(failure) if failure.exit == Exit::Malformed => {
             return Answer::stays(&id, None, failure.message).hint(failure.hint).tell(Exit::Malformed, out);
@@ -208,12 +212,18 @@ pub(super) fn standing(
 }
 
 /// Comes to a task; a state that is malformed, or that somebody changed, is an answer of its own.
-pub(super) fn arrive(bench: &Bench<'_>, asked: &crate::tasks::TaskArg) -> Result<Result<Arrived, Exit>, Failure> {
+pub(super) fn arrive(
+    bench: &Bench<'_>,
+    asked: &crate::tasks::TaskArg,
+) -> Result<Result<Arrived, Exit>, Failure> {
     match bench.arrive(asked) {
         Ok(at) => Ok(Ok(at)),
         Err(failure) if matches!(failure.exit, Exit::Malformed | Exit::Refused) => {
             let id = bench.task(asked)?;
-            Answer::stays(&id, None, failure.message).hint(failure.hint).tell(failure.exit, bench.out).map(Err)
+            Answer::stays(&id, None, failure.message)
+                .hint(failure.hint)
+                .tell(failure.exit, bench.out)
+                .map(Err)
         }
         Err(failure) => Err(failure),
     }
@@ -238,6 +248,11 @@ fn step(
     over: Option<&str>,
 ) -> Result<(Answer, Exit), Failure> {
     let (id, phase) = (at.folder.id(), at.phase);
+    if let Some((from, moved)) = at.resumed.as_ref().and_then(|one| Some((one.from, one.moved()?))) {
+        // An earlier command had begun this move; it is the one transition that is made.
+        let answer = Answer::stays(id, Some(from), "what was interrupted was brought to its end");
+        return Ok((answer.moved(moved), Exit::Done));
+    }
     let stays = |reason: String| Answer::stays(id, Some(phase), reason).asked(to).warned(&at.warnings);
     if let Some(to) = to.filter(|to| !phase.leads_to(*to)) {
         let answer = stays(format!("there is no edge {phase} → {to}"));
@@ -245,7 +260,10 @@ fn step(
     }
     if phase == Phase::Done {
         if over.is_some() {
-            return Ok((stays(String::from("done moves only by a redo")).hint(ways(phase)), Exit::NotAllowed));
+            return Ok((
+                stays(String::from("done moves only by a redo")).hint(ways(phase)),
+                Exit::NotAllowed,
+            ));
         }
         return Ok((stays(String::from("the task is done")), Exit::Done));
     }
@@ -324,7 +342,10 @@ fn force(bench: &Bench<'_>, at: &Arrived, to: Phase, reason: &str) -> Result<(An
     };
     if (phase, to) == (Phase::Accept, Phase::Done) && !at.folder.has(PATCH) {
         let answer = stays(format!("{PATCH} is missing: there is nothing to apply"));
-        return Ok((answer.hint("an override takes an edge; it does not make what the edge needs"), Exit::Refused));
+        return Ok((
+            answer.hint("an override takes an edge; it does not make what the edge needs"),
+            Exit::Refused,
+        ));
     }
     if phase.pays(to) && at.rounds() == 0 {
         let answer = stays(String::from("held: the rounds are spent"));
@@ -334,6 +355,7 @@ fn force(bench: &Bench<'_>, at: &Arrived, to: Phase, reason: &str) -> Result<(An
         Ok(judgement) => judgement.edge(to).map(|edge| edge.missing.clone()).unwrap_or_default(),
         Err(error) => vec![format!("malformed: {error}")],
     };
+    let reason = &bench.session.secrets().redact(reason);
     let line = Forced { kind: "override", by: &bench.by, reason, from: phase, to, guards };
     write::forced(&at.folder, &line).map_err(|error| bench::disk_failure(&at.folder, &error))?;
     let (by, reason) = (bench.by.clone(), reason.to_owned());
@@ -357,7 +379,7 @@ pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
         };
         let from = *first.get_or_insert(at.phase);
         let (mut answer, mut exit) = step(bench, &at, None, None)?;
-        let can_work = exit == Exit::Refused && !matches!(at.phase, Phase::Accept | Phase::Revert | Phase::Done);
+        let can_work = exit == Exit::Refused && !matches!(at.phase, Phase::Accept | Phase::Done);
         if can_work {
             if let Some(denied) = words::said(bench, &at)? {
                 answer.reason = denied;
@@ -370,7 +392,11 @@ pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
                 (answer, exit) = step(bench, &at, None, None)?;
             }
         }
-        if exit == Exit::Done && answer.moved && answer.to != Some(Phase::Done.word()) && bench.stop.said() == 0 {
+        if exit == Exit::Done
+            && answer.moved
+            && answer.to != Some(Phase::Done.word())
+            && bench.stop.said() == 0
+        {
             if !bench.out.is_json() {
                 answer.tell(exit, bench.out)?;
             }
@@ -406,5 +432,8 @@ pub(super) fn work_hint(phase: Phase) -> String {
 }
 
 pub(super) fn held_hint(at: &Arrived) -> String {
-    format!("`ftl raise {} rounds N --reason R` lets it go on; `ftl why {}` shows every way out", at.run, at.run)
+    format!(
+        "`ftl raise {} rounds N --reason R` lets it go on; `ftl why {}` shows every way out",
+        at.run, at.run
+    )
 }

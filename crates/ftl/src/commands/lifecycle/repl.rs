@@ -99,8 +99,11 @@ fn scripted(bench: &Bench<'_>) -> Result<Exit, Failure> {
 
 /// Lines that somebody types.
 fn typed(bench: &Bench<'_>) -> Result<Exit, Failure> {
-    let cannot = |error: ReadlineError| Failure::new(format!("the terminal cannot be read: {error}"), "run it in another one");
-    let config = Config::builder().max_history_size(MAX_HISTORY).map_err(cannot)?.auto_add_history(true).build();
+    let cannot = |error: ReadlineError| {
+        Failure::new(format!("the terminal cannot be read: {error}"), "run it in another one")
+    };
+    let config =
+        Config::builder().max_history_size(MAX_HISTORY).map_err(cannot)?.auto_add_history(true).build();
     let mut editor: Editor<Words, DefaultHistory> = Editor::with_config(config).map_err(cannot)?;
     editor.set_helper(Some(Words));
     let file = bench.session.place().store().join("repl.history");
@@ -139,7 +142,9 @@ fn prompt(bench: &Bench<'_>) -> String {
     let Ok(id) = bench.task(&TaskArg::default()) else { return String::from("ftl> ") };
     let folder = Folder::of(bench.session.place(), &id);
     match bench.standing(&folder) {
-        Ok(desk::Standing::Unknown { phase } | desk::Standing::Agrees { phase, .. }) => format!("{id} {phase}> "),
+        Ok(desk::Standing::Unknown { phase } | desk::Standing::Agrees { phase, .. }) => {
+            format!("{id} {phase}> ")
+        }
         Ok(desk::Standing::Disagrees { .. }) => format!("{id} changed> "),
         Err(_) => format!("{id}> "),
     }
@@ -184,7 +189,9 @@ fn what_next(bench: &Bench<'_>) -> Result<(), Failure> {
     let hint = paint(paint::HINT, "next:");
     let way = match (judged.open(), phase.task()) {
         (Some(to), _) => format!("/next goes to {to}"),
-        (None, Some(word)) => format!("/{} ({})", word.replace('_', " ").replace("review plan", "review plan"), judged.summary),
+        (None, Some(word)) => {
+            format!("/{} ({})", word.replace('_', " "), judged.summary)
+        }
         (None, None) => String::from("/redo PHASE opens it again"),
     };
     bench.out.text(&format!("{hint} {}\n", paint::lines(&way)))
@@ -214,7 +221,7 @@ fn note(bench: &Bench<'_>, text: &str) -> Result<Exit, Failure> {
         ("ts", Json::from(write::now())),
         ("kind", Json::from("note")),
         ("by", Json::from(&bench.by)),
-        ("text", Json::from(text)),
+        ("text", Json::from(bench.session.secrets().redact(text))),
     ]);
     folder.add_line(TRANSCRIPT, &line).map_err(|error| super::bench::disk_failure(&folder, &error))?;
     Ok(Exit::Done)
@@ -242,19 +249,26 @@ fn read(line: &str) -> Line {
         ["status", rest @ ..] => own(&["show"], rest),
         ["planreview", rest @ ..] => own(&["review", "plan"], rest),
         ["eval", rest @ ..] => own(&["test"], rest),
-        ["redo", phase, reason @ ..] if !reason.is_empty() && !reason.iter().any(|word| word.starts_with("--")) => {
+        ["redo", phase, reason @ ..]
+            if !reason.is_empty() && !reason.iter().any(|word| word.starts_with("--")) =>
+        {
             own(&["redo", phase, "--reason", &reason.join(" ")], &[])
         }
-        ["new", brief @ ..] if !brief.iter().any(|word| word.starts_with("--")) => own(&["new", &brief.join(" ")], &[]),
+        ["new", brief @ ..] if !brief.iter().any(|word| word.starts_with("--")) => {
+            own(&["new", &brief.join(" ")], &[])
+        }
         ["repl", ..] => return Line::Wrong(String::from("this is the repl already")),
         other => own(&[], other),
     };
     let given = std::iter::once(String::from("ftl")).chain(asked);
-    let parsed = cli::command().try_get_matches_from(given).and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed =
+        cli::command().try_get_matches_from(given).and_then(|matches| Cli::from_arg_matches(&matches));
     match parsed.map(|cli| cli.command) {
         Ok(Command::Lifecycle(asked)) => Line::Do(Box::new(asked)),
         Ok(_) => Line::Wrong(format!("`/{command}` is no command of a task")),
-        Err(error) => Line::Wrong(error.to_string().lines().next().unwrap_or_default().replacen("error: ", "", 1)),
+        Err(error) => {
+            Line::Wrong(error.to_string().lines().next().unwrap_or_default().replacen("error: ", "", 1))
+        }
     }
 }
 
@@ -308,13 +322,15 @@ fn fitting(line: &str) -> (usize, Vec<String>) {
         (_, "/next") => ["--to", "--eval", "--auto", "--override"].into_iter().chain(phases()).collect(),
         (_, "/accept") => {
             let flags = ["--verdict", "--route", "--reason"];
-            let words = ["accepted", "needs_work", "rejected", "deferred", "codegen", "review", "planning", "revert"];
+            let words =
+                ["accepted", "needs_work", "rejected", "deferred", "codegen", "review", "planning", "revert"];
             flags.into_iter().chain(words).collect()
         }
         (_, "/revert") => vec!["--reason"],
         _ => Vec::new(),
     };
-    let mut fits: Vec<String> = known.into_iter().filter(|word| word.starts_with(last)).map(str::to_owned).collect();
+    let mut fits: Vec<String> =
+        known.into_iter().filter(|word| word.starts_with(last)).map(str::to_owned).collect();
     fits.dedup();
     (start, fits)
 }

@@ -88,11 +88,15 @@ fn tell(
     if let Some(journal) = disagrees {
         let word = paint(paint::WARNING, "warning:");
         let id = folder.id();
-        text.push_str(&format!("{word} the journal says {journal}; `ftl adopt --task {id}` takes the folder\n"));
+        text.push_str(&format!(
+            "{word} the journal says {journal}; `ftl adopt --task {id}` takes the folder\n"
+        ));
     }
     match judged {
         Ok(judgement) => text.push_str(&guards(judgement)),
-        Err(error) => text.push_str(&format!("{} {}\n", paint(paint::ERROR, "malformed:"), safe(&error.to_string()))),
+        Err(error) => {
+            text.push_str(&format!("{} {}\n", paint(paint::ERROR, "malformed:"), safe(&error.to_string())));
+        }
     }
     text.push_str(&format!("{} {}\n", paint(paint::HINT, "hint:"), work_hint(phase)));
     out.text(&text)?;

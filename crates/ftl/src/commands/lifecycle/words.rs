@@ -31,7 +31,10 @@ pub(super) fn decision(asked: &Accept) -> Result<Fields, Failure> {
     if let Some(route) = &asked.route {
         if asked.verdict == "accepted" {
             let message = "work that is accepted has no route";
-            return Err(Failure::usage(message, "say --verdict needs_work or rejected, or leave the route out"));
+            return Err(Failure::usage(
+                message,
+                "say --verdict needs_work or rejected, or leave the route out",
+            ));
         }
         options.insert(Name::from("route"), Value::text(route));
     }
@@ -49,7 +52,13 @@ fn not_here(at: &Arrived, word: &str, takes: &str) -> (Answer, Exit) {
     (Answer::stays(id, Some(phase), reason).warned(&at.warnings).hint(hint), Exit::NotAllowed)
 }
 
-fn say(bench: &Bench<'_>, at: &Arrived, word: &str, reason: &str, options: Fields) -> Result<Carried, Failure> {
+fn say(
+    bench: &Bench<'_>,
+    at: &Arrived,
+    word: &str,
+    reason: &str,
+    options: Fields,
+) -> Result<Carried, Failure> {
     let (by, reason) = (bench.by.clone(), reason.to_owned());
     bench.carry(at, &Order::Say { instance: ROOT, word: Name::from(word), by, reason, options })
 }
@@ -65,7 +74,7 @@ pub(super) fn said(bench: &Bench<'_>, at: &Arrived) -> Result<Option<String>, Fa
 
 /// `ftl plan`, `ftl review`, `ftl codegen`, `ftl test`.
 pub(super) fn work(bench: &Bench<'_>, asked: &TaskArg, phase: Phase) -> Result<Exit, Failure> {
-    let at = match arrive(bench, asked)? {
+    let mut at = match arrive(bench, asked)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
@@ -78,8 +87,16 @@ pub(super) fn work(bench: &Bench<'_>, asked: &TaskArg, phase: Phase) -> Result<E
         let answer = Answer::stays(at.folder.id(), Some(phase), format!("held: {held}"));
         return answer.warned(&at.warnings).hint(held_hint(&at)).tell(Exit::Blocked, bench.out);
     }
-    let carried = say(bench, &at, word, "", Fields::new())?;
+    let carried = once(bench, &mut at, word, "")?;
     report(bench, &at, word, carried)
+}
+
+/// Says a word, unless an earlier command had said it and it was just brought to its end.
+fn once(bench: &Bench<'_>, at: &mut Arrived, word: &str, reason: &str) -> Result<Carried, Failure> {
+    match at.resumed.take().filter(|resumed| resumed.was(word)) {
+        Some(resumed) => Ok(resumed.carried),
+        None => say(bench, at, word, reason, Fields::new()),
+    }
 }
 
 /// What a word came to: what it left, and what the guards say now.
@@ -87,7 +104,9 @@ fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Resu
     let id = at.folder.id();
     let stays = |reason: String| Answer::stays(id, Some(at.phase), reason).warned(&at.warnings);
     if carried.interrupted {
-        return stays(String::from("interrupted")).hint("say it again to go on").tell(Exit::Interrupted, bench.out);
+        return stays(String::from("interrupted"))
+            .hint("say it again to go on")
+            .tell(Exit::Interrupted, bench.out);
     }
     if let Some(held) = carried.held {
         return stays(format!("held: {held}")).hint(held_hint(at)).tell(Exit::Blocked, bench.out);
@@ -97,7 +116,8 @@ fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Resu
         let hint = "`ftl log` shows what was tried; nothing of the task was changed by it";
         return stays(denied).hint(hint).tell(Exit::Refused, bench.out);
     }
-    let written: Vec<&str> = desk::artifacts(at.phase).iter().copied().filter(|name| at.folder.has(name)).collect();
+    let written: Vec<&str> =
+        desk::artifacts(at.phase).iter().copied().filter(|name| at.folder.has(name)).collect();
     let judged = judge(&at.folder, at.phase, &at.bindings);
     let (open, summary, guards) = match &judged {
         Ok(judgement) => {
@@ -121,7 +141,10 @@ fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Resu
         return Ok(Exit::Done);
     }
     let hint = paint(paint::HINT, "hint:");
-    let way = open.map_or_else(|| String::from("`ftl show` tells what is missing"), |to| format!("`ftl next` goes to {to}"));
+    let way = open.map_or_else(
+        || String::from("`ftl show` tells what is missing"),
+        |to| format!("`ftl next` goes to {to}"),
+    );
     let name = paint(paint::STRONG, id.as_str());
     bench.out.text(&format!("task {name} in {}: {}\n{hint} {way}\n", at.phase, safe(&summary)))?;
     Ok(Exit::Done)
@@ -140,7 +163,8 @@ pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<Exit, Failure>
     }
     let reason = asked.reason.as_deref().unwrap_or_default();
     let carried = say(bench, &at, "accept", reason, options)?;
-    if carried.refused.is_some() || carried.denied.is_some() || carried.held.is_some() || carried.interrupted {
+    if carried.refused.is_some() || carried.denied.is_some() || carried.held.is_some() || carried.interrupted
+    {
         return report(bench, &at, "accept", carried);
     }
     if bench.out.is_json() {
@@ -169,7 +193,7 @@ pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<Exit, Failure>
 /// `ftl revert`.
 pub(super) fn revert(bench: &Bench<'_>, asked: &RevertArgs) -> Result<Exit, Failure> {
     not_blank(asked.reason.as_deref())?;
-    let at = match arrive(bench, &asked.task)? {
+    let mut at = match arrive(bench, &asked.task)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
@@ -188,7 +212,12 @@ pub(super) fn revert(bench: &Bench<'_>, asked: &RevertArgs) -> Result<Exit, Fail
             report(bench, &at, "revert", carried)
         }
         Phase::Revert => {
-            let carried = say(bench, &at, "revert", reason.unwrap_or_default(), Fields::new())?;
+            if let Some(moved) = at.resumed.as_ref().filter(|resumed| resumed.moved().is_some()) {
+                // The revert that an earlier command had asked for brought the task here.
+                let answer = Answer::stays(at.folder.id(), Some(moved.from), reason.unwrap_or("revert"));
+                return answer.moved(at.phase).warned(&at.warnings).tell(Exit::Done, bench.out);
+            }
+            let carried = once(bench, &mut at, "revert", reason.unwrap_or_default())?;
             report(bench, &at, "revert", carried)
         }
         Phase::Planning | Phase::PlanReview | Phase::Codegen | Phase::Review | Phase::Test | Phase::Done => {

@@ -3,8 +3,8 @@
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    ALL, CODE_REVIEW, GREEN, Json, PATCH, PLAN, PLAN_BLOCKED, PLAN_REVIEW, RECORD, RED, decision, get, has, next,
-    put, remove, repository, say, task,
+    ALL, CODE_REVIEW, GREEN, Json, PATCH, PLAN, PLAN_BLOCKED, PLAN_REVIEW, RECORD, RED, decision, get, has,
+    next, put, remove, repository, say, task,
 };
 
 fn digest(text: &str) -> String {
@@ -51,9 +51,11 @@ fn the_plan() {
         })
     };
     let name = "planning/planning.ai.json";
-    let older = r#"{"schema_version":1,"meta":{"title":"Note"},"why":"w","what":"x","draft_files":["note.txt"]}"#;
+    let older =
+        r#"{"schema_version":1,"meta":{"title":"Note"},"why":"w","what":"x","draft_files":["note.txt"]}"#;
     let (open, waived) = (question("open", Json::Null), question("waived", Json::Null));
-    let (answered, skipped) = (question("answered", super::json!("red")), question("answered", super::json!(" ")));
+    let (answered, skipped) =
+        (question("answered", super::json!("red")), question("answered", super::json!(" ")));
     let cases: &[Case<'_>] = &[
         ("planning", name, PLAN, 0, Some("plan_review"), "touches 1 files"),
         ("planning", name, older, 0, Some("plan_review"), "Note"),
@@ -66,8 +68,22 @@ fn the_plan() {
         ("planning", name, &answered, 0, Some("plan_review"), ""),
         ("planning", name, &waived, 0, Some("plan_review"), ""),
         ("planning", name, &question("later", Json::Null), 6, None, "open, answered, waived"),
-        ("planning", name, &plan(&|json| json["file_plan"] = super::json!([{"path":"../x","intent":"create"}])), 6, None, "leads out"),
-        ("planning", name, &plan(&|json| json["signals"] = super::json!(["nonsense"])), 6, None, "signals[0]"),
+        (
+            "planning",
+            name,
+            &plan(&|json| json["file_plan"] = super::json!([{"path":"../x","intent":"create"}])),
+            6,
+            None,
+            "leads out",
+        ),
+        (
+            "planning",
+            name,
+            &plan(&|json| json["signals"] = super::json!(["nonsense"])),
+            6,
+            None,
+            "signals[0]",
+        ),
         ("planning", "planning/plan.files.json", "", 0, Some("plan_review"), ""),
         ("planning", "planning/plan.files.json", r#"{"files":[]}"#, 4, None, "lists no file"),
         ("planning", "planning/plan.files.json", r#"{"files":"note.txt"}"#, 6, None, "must be a list"),
@@ -92,10 +108,12 @@ fn questions_of_an_older_meeting() {
     let answer = next(&dir, "m", &[], 4, None);
     assert!(answer["reason"].as_str().unwrap().contains("Who pays?"), "{answer:#}");
     let line = |kind: &str, text: &str, index: u32| {
-        format!("{{\"kind\":\"{kind}\",\"text\":\"{text}\",\"from_role\":\"RiskPlanner\",\"round\":2,\"index\":{index}}}\n")
+        format!(
+            "{{\"kind\":\"{kind}\",\"text\":\"{text}\",\"from_role\":\"RiskPlanner\",\"round\":2,\"index\":{index}}}\n"
+        )
     };
     let pays = line("clarify_question", "Who pays?", 0) + &line("clarify_answer", "We do", 0);
-    let skipped = pays.clone() + &line("clarify_question", "Who looks?", 1) + &line("clarify_answer", "", 1);
+    let skipped = pays + &line("clarify_question", "Who looks?", 1) + &line("clarify_answer", "", 1);
     put(&dir, "m", "planning/planning.transcript.jsonl", &skipped);
     let answer = next(&dir, "m", &[], 4, None);
     let reason = answer["reason"].as_str().unwrap();
@@ -113,24 +131,80 @@ fn the_review_of_the_plan() {
     let cases: &[Case<'_>] = &[
         ("plan_review", name, PLAN_REVIEW, 0, Some("codegen"), "accept the plan"),
         ("plan_review", name, r#"{"ok":true}"#, 0, Some("codegen"), ""),
-        ("plan_review", name, r#"{"aggregate":{"ok":true,"decision":"accepted"},"reviewers":[]}"#, 0, Some("codegen"), ""),
+        (
+            "plan_review",
+            name,
+            r#"{"aggregate":{"ok":true,"decision":"accepted"},"reviewers":[]}"#,
+            0,
+            Some("codegen"),
+            "",
+        ),
         ("plan_review", name, r#"{"reviewers":[{"id":"a","ok":true}]}"#, 0, Some("codegen"), ""),
         ("plan_review", name, "", 4, None, "is missing"),
         ("plan_review", name, "{]", 6, None, "is not valid JSON"),
         ("plan_review", name, "{}", 6, None, "says nothing"),
         ("plan_review", name, r#"{"ok":"true"}"#, 6, None, "must be true or false"),
         ("plan_review", name, r#"{"ok":true,"reviewers":[{"id":"a"}]}"#, 6, None, "reviewers[0]"),
-        ("plan_review", name, r#"{"ok":true,"reviewers":[{"ok":true,"decision":"maybe"}]}"#, 6, None, "decision"),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"reviewers":[{"ok":true,"decision":"maybe"}]}"#,
+            6,
+            None,
+            "decision",
+        ),
         ("plan_review", name, PLAN_BLOCKED, 0, Some("planning"), "blocks"),
         ("plan_review", name, r#"{"ok":false}"#, 0, Some("planning"), "wants changes"),
         // No summary overrules a finding, and a flag may only make it stricter.
-        ("plan_review", name, r#"{"ok":true,"blocked":false,"reviewers":[{"id":"a","ok":true,"blocking_issues":["no"]}]}"#, 0, Some("planning"), "blocks"),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"blocked":false,"reviewers":[{"id":"a","ok":true,"blocking_issues":["no"]}]}"#,
+            0,
+            Some("planning"),
+            "blocks",
+        ),
         ("plan_review", name, r#"{"ok":true,"blocked":true}"#, 0, Some("planning"), "blocks"),
-        ("plan_review", name, r#"{"ok":true,"aggregate":{"ok":false}}"#, 0, Some("planning"), "wants changes"),
-        ("plan_review", name, r#"{"ok":true,"reviewers":[{"id":"a","ok":false}]}"#, 0, Some("planning"), "wants changes"),
-        ("plan_review", name, r#"{"ok":true,"signals":["needs_changes"]}"#, 0, Some("planning"), "wants changes"),
-        ("plan_review", name, r#"{"ok":true,"reviewers":[{"id":"a","ok":null}]}"#, 4, None, "a has not decided"),
-        ("plan_review", name, r#"{"ok":true,"reviewers":[{"id":"a","ok":true,"decision":"defer"}]}"#, 4, None, "a has not decided"),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"aggregate":{"ok":false}}"#,
+            0,
+            Some("planning"),
+            "wants changes",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"reviewers":[{"id":"a","ok":false}]}"#,
+            0,
+            Some("planning"),
+            "wants changes",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"signals":["needs_changes"]}"#,
+            0,
+            Some("planning"),
+            "wants changes",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"reviewers":[{"id":"a","ok":null}]}"#,
+            4,
+            None,
+            "a has not decided",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"reviewers":[{"id":"a","ok":true,"decision":"defer"}]}"#,
+            4,
+            None,
+            "a has not decided",
+        ),
         ("plan_review", name, &saw(&digest(PLAN)), 0, Some("codegen"), ""),
         ("plan_review", name, &saw(&digest("another")), 4, None, "stale"),
         ("plan_review", name, r#"{"ok":true,"meta":{"plan_hash":7}}"#, 6, None, "plan_hash"),
@@ -149,9 +223,30 @@ fn the_code() {
         ("codegen", "code/diff.patch", &stray, 0, Some("planning"), "stray.txt"),
         ("codegen", "code/files/note.txt", "", 4, None, "has no file"),
         ("codegen", "code/files/more.txt", "x", 0, Some("planning"), "more.txt"),
-        ("codegen", "planning/plan.files.json", r#"{"files":["note.txt","other.txt"]}"#, 4, None, "`other.txt` is planned"),
-        ("codegen", "code/codegen.json", r#"{"signals":["plan_unclear"]}"#, 0, Some("plan_review"), "plan_unclear"),
-        ("codegen", "code/codegen.json", r#"{"signals":["plan_unclear","scope_mismatch"]}"#, 0, Some("planning"), ""),
+        (
+            "codegen",
+            "planning/plan.files.json",
+            r#"{"files":["note.txt","other.txt"]}"#,
+            4,
+            None,
+            "`other.txt` is planned",
+        ),
+        (
+            "codegen",
+            "code/codegen.json",
+            r#"{"signals":["plan_unclear"]}"#,
+            0,
+            Some("plan_review"),
+            "plan_unclear",
+        ),
+        (
+            "codegen",
+            "code/codegen.json",
+            r#"{"signals":["plan_unclear","scope_mismatch"]}"#,
+            0,
+            Some("planning"),
+            "",
+        ),
         ("codegen", "code/codegen.json", r#"{"signals":["blocked"]}"#, 4, None, "blocked"),
         ("codegen", "code/codegen.json", r#"{"signals":"blocked"}"#, 6, None, "must be a list"),
         ("codegen", "code/codegen.json", r#"{"meta":{"plan_hash":"00"}}"#, 4, None, "stale"),
@@ -174,7 +269,14 @@ fn the_review_of_the_code() {
         ("review", name, &issues(&one("major", "plan")), 0, Some("test"), ""),
         ("review", name, &issues(&one("blocking", "code")), 0, Some("codegen"), "so"),
         ("review", name, &issues(&one("blocking", "plan")), 0, Some("planning"), "so"),
-        ("review", name, &issues(r#"{"id":"F","severity":"blocking","message":"so"}"#), 0, Some("codegen"), "so"),
+        (
+            "review",
+            name,
+            &issues(r#"{"id":"F","severity":"blocking","message":"so"}"#),
+            0,
+            Some("codegen"),
+            "so",
+        ),
         ("review", name, &both, 0, Some("planning"), ""),
         ("review", name, r#"{"issues":[],"signals":["plan_misalignment"]}"#, 0, Some("planning"), ""),
         ("review", name, r#"{"issues":[],"signals":["needs_changes"]}"#, 0, Some("codegen"), ""),
@@ -192,15 +294,32 @@ fn the_review_of_the_code() {
 fn the_report() {
     let name = "eval/eval-report.json";
     let report = |status: &str, pass: bool, passed: u32, suites: &str| {
-        format!(r#"{{"status":"{status}","overall_pass":{pass},"summary":{{"passed":{passed},"failed":0}},"suites":[{suites}]}}"#)
+        format!(
+            r#"{{"status":"{status}","overall_pass":{pass},"summary":{{"passed":{passed},"failed":0}},"suites":[{suites}]}}"#
+        )
     };
-    let suite = |status: &str, pass: bool| format!(r#"{{"id":"lint","status":"{status}","overall_pass":{pass}}}"#);
+    let suite =
+        |status: &str, pass: bool| format!(r#"{{"id":"lint","status":"{status}","overall_pass":{pass}}}"#);
     let saw = GREEN.replacen('{', &format!(r#"{{"meta":{{"diff_hash":"{}"}},"#, digest("x")), 1);
     let cases: &[Case<'_>] = &[
         ("test", name, GREEN, 0, Some("accept"), "3 passed"),
         ("test", name, RED, 0, Some("codegen"), "red: unit"),
-        ("test", name, &report("completed", true, 1, &suite("failed", true)), 0, Some("codegen"), "red: lint"),
-        ("test", name, &report("completed", true, 1, &suite("completed", false)), 0, Some("codegen"), "red: lint"),
+        (
+            "test",
+            name,
+            &report("completed", true, 1, &suite("failed", true)),
+            0,
+            Some("codegen"),
+            "red: lint",
+        ),
+        (
+            "test",
+            name,
+            &report("completed", true, 1, &suite("completed", false)),
+            0,
+            Some("codegen"),
+            "red: lint",
+        ),
         ("test", name, &report("failed", true, 1, ""), 0, Some("codegen"), "red"),
         ("test", name, &report("running", false, 1, ""), 4, None, "has not ended"),
         ("test", name, &report("completed", true, 1, &suite("running", false)), 4, None, "has not ended"),
@@ -231,7 +350,14 @@ fn the_decision_and_the_record() {
         ("accept", name, &decided("accepted", Some("revert"), &[]), 0, Some("revert"), ""),
         ("accept", name, &decided("accepted", None, &[]), 0, Some("done"), "accepted"),
         ("accept", name, &nobody, 4, None, "who decided"),
-        ("accept", name, &decided("accepted", Some("test"), &[]), 6, None, "codegen, review, planning, revert"),
+        (
+            "accept",
+            name,
+            &decided("accepted", Some("test"), &[]),
+            6,
+            None,
+            "codegen, review, planning, revert",
+        ),
         ("accept", name, &decided("maybe", None, &[]), 6, None, "maybe"),
         ("accept", name, "{}", 6, None, "has no `verdict`"),
         ("revert", "revert/record.json", RECORD, 0, Some("done"), "undone"),
@@ -278,7 +404,10 @@ fn looking_writes_nothing() {
     put(&dir, "l", "state.json", "{\"phase\":\n\"plannin\"}");
     for words in [&["next", "--eval"][..], &["next"], &["plan"], &["redo", "planning", "--reason", "x"]] {
         let answer = say(&dir, "l", words).code(6).json();
-        assert!(answer["reason"].as_str().unwrap().contains("state.json:2:1: `phase` is `plannin`"), "{answer:#}");
+        assert!(
+            answer["reason"].as_str().unwrap().contains("state.json:2:1: `phase` is `plannin`"),
+            "{answer:#}"
+        );
     }
     say(&dir, "l", &["adopt"]).code(6);
     say(&dir, "l", &["show"]).code(6);
@@ -303,7 +432,12 @@ fn older_work_is_read_and_written_anew() {
     // A report and a plan review in their older places and shapes.
     task(&dir, "report", "test", ALL);
     remove(&dir, "report", "eval/eval-report.json");
-    put(&dir, "report", "eval-report.json", r#"{"taskId":"x","results":[{"step":"lint","status":"skipped"},{"step":"test","status":"failed","code":1}]}"#);
+    put(
+        &dir,
+        "report",
+        "eval-report.json",
+        r#"{"taskId":"x","results":[{"step":"lint","status":"skipped"},{"step":"test","status":"failed","code":1}]}"#,
+    );
     next(&dir, "report", &[], 0, Some("codegen"));
     task(&dir, "green", "test", ALL);
     remove(&dir, "green", "eval/eval-report.json");
@@ -311,7 +445,12 @@ fn older_work_is_read_and_written_anew() {
     next(&dir, "green", &[], 0, Some("accept"));
     task(&dir, "old", "plan_review", ALL);
     remove(&dir, "old", "review/plan-review.json");
-    put(&dir, "old", "planning/plan-review.json", r#"{"id":"old","ok":true,"reasons":[],"issues":[{"id":"E","type":"planning","severity":"error","message":"empty"}]}"#);
+    put(
+        &dir,
+        "old",
+        "planning/plan-review.json",
+        r#"{"id":"old","ok":true,"reasons":[],"issues":[{"id":"E","type":"planning","severity":"error","message":"empty"}]}"#,
+    );
     let answer = next(&dir, "old", &[], 0, Some("planning"));
     assert!(answer["reason"].as_str().unwrap().contains("blocks"), "{answer:#}");
     assert!(!has(&dir, "old", "review/plan-review.json"));

@@ -31,7 +31,8 @@ pub(super) const PLAN_REVIEW: &str = r#"{"ok":true,"blocked":false,"aggregate":{
 pub(super) const PLAN_BLOCKED: &str = r#"{"ok":false,"blocked":true,"aggregate":{"ok":false,"decision":"blocked"},
  "reviewers":[{"id":"risk","role":"risk","ok":false,"decision":"blocked","blocking_issues":["no way back"]}]}"#;
 
-pub(super) const CODE_REVIEW: &str = r#"{"issues":[{"id":"F1","severity":"minor","category":"code","message":"a name"}]}"#;
+pub(super) const CODE_REVIEW: &str =
+    r#"{"issues":[{"id":"F1","severity":"minor","category":"code","message":"a name"}]}"#;
 
 pub(super) const GREEN: &str = r#"{"status":"completed","overall_pass":true,
  "summary":{"passed":3,"failed":0,"skipped":0,"error":0},
@@ -41,7 +42,8 @@ pub(super) const RED: &str = r#"{"status":"completed","overall_pass":false,
  "summary":{"passed":2,"failed":1,"skipped":0,"error":0},
  "suites":[{"id":"unit","status":"completed","overall_pass":false,"summary":{"passed":2,"failed":1,"skipped":0,"error":0}}]}"#;
 
-pub(super) const RECORD: &str = r#"{"reason":"it broke the export","timestamp":"2026-11-16T10:00:00Z","target":"none"}"#;
+pub(super) const RECORD: &str =
+    r#"{"reason":"it broke the export","timestamp":"2026-11-16T10:00:00Z","target":"none"}"#;
 
 /// A decision as a person writes it.
 pub(super) fn decision(verdict: &str, route: Option<&str>, signals: &[&str]) -> String {

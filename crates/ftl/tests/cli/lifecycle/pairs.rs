@@ -1,15 +1,24 @@
 //! All 64 pairs of phases through the binary: 19 are edges, 45 are not, also not for an override.
 
-use super::{ALL, Dir, PATCH, PLAN_BLOCKED, RECORD, RED, decision, get, has, next, phase, put, repository, say, task};
+use super::{
+    ALL, Dir, PATCH, PLAN_BLOCKED, RECORD, RED, decision, get, has, next, phase, put, repository, say, task,
+};
 
-const PHASES: [&str; 8] = ["planning", "plan_review", "codegen", "review", "test", "accept", "revert", "done"];
+const PHASES: [&str; 8] =
+    ["planning", "plan_review", "codegen", "review", "test", "accept", "revert", "done"];
+
+/// From, to, and the artifacts that open the edge.
+type Edge = (&'static str, &'static str, Vec<(&'static str, String)>);
 
 /// Every edge, with what has to be written beside a whole task to open it.
-fn edges() -> Vec<(&'static str, &'static str, Vec<(&'static str, String)>)> {
+fn edges() -> Vec<Edge> {
     let review = |category: &str| {
-        format!(r#"{{"issues":[{{"id":"F1","severity":"blocking","category":"{category}","message":"no"}}]}}"#)
+        format!(
+            r#"{{"issues":[{{"id":"F1","severity":"blocking","category":"{category}","message":"no"}}]}}"#
+        )
     };
-    let decided = |verdict: &str, route: Option<&str>| vec![("accept/decision.json", decision(verdict, route, &[]))];
+    let decided =
+        |verdict: &str, route: Option<&str>| vec![("accept/decision.json", decision(verdict, route, &[]))];
     vec![
         ("planning", "plan_review", vec![]),
         ("plan_review", "codegen", vec![]),

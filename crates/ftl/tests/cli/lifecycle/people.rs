@@ -1,13 +1,22 @@
 //! What a person says: overrides, redos, reverts, decisions, adoption; and what an agent may not say.
 
-use super::{ALL, Json, PATCH, PLAN, PLAN_BLOCKED, decision, get, has, json, next, phase, put, repository, say, task};
+use super::{
+    ALL, Json, PATCH, PLAN, PLAN_BLOCKED, decision, get, has, json, next, phase, put, repository, say, task,
+};
 
 #[test]
 fn an_override_goes_forward_and_says_who_and_why() {
     let dir = repository();
-    for (from, to) in [("planning", "plan_review"), ("plan_review", "codegen"), ("codegen", "review"), ("review", "test"), ("test", "accept"), ("revert", "done")] {
+    for (from, to) in [
+        ("planning", "plan_review"),
+        ("plan_review", "codegen"),
+        ("codegen", "review"),
+        ("review", "test"),
+        ("test", "accept"),
+        ("revert", "done"),
+    ] {
         task(&dir, from, from, &[("planning/planning.ai.json", PLAN)]);
-        next(&dir, from, &["--override", " "], 2, None);
+        say(&dir, from, &["next", "--override", " "]).code(2);
         assert!(!has(&dir, from, "transcript.jsonl"));
         let answer = next(&dir, from, &["--override", "I answer for it"], 0, Some(to));
         assert!(answer["reason"].as_str().unwrap().contains("I answer for it"));
@@ -16,13 +25,16 @@ fn an_override_goes_forward_and_says_who_and_why() {
         let shown = say(&dir, from, &["show"]).json();
         let run = shown["run"].as_str().unwrap();
         let waived = dir.entries(run).into_iter().find(|entry| entry["fact"] == "waived").unwrap();
-        assert_eq!((&waived["by"], &waived["reason"], &waived["to"]), (&json!("Ada"), &json!("I answer for it"), &json!(to)));
+        assert_eq!(
+            (&waived["by"], &waived["reason"], &waived["to"]),
+            (&json!("Ada"), &json!("I answer for it"), &json!(to))
+        );
     }
     task(&dir, "done", "done", ALL);
     next(&dir, "done", &["--override", "once more"], 5, None);
     next(&dir, "done", &[], 0, None);
-    next(&dir, "planning", &["--to", "nowhere"], 2, None);
-    next(&dir, "planning", &["--to", "planning_done"], 2, None);
+    say(&dir, "planning", &["next", "--to", "nowhere"]).code(2);
+    say(&dir, "planning", &["next", "--to", "planning_done"]).code(2);
     // Without a patch there is nothing to accept, also for an override.
     task(&dir, "bare", "accept", &[]);
     let answer = next(&dir, "bare", &["--override", "take it"], 4, None);
@@ -77,9 +89,13 @@ fn a_redo_goes_back_and_keeps_everything() {
     say(&dir, "t", &["redo", "codegen", "--reason", " "]).code(2);
     dir.ftl(&["redo", "codegen", "--task", "t"]).code(2);
     let answer = say(&dir, "t", &["redo", "codegen", "--reason", "the names are wrong"]).code(0).json();
-    assert_eq!((&answer["from"], &answer["to"], &answer["moved"]), (&json!("test"), &json!("codegen"), &json!(true)));
+    assert_eq!(
+        (&answer["from"], &answer["to"], &answer["moved"]),
+        (&json!("test"), &json!("codegen"), &json!(true))
+    );
     assert_eq!(phase(&dir, "t"), "codegen");
-    for name in ["code/diff.patch", "code/files/note.txt", "review/code-review.json", "eval/eval-report.json"] {
+    for name in ["code/diff.patch", "code/files/note.txt", "review/code-review.json", "eval/eval-report.json"]
+    {
         assert!(!has(&dir, "t", name), "{name}");
         assert!(has(&dir, "t", &format!("versions/0001/{name}")), "{name}");
     }
@@ -120,7 +136,10 @@ fn accept_records_and_next_carries_out() {
     assert_eq!(commit["commit"].as_str().unwrap(), dir.git(&["rev-parse", "HEAD"]).trim());
     assert_eq!(commit["parent"].as_str().unwrap(), before.trim());
     assert_eq!(commit["files"], json!(["note.txt"]));
-    assert_eq!(dir.git(&["show", "--name-only", "--format=%an", "HEAD"]).split_whitespace().collect::<Vec<_>>(), ["Ada", "note.txt"]);
+    assert_eq!(
+        dir.git(&["show", "--name-only", "--format=%an", "HEAD"]).split_whitespace().collect::<Vec<_>>(),
+        ["Ada", "note.txt"]
+    );
     assert_eq!(dir.read("note.txt"), "a note\n");
     assert_eq!(dir.read("README.md"), "# Mine, and not committed\n");
     assert_eq!(dir.git(&["status", "--porcelain"]), " M README.md\n?? mine.txt\n");
@@ -177,7 +196,8 @@ fn what_is_in_the_way_keeps_the_patch_out() {
 fn a_decision_that_was_carried_out_counts_no_more() {
     let dir = repository();
     task(&dir, "t", "accept", ALL);
-    say(&dir, "t", &["accept", "--verdict", "needs_work", "--route", "review", "--reason", "look again"]).code(0);
+    say(&dir, "t", &["accept", "--verdict", "needs_work", "--route", "review", "--reason", "look again"])
+        .code(0);
     for to in ["review", "test", "accept"] {
         next(&dir, "t", &[], 0, Some(to));
     }
@@ -217,6 +237,7 @@ fn folders_are_adopted_and_foreign_changes_refused() {
     let id = answer["task"].as_str().unwrap().to_owned();
     assert_eq!((&answer["phase"], phase(&dir, &id).as_str()), (&json!("planning"), "planning"));
     dir.ftl(&["new", " "]).code(2);
+    dir.ftl(&["new", &"x".repeat(16 * 1024 + 1)]).code(2).says(&["16384 is the most"]);
     dir.ftl(&["new", "again", "--task", &id]).code(1);
     dir.ftl(&["new", "again", "--task", "a/b"]).code(2);
     // The new one is the current one.
@@ -225,7 +246,13 @@ fn folders_are_adopted_and_foreign_changes_refused() {
     // Somebody changes the phase behind the journal's back.
     let state = get(&dir, &id, "state.json").replace("\"plan_review\",", "\"test\",");
     put(&dir, &id, "state.json", &state);
-    for words in [&["next"][..], &["next", "--eval"], &["next", "--override", "x"], &["redo", "planning", "--reason", "x"], &["plan"]] {
+    for words in [
+        &["next"][..],
+        &["next", "--eval"],
+        &["next", "--override", "x"],
+        &["redo", "planning", "--reason", "x"],
+        &["plan"],
+    ] {
         let ended = say(&dir, &id, words).code(4);
         assert!(ended.err.contains("ftl adopt"), "{ended:#?}");
     }
@@ -249,7 +276,16 @@ fn an_agent_moves_nothing() {
     let dir = repository();
     task(&dir, "t", "planning", ALL);
     let before = get(&dir, "t", "state.json");
-    let words = ["next --override because", "next", "redo planning --reason x", "adopt", "accept", "revert --reason x", "new x", "plan"];
+    let words = [
+        "next --override because",
+        "next",
+        "redo planning --reason x",
+        "adopt",
+        "accept",
+        "revert --reason x",
+        "new x",
+        "plan",
+    ];
     let script: String =
         words.iter().map(|word| format!("$F {word} --by M > null 2>> err; echo $?; ")).collect();
     let text = format!(
@@ -263,4 +299,31 @@ fn an_agent_moves_nothing() {
     assert!(said["err"].as_str().unwrap().contains("inside an agent's process tree"), "{said:#}");
     assert_eq!(get(&dir, "t", "state.json"), before);
     assert!(!has(&dir, "t", "transcript.jsonl"));
+}
+
+#[test]
+fn two_at_once_take_turns() {
+    let dir = repository();
+    task(&dir, "t", "planning", ALL);
+    let ask = || dir.start(&["next", "--task", "t", "--json"]);
+    let both = [ask(), ask()].map(|one| one.ended().code(0).json());
+    let mut moves: Vec<&str> = both.iter().map(|answer| answer["to"].as_str().unwrap()).collect();
+    moves.sort_unstable();
+    assert_eq!(moves, ["codegen", "plan_review"], "each of them made one transition");
+    assert_eq!(phase(&dir, "t"), "codegen");
+}
+
+#[test]
+fn keys_stay_out_of_what_people_write() {
+    let dir = repository();
+    let key = format!("sk-ant-{}", "a1B2".repeat(12));
+    dir.ftl(&["new", &format!("Use {key}"), "--task", "t"]).code(0);
+    let reason = format!("the key is {key}");
+    next(&dir, "t", &["--override", &reason], 0, Some("plan_review"));
+    say(&dir, "t", &["redo", "planning", "--reason", &reason]).code(0);
+    for name in ["planning/planning.transcript.jsonl", "transcript.jsonl"] {
+        let text = get(&dir, "t", name);
+        assert!(text.contains("key") || text.contains("Use"), "{text}");
+        assert!(!text.contains(&key), "{name}: {text}");
+    }
 }

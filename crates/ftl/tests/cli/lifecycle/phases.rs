@@ -30,12 +30,16 @@ fn submit(answer: &str) -> String {
 const PLANNED: &str = "{ title = \"Add a note\", summary = \"One file\", in_scope = [\"a note\"], acceptance_criteria = [\"there is a note\"], \
     file_plan = [{ path = \"note.txt\", intent = \"create\", summary = \"the note\" }] }";
 
-const REVIEWED: &str = "{ summary = \"fine\", reviewers = [{ id = \"me\", ok = true, decision = \"accept\" }] }";
+const REVIEWED: &str =
+    "{ summary = \"fine\", reviewers = [{ id = \"me\", ok = true, decision = \"accept\" }] }";
 
 const CLEAN: &str = "{ summary = \"fine\", issues = [] }";
 
 fn coded(text: &str) -> String {
-    format!("[[scene.step]]\ncalls = [{{ tool = \"write\", path = \"note.txt\", content = \"{text}\" }}]\n{}", submit("{ summary = \"written\" }"))
+    format!(
+        "[[scene.step]]\ncalls = [{{ tool = \"write\", path = \"note.txt\", content = \"{text}\" }}]\n{}",
+        submit("{ summary = \"written\" }")
+    )
 }
 
 /// Everything goes well.
@@ -56,19 +60,28 @@ fn a_whole_lifecycle_unattended() {
     let answer = next(&dir, &id, &["--auto"], 0, Some("accept"));
     assert!(answer["reason"].as_str().unwrap().contains("a person decides"), "{answer:#}");
     let review: Json = serde_json::from_str(&get(&dir, &id, "review/plan-review.json")).unwrap();
-    let roles: Vec<&str> = review["reviewers"].as_array().unwrap().iter().map(|one| one["role"].as_str().unwrap()).collect();
+    let roles: Vec<&str> =
+        review["reviewers"].as_array().unwrap().iter().map(|one| one["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["product", "design", "senior developer", "test", "risk"]);
     assert_eq!(get(&dir, &id, "code/files/note.txt"), "a good note\n");
     assert!(!dir.path("note.txt").exists(), "the person's tree is untouched");
     let report: Json = serde_json::from_str(&get(&dir, &id, "eval/eval-report.json")).unwrap();
-    assert_eq!((&report["overall_pass"], &report["summary"]["passed"]), (&json!(true), &json!(1)), "{report:#}");
+    assert_eq!(
+        (&report["overall_pass"], &report["summary"]["passed"]),
+        (&json!(true), &json!(1)),
+        "{report:#}"
+    );
     say(&dir, &id, &["accept", "--reason", "good"]).code(0);
     next(&dir, &id, &["--auto"], 0, Some("done"));
     assert_eq!(dir.read("note.txt"), "a good note\n");
     assert_eq!(dir.git(&["status", "--porcelain"]), "");
     // Each phase was said once, and what each one was told is on record.
     let run = say(&dir, &id, &["show"]).json()["run"].as_str().unwrap().to_owned();
-    let asked = dir.entries(&run).iter().filter(|entry| entry["fact"] == "asked" && entry.to_string().contains("Task(")).count();
+    let asked = dir
+        .entries(&run)
+        .iter()
+        .filter(|entry| entry["fact"] == "asked" && entry.to_string().contains("Task("))
+        .count();
     assert_eq!(asked, 4);
     assert_eq!(dir.status(&run)["standing"], "complete");
 }
@@ -85,7 +98,12 @@ fn a_red_report_goes_back_with_what_failed_and_a_phase_replaces_its_own_artifact
     ];
     let dir = project(&scenes.concat());
     dir.ftl(&["new", "Add a note", "--task", "n"]).code(0);
-    for (word, to) in [(&["plan"][..], "plan_review"), (&["review", "plan"], "codegen"), (&["codegen"], "review"), (&["review", "code"], "test")] {
+    for (word, to) in [
+        (&["plan"][..], "plan_review"),
+        (&["review", "plan"], "codegen"),
+        (&["codegen"], "review"),
+        (&["review", "code"], "test"),
+    ] {
         let before = phase(&dir, "n");
         say(&dir, "n", word).code(0);
         assert_eq!(phase(&dir, "n"), before, "a word never moves");
@@ -133,13 +151,18 @@ fn reviewers_block_and_the_planner_hears_of_it() {
 
 #[test]
 fn an_open_question_needs_a_person() {
-    let asking = PLANNED.replace("file_plan =", "open_questions = [{ question = \"Which colour?\", blocking = true }], file_plan =");
+    let asking = PLANNED.replace(
+        "file_plan =",
+        "open_questions = [{ question = \"Which colour?\", blocking = true }], file_plan =",
+    );
     let dir = project(&scene("planner", "", &submit(&asking)));
     dir.ftl(&["new", "Add a note", "--task", "n"]).code(0);
     let answer = next(&dir, "n", &["--auto"], 4, None);
     assert!(answer["reason"].as_str().unwrap().contains("Which colour?"), "{answer:#}");
     let plan = get(&dir, "n", "planning/planning.ai.json");
-    let plan = plan.replace("\"state\": \"open\"", "\"state\": \"answered\"").replace("\"answer\": null", "\"answer\": \"red\"");
+    let plan = plan
+        .replace("\"state\": \"open\"", "\"state\": \"answered\"")
+        .replace("\"answer\": null", "\"answer\": \"red\"");
     put(&dir, "n", "planning/planning.ai.json", &plan);
     next(&dir, "n", &[], 0, Some("plan_review"));
 }

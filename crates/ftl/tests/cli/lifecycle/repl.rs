@@ -10,7 +10,10 @@ fn a_script_on_standard_input() {
     task(&dir, "t", "planning", ALL);
     let script = "# a script\n/status\n/next\nremember the milk\n/next --to done\n/redo planning the scope is wrong\n/nonsense\n/quit\n/next\n";
     let ended = dir.fed(&["repl", "--task", "t"], script).code(2);
-    assert!(ended.out.contains("planning → plan_review") && ended.out.contains("plan_review → planning again"), "{ended:#?}");
+    assert!(
+        ended.out.contains("planning → plan_review") && ended.out.contains("plan_review → planning again"),
+        "{ended:#?}"
+    );
     assert!(ended.err.contains("no edge plan_review → done") && ended.err.contains("nonsense"), "{ended:#?}");
     assert_eq!(phase(&dir, "t"), "planning");
     let lines = get(&dir, "t", "transcript.jsonl");
