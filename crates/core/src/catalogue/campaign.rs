@@ -92,7 +92,7 @@ crate::records! {
     Tasks {
         /// Those that may start: pending, and all they depend on is complete.
         ready: Vec<Task>,
-        /// Those that somebody works on.
+        /// Those that somebody works on, the first of them.
         running: Vec<Task>,
         /// How many wait for others.
         waiting_count: Option<u64>,

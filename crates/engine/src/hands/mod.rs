@@ -240,11 +240,15 @@ const BUILDS: &[&str] = &[
     "observer.analyze",
 ];
 
+/// How much waits for a job. Of agents' jobs that wait for their turn the one that most waits for comes first.
+pub type Urgency = Arc<dyn Fn(&Job) -> usize + Send + Sync>;
+
 /// Hands that work in threads of this process, so many at a time.
 pub struct Workshop {
     hands: BTreeMap<String, Arc<dyn Hand>>,
     fallback: Option<Arc<dyn Hand>>,
     probe: Option<Arc<dyn Probe>>,
+    urgency: Option<Urgency>,
     queues: Queues,
 }
 
@@ -265,9 +269,19 @@ struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    jobs: std::collections::VecDeque<(Job, Arc<dyn Hand>)>,
+    /// In the order in which they came, each with how much waits for it.
+    jobs: std::collections::VecDeque<(usize, Job, Arc<dyn Hand>)>,
     threads: usize,
     idle: usize,
+}
+
+impl Waiting {
+    /// The job that most waits for; of equal ones the first that came.
+    fn most_urgent(&mut self) -> Option<(usize, Job, Arc<dyn Hand>)> {
+        let most = self.jobs.iter().map(|(urgency, ..)| *urgency).max()?;
+        let at = self.jobs.iter().position(|(urgency, ..)| *urgency == most)?;
+        self.jobs.remove(at)
+    }
 }
 
 /// How long a thread without work stays.
@@ -290,7 +304,7 @@ impl Workshop {
             builds: queue(width.builds),
             actions: queue(width.actions),
         };
-        Workshop { hands: BTreeMap::new(), fallback: None, probe: None, queues }
+        Workshop { hands: BTreeMap::new(), fallback: None, probe: None, urgency: None, queues }
     }
 
     /// The same with a hand for `sh`, `verify.run`, `Task(builder)` and so on.
@@ -323,6 +337,13 @@ impl Workshop {
         self
     }
 
+    /// The same with somebody who says which agents' jobs others wait for.
+    #[must_use]
+    pub fn urging(mut self, urgency: Urgency) -> Workshop {
+        self.urgency = Some(urgency);
+        self
+    }
+
     /// Whom it has hands for.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.hands.keys().map(String::as_str)
@@ -351,7 +372,11 @@ impl Hands for Workshop {
             Wanted::Action(name) if BUILDS.contains(&&**name) => &self.queues.builds,
             Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => &self.queues.actions,
         };
-        queue.push(job, hand);
+        let urgency = match (&job.action.wanted, &self.urgency) {
+            (Wanted::Task { .. }, Some(urgency)) => urgency(&job),
+            (Wanted::Task { .. } | Wanted::Action(_) | Wanted::Word(_) | Wanted::Question, _) => 0,
+        };
+        queue.push(urgency, job, hand);
     }
 
     fn probe(&self, service: String, desk: Sender<Told>) {
@@ -377,9 +402,9 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(self: &Arc<Queue>, job: Job, hand: Arc<dyn Hand>) {
+    fn push(self: &Arc<Queue>, urgency: usize, job: Job, hand: Arc<dyn Hand>) {
         let mut waiting = self.lock();
-        waiting.jobs.push_back((job, hand));
+        waiting.jobs.push_back((urgency, job, hand));
         if waiting.idle >= waiting.jobs.len() || waiting.threads >= self.most {
             self.more.notify_one();
             return;
@@ -390,7 +415,7 @@ impl Queue {
             Ok(_) => waiting.threads += 1,
             // Others will come to it; alone there is nobody, and that must not be silence.
             Err(error) if waiting.threads == 0 => {
-                if let Some((job, _)) = waiting.jobs.pop_back() {
+                if let Some((_, job, _)) = waiting.jobs.pop_back() {
                     let message = format!("no thread could be started: {error}");
                     job.report(Report::free(Ended::failed(FailureKind::CouldNotRun, message)));
                 }
@@ -410,8 +435,8 @@ impl Queue {
     fn next(&self) -> Option<(Job, Arc<dyn Hand>)> {
         let mut waiting = self.lock();
         loop {
-            if let Some(next) = waiting.jobs.pop_front() {
-                return Some(next);
+            if let Some((_, job, hand)) = waiting.most_urgent() {
+                return Some((job, hand));
             }
             waiting.idle += 1;
             let (back, late) = self.more.wait_timeout(waiting, IDLE).unwrap_or_else(PoisonError::into_inner);

@@ -45,6 +45,9 @@ const DIRECT_BUDGET: u64 = 3;
 /// A file with more lines is not seen whole in a brief, and so is no matter for a direct build.
 const DIRECT_LINES: usize = 60;
 
+/// How many tasks at work an answer lists.
+const MAX_LISTED: usize = 16;
+
 /// How much of a file an action reads.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
@@ -114,6 +117,9 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
             let campaign = campaign_of(&tasks)?;
             let ready = campaign.startable()?;
             let running = campaign.tasks().iter().filter(|one| one.status == Status::InProgress);
+            // Whoever asks wants to know whether somebody works; a journal that lists all of them in every
+            // round would grow with the square of their number.
+            let running = running.take(MAX_LISTED);
             let pending = campaign.tasks().iter().filter(|one| one.status == Status::Pending).count();
             let waiting = pending.saturating_sub(ready.len()) as u64;
             Ok(shapes::Tasks {

@@ -5,6 +5,7 @@
 //! workspace also tells the campaign that it belongs to, so that the two cannot drift apart.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,8 +74,13 @@ impl Paper {
 
     /// Every workspace, by name. A file that makes no sense is told and left out.
     pub fn workspaces(&self) -> Result<Vec<Found>, PaperError> {
+        self.workspaces_of(&|_| true)
+    }
+
+    /// The workspaces whose names are wanted; nothing is read of the others.
+    fn workspaces_of(&self, is_wanted: &dyn Fn(&FileName) -> bool) -> Result<Vec<Found>, PaperError> {
         let names = names(&self.workspace_folder())?;
-        for name in &names {
+        for name in names.iter().filter(|name| is_wanted(name)) {
             if let Err(error) = self.take_over(&projected(name)) {
                 match error {
                     PaperError::Malformed { .. } => self.notice(format!("left out: {error}")),
@@ -85,6 +91,9 @@ impl Paper {
         let mut all = Vec::new();
         for (stem, text) in self.store().notes(KIND)? {
             let Some(name) = FileName::parse(&format!("{stem}.xml")) else { continue };
+            if !is_wanted(&name) {
+                continue;
+            }
             if names.binary_search(&name).is_err() {
                 self.mend(&projected(&name));
             }
@@ -130,7 +139,16 @@ impl Paper {
         };
         let campaign = self.campaign()?.filter(super::campaign::Campaign::is_active);
         let campaign = campaign.as_ref().and_then(super::campaign::Campaign::id);
-        let before = self.workspaces()?;
+        // Failures of siblings and what parents delivered; a campaign of a thousand has many others.
+        let parents: BTreeSet<&str> = tasks
+            .iter()
+            .flat_map(|task| task.depends.iter().map(|seq| seq.trim_start_matches('0')))
+            .collect();
+        let before = self.workspaces_of(&|name| match name.status() {
+            workspace::Status::Blocked => true,
+            workspace::Status::Complete => parents.contains(name.seq().trim_start_matches('0')),
+            workspace::Status::Active => false,
+        })?;
         let confidence = self.explored_confidence()?;
         let (mut made, mut all_given) = (Vec::new(), Vec::new());
         for (task, recalled) in tasks.iter().zip(recall(plan, &tasks)?) {

@@ -153,7 +153,10 @@ impl Campaign {
         for one in self.tasks.iter().filter(|one| one.status == Status::InProgress) {
             taken.take(&one.task.delta);
         }
+        // What most others wait for comes first.
+        let after = self.downstream()?;
         let mut ready = self.ready()?;
+        ready.sort_by_key(|one| std::cmp::Reverse(after.get(&one.task.seq).copied().unwrap_or(0)));
         ready.retain(|one| {
             let is_free = !taken.overlaps(&one.task.delta);
             if is_free {
@@ -162,6 +165,20 @@ impl Campaign {
             is_free
         });
         Ok(ready)
+    }
+
+    /// How many tasks stand one behind the other from each task on, itself included, by seq.
+    pub fn downstream(&self) -> Result<BTreeMap<String, usize>, PaperError> {
+        let progress = self.progress()?;
+        let graph = progress.graph();
+        let mut longest = vec![1_usize; self.tasks.len()];
+        for place in graph.order().iter().rev() {
+            for parent in graph.depends(*place) {
+                let behind = longest[place.index()] + 1;
+                longest[parent.index()] = longest[parent.index()].max(behind);
+            }
+        }
+        Ok(self.tasks.iter().zip(longest).map(|(one, longest)| (one.task.seq.clone(), longest)).collect())
     }
 
     /// `{total, complete, blocked}`.

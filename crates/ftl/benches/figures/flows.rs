@@ -15,12 +15,15 @@ const ROUNDS: usize = 9;
 
 /// A builder that lands nothing and has no worktree: what is left is the engine.
 const NOOP: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\nINPUT: budget = 5\n\
-    STATE: ONLY\n  RETURN: complete delivered=\"nothing\" commit=none target=none workspace={workspace}\n```\n";
+    STATE: ONLY\n  IF: budget == 0 AND mode == \"direct\" → RETURN escalated reason=\"no budget\" workspace={workspace}\n  \
+    IF: budget == 0 → RETURN blocked reason=\"no budget\" workspace={workspace}\n  \
+    RETURN: complete delivered=\"nothing\" commit=\"none\" target=\"none\" workspace={workspace}\n```\n";
 
-/// A builder that only asks its agent: what is left is the schedule.
-const ASKS: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\nINPUT: budget = 5\n\
-    STATE: ONLY\n  CHECK: spec = workspace.parse path={workspace}\n  DO: Task(builder) step=plan spec={spec}\n  \
-    RETURN: complete delivered=\"nothing\" commit=none target=none workspace={workspace}\n```\n";
+/// The same that asks its agent first: what is left is the schedule.
+fn asks() -> String {
+    let asks = "CHECK: spec = workspace.parse path={workspace}\n  DO: Task(builder) step=plan spec={spec}\n  RETURN: complete";
+    NOOP.replace("RETURN: complete", asks)
+}
 
 const BOUND: &str = "[agents.play]\nkind = \"scripted\"\nscript = \"play.toml\"\n[roles]\nbuilder = \"play\"\nobserver = \"play\"\nplanner = \"play\"\n";
 
@@ -161,7 +164,7 @@ fn schedule() {
             parents.push(above);
             sleeps.push(sleep);
         }
-        let dir = repository(&script, &tasks, Some(ASKS));
+        let dir = repository(&script, &tasks, Some(&asks()));
         let words =
             ["campaign", "run", "all is done", "--plan", "plan.json", "--jobs", "4", "--land", "branch-only"];
         let took = ftl(dir.path(), &words);

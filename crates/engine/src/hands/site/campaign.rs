@@ -85,6 +85,18 @@ impl Sites {
         })
     }
 
+    /// How long the row of tasks is that waits for the work of a job's instance; nothing where it has no brief.
+    pub(in crate::hands) fn urgency(&self, job: &Job) -> usize {
+        let Ok(Some(noted)) = self.noted(job) else { return 0 };
+        let seq = noted.spec.id.split('-').next().unwrap_or_default();
+        let mut rows = super::lock(&self.rows);
+        if !rows.contains_key(seq) {
+            let campaign = self.paper.campaign().ok().flatten();
+            *rows = campaign.and_then(|campaign| campaign.downstream().ok()).unwrap_or_default();
+        }
+        rows.get(seq).copied().unwrap_or(0)
+    }
+
     fn summary(&self, job: &Job) -> Result<Summary, Failure> {
         let campaign = self.paper.campaign()?.ok_or_else(no_campaign)?;
         let count =

@@ -62,6 +62,8 @@ pub struct Sites {
     copied: Vec<String>,
     commands: commands::Commands,
     allowed: Vec<Allowance>,
+    /// How many tasks stand behind each of the campaign, by seq.
+    rows: Mutex<BTreeMap<String, usize>>,
     landing: Option<Route>,
     forge: Result<Reached, ForgeError>,
     repo: Mutex<Option<Repo>>,
@@ -97,6 +99,7 @@ impl Sites {
             copied: config.texts("worktree.copy"),
             commands: commands::Commands::set(config),
             allowed: Vec::new(),
+            rows: Mutex::default(),
             landing: None,
             forge: Reached::of(config, &|name| std::env::var(name).ok()),
             repo: Mutex::default(),
@@ -277,7 +280,8 @@ impl Workshop {
         let workshop = self
             .around("workspace.parse", |inner| Arc::new(brief::Noting { sites: sites.clone(), inner }))
             .around("workspace.block", |inner| Arc::new(close::Closing { sites: sites.clone(), inner }));
-        let workshop = campaign::hands(workshop, sites);
+        let urgent = sites.clone();
+        let workshop = campaign::hands(workshop, sites).urging(Arc::new(move |job| urgent.urgency(job)));
         let workshop = story::hands(land::hands(gates::hands(workshop, sites), sites), sites);
         proof::hands(workshop, sites)
     }
