@@ -624,7 +624,10 @@ mod tests {
         let both = "[landing]\nhow = \"ff\"\n[policies]\ntask.COMPLETE = \"deny\"\n";
         assert_eq!(landing(both), Some(Policy::Deny));
         let wrong = terms("[landing]\nhow = \"fast\"\n").unwrap_err();
-        assert!(wrong.message.contains("landing.how is none of ask, ff, squash, branch-only, pull-request"), "{wrong}");
+        assert!(
+            wrong.message.contains("landing.how is none of ask, ff, squash, branch-only, pull-request"),
+            "{wrong}"
+        );
     }
 
     #[test]
