@@ -52,12 +52,18 @@ fn killed_in_any_state_a_story_comes_to_the_same_tree_and_does_nothing_twice() {
         started.signal(Signal::KILL);
         let ended = started.ended();
         let resumed = if ended.code == 0 { ended } else { dir.ftl(&["resume", "--json"]) };
-        // Killed before there was a run, there is nothing to resume.
-        if resumed.json()["runs"].as_array().is_some_and(Vec::is_empty) {
-            assert_eq!(kill, 0);
-            continue;
-        }
-        let run = run_of(&resumed.code(0));
+        // Killed before there was a run, or after its end and before it was told, there is nothing to resume.
+        let run = match resumed.json()["runs"].as_array() {
+            Some(none) if none.is_empty() => {
+                let all = dir.ftl(&["status", "--all", "--json"]).code(0).json()["runs"].clone();
+                let Some(run) = all[0]["run"].as_str() else {
+                    assert_eq!(kill, 0);
+                    continue;
+                };
+                run.to_owned()
+            }
+            Some(_) | None => run_of(&resumed.code(0)),
+        };
         assert_eq!(states(&walked(&dir, &run)).join(" "), WAY, "killed after {kill} moves");
         assert_eq!(dir.git(&["rev-parse", "HEAD^{tree}"]), tree, "killed after {kill} moves");
         assert_eq!(dir.git(&["rev-list", "--count", "HEAD"]).trim(), "2");
