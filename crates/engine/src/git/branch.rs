@@ -89,6 +89,25 @@ impl Repo {
         Ok(self.put_right(record, &held)?.branch())
     }
 
+    /// Has a run begin where the person is now. One on whose branch something has landed stays where it is. No
+    /// worktree of the run may be open.
+    pub fn begin_again(&self, run: &RunId) -> Result<Branch, GitError> {
+        let held = self.hold(run.as_str(), &Cancel::new())?;
+        let record = match ledger::read::<RunRecord>(&self.run_file(run))? {
+            Some(record) => self.put_right(record, &held)?,
+            None => return Ok(self.put_right(self.first_record(run)?, &held)?.branch()),
+        };
+        let head = self.resolve_at(&self.own, "HEAD")?;
+        let Some(head) = head.filter(|head| *head != record.base && record.tip == record.base) else {
+            return Ok(record.branch());
+        };
+        let (found, guard) = (self.resolve(&record.head())?, self.resolve(&record.guard())?);
+        let again = RunRecord { tip: head.clone(), base: head, target: self.checked_out()?, ..record };
+        self.write(&self.run_file(run), &again)?;
+        self.move_refs(&[(again.head(), &again.tip, found), (again.guard(), &again.tip, guard)], &held)?;
+        Ok(again.branch())
+    }
+
     /// The branch of a run that was begun.
     pub fn branch(&self, run: &RunId) -> Result<Branch, GitError> {
         Ok(self.record(run)?.branch())

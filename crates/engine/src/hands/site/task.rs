@@ -193,14 +193,17 @@ impl Sites {
     pub(in crate::hands) fn tidy(&self, job: &Job, planned: &[String]) -> Result<(), Failure> {
         let id = WorktreeId::of(&job.run, job.action.instance);
         if !self.place().worktrees().join(id.as_str()).is_dir() {
+            // Nothing is begun, or what was begun is over: the work starts from where the person is now.
+            self.repo()?.begin_again(&job.run)?;
             return Ok(());
         }
         let site = self.site(job)?;
         let tree = site.standing()?;
         let stray = site.change(&tree)?.files.into_iter().find(|file| !planned.contains(&file.path));
         if stray.is_some() {
-            // The next coder begins where the run began; the work so far is kept, and is in the last patch.
+            // The next coder begins anew; the work so far is kept, and is in the last patch.
             site.repo.close_worktree(&id, "its plan has changed", clock::wall() / 1000)?;
+            site.repo.begin_again(&job.run)?;
         }
         Ok(())
     }

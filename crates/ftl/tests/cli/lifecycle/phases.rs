@@ -125,6 +125,28 @@ fn a_red_report_goes_back_with_what_failed_and_a_phase_replaces_its_own_artifact
 }
 
 #[test]
+fn after_done_the_code_is_written_again_on_what_was_accepted() {
+    let more = scene("coder", "say more", &coded("a good note, and more\\n"));
+    let dir = project(&format!("{more}{}", good()));
+    dir.ftl(&["new", "Add a note", "--task", "n"]).code(0);
+    next(&dir, "n", &["--auto"], 0, Some("accept"));
+    say(&dir, "n", &["accept", "--reason", "good"]).code(0);
+    next(&dir, "n", &[], 0, Some("done"));
+    // Somebody else's work lies between.
+    dir.write("README.md", "# Notes\n\nSome.\n");
+    dir.git(&["commit", "-qam", "between"]);
+    say(&dir, "n", &["redo", "codegen", "--reason", "say more"]).code(0);
+    next(&dir, "n", &["--auto"], 0, Some("accept"));
+    let patch = get(&dir, "n", "code/diff.patch");
+    assert!(patch.contains("-a good note\n") && patch.contains("+a good note, and more\n"), "{patch}");
+    say(&dir, "n", &["accept", "--reason", "better"]).code(0);
+    next(&dir, "n", &[], 0, Some("done"));
+    assert_eq!(dir.read("note.txt"), "a good note, and more\n");
+    assert_eq!(dir.git(&["rev-list", "--count", "HEAD"]).trim(), "4");
+    assert_eq!(dir.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
 fn reviewers_block_and_the_planner_hears_of_it() {
     let blocked = "{ summary = \"no\", reviewers = [{ id = \"me\", ok = false, decision = \"blocked\", blocking_issues = [\"no way back\"] }] }";
     let scenes = [
