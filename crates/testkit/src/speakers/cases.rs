@@ -77,7 +77,11 @@ pub fn edits_a_file(cast: &dyn Cast) {
     assert_eq!(scene.text("src/a/b.txt").as_deref(), Some("text"));
     assert_eq!(scene.text("src/old.rs").as_deref(), Some("fn new() {}\n"));
     let heard = scene.clerk.heard();
-    let tools: Vec<&str> = heard.made.iter().map(|call| &*call.tool).collect();
+    let mut tools: Vec<&str> = heard.made.iter().map(|call| &*call.tool).collect();
+    if after::tells_after(cast) {
+        // What is told afterwards and what is handed in come by different ways.
+        tools.sort_by_key(|tool| *tool == "submit");
+    }
     assert_eq!(tools, ["write", "edit", "submit"]);
     let turns = match cast.grain() {
         Grain::Act => 3,
