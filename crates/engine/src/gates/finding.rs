@@ -44,7 +44,7 @@ impl Brief {
 }
 
 /// A path without `./` before it and `/` behind it.
-pub(super) fn plain(path: &str) -> &str {
+pub(crate) fn plain(path: &str) -> &str {
     path.strip_prefix("./").unwrap_or(path).trim_end_matches('/')
 }
 

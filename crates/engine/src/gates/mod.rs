@@ -16,6 +16,7 @@ pub mod verify;
 mod yard;
 pub mod yardstick;
 
+pub(crate) use finding::plain;
 pub use finding::{Allowance, Brief, Finding, FindingKind, MAX_FINDINGS, Severity, allow, blocks, told};
 pub use pattern::{MAX_PATTERN_BYTES, Pattern, Place};
 pub use restore::{Restore, restore};

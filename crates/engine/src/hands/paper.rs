@@ -327,9 +327,7 @@ fn pieces(parts: &Json) -> Vec<exploration::Answer> {
 fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     let (create, parse, complete, block) = (paper.clone(), paper.clone(), paper.clone(), paper.clone());
     workshop
-        .doing(move |_, asked: flow::WorkspaceCreate| {
-            brief(&create, &asked, &|path: &str| context::read_source(create.place().root(), path))
-        })
+        .doing(move |_, asked: flow::WorkspaceCreate| brief(&create, &asked, &|path| create.source(path)))
         .doing(move |_, asked: flow::WorkspaceParse| {
             let found = parse.parse_workspace(&place(&parse, &asked.path))?;
             found.to_spec().map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))

@@ -119,6 +119,11 @@ impl Paper {
         Ok(all)
     }
 
+    /// A file of the repository as it stands in the checkout; nothing where there is no ordinary one.
+    pub fn source(&self, path: &str) -> Option<Vec<u8>> {
+        context::read_source(self.place().root(), path)
+    }
+
     /// Makes the workspaces of a plan, or of one of its tasks; where each is.
     pub fn create_workspaces(
         &self,

@@ -13,6 +13,7 @@ use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status, Unrea
 use super::archive;
 use super::projection::{Form, Projected, json_text, keep};
 use super::{Paper, PaperError};
+use crate::gates::plain;
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, Plan, Reading, Task};
 use crate::store::{Notes, StoreError};
@@ -231,10 +232,6 @@ impl Taken {
             is_taken || self.0.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below))
         })
     }
-}
-
-fn plain(path: &str) -> &str {
-    path.strip_prefix("./").unwrap_or(path).trim_end_matches('/')
 }
 
 impl Paper {

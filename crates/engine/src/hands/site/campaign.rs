@@ -51,7 +51,7 @@ impl Sites {
 
     fn brief_of(&self, job: &Job, asked: &WorkspaceCreate) -> Result<Brief, Failure> {
         match self.run_s_branch(job)? {
-            None => brief(&self.paper, asked, &|path| crate::context::read_source(self.place().root(), path)),
+            None => brief(&self.paper, asked, &|path| self.paper.source(path)),
             Some((repo, branch)) => {
                 let below = prefix(&repo);
                 brief(&self.paper, asked, &|path| {

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use ftl_engine::clock;
-use ftl_engine::context::read_source;
 use ftl_engine::paper::Paper;
 use ftl_engine::paper::briefs::{Ends, parse_file};
 use ftl_engine::plan_file;
@@ -40,9 +39,8 @@ fn create(cli: &Cli, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit,
     let plan = plan_file::read(&text_of(plan)?).map_err(|errors| failure(&errors.into()))?;
     let paper = open(cli)?;
     let made = with(out, &paper, |paper| {
-        let sources = |path: &str| read_source(paper.place().root(), path);
         let recall = super::memory::recall(paper);
-        paper.create_workspaces(&plan, task, (&recall, &sources), &clock::local())
+        paper.create_workspaces(&plan, task, (&recall, &|path| paper.source(path)), &clock::local())
     })?;
     let lines: Vec<String> = made.iter().map(|path| format!("Created: {}", shown(path))).collect();
     word(out, &lines.join("\n"))
