@@ -186,9 +186,13 @@ impl Board {
         plan.map(|plan| plan.field("tasks").items()).unwrap_or_default()
     }
 
-    /// The task that an instance works on, as `seq slug`.
-    pub(crate) fn name_of(&self, instance: InstanceId) -> Option<String> {
-        self.named(&self.works.get(&instance)?.0)
+    /// The task that an entry is about, as `seq slug`.
+    fn name_of(&self, entry: &Entry) -> Option<String> {
+        if let Fact::Opened(opened) = &entry.fact {
+            let (parent, action) = opened.parent?;
+            return self.named(&self.seq_of(parent, action)?);
+        }
+        self.named(&self.works.get(&entry.instance)?.0)
     }
 
     fn named(&self, seq: &str) -> Option<String> {

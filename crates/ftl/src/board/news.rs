@@ -15,19 +15,13 @@ const MAX_REASON: usize = 160;
 
 /// An entry as a line, if it is news. It is asked before the board takes the entry in.
 pub(crate) fn line(board: &Board, entry: &Entry) -> Option<String> {
-    let who = match (&entry.fact, entry.instance) {
-        (_, ROOT) => None,
-        (Fact::Opened(opened), _) => {
-            opened.parent.and_then(|(parent, action)| board.named(&board.seq_of(parent, action)?))
+    let (who, said) = match entry.instance {
+        ROOT => (String::from("·"), flow(board, entry)?),
+        instance => {
+            let name = board.name_of(entry).unwrap_or_else(|| format!("[{instance}]"));
+            (paint(paint::STRONG, safe(&name)), task(board, entry)?)
         }
-        (_, instance) => board.name_of(instance),
     };
-    let who = match entry.instance {
-        ROOT => String::new(),
-        instance => who.unwrap_or_else(|| format!("[{instance}]")),
-    };
-    let said = if entry.instance == ROOT { flow(board, entry) } else { task(board, entry) }?;
-    let who = if who.is_empty() { String::from("·") } else { paint(paint::STRONG, safe(&who)) };
     Some(format!("{}  {said}", paint::padded(&who, NAMES)))
 }
 

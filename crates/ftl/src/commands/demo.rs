@@ -7,7 +7,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use clap::Parser as _;
 use ftl_core::json::Json;
@@ -17,6 +17,7 @@ use ftl_memory::Kind;
 
 use super::flow;
 use super::ftl::open;
+use super::init::on_path;
 use crate::cli::{self, Cli, Demo};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -128,31 +129,20 @@ fn lay_out(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A first commit of the program, in nobody's name and under nobody's settings.
+/// A first commit of the program, in nobody's name and under nobody's settings. What is ours stays out of it, as
+/// `ftl` itself keeps it out later.
 fn commit(folder: &Path) -> Result<(), Failure> {
-    let steps: [&[&str]; 6] = [
+    let all = |steps: &[&[&str]]| steps.iter().try_for_each(|words| git(folder, words));
+    all(&[
         &["init", "-q"],
         &["symbolic-ref", "HEAD", "refs/heads/main"],
         &["config", "user.name", "ftl demo"],
         &["config", "user.email", "demo@localhost"],
-        &["add", "--", "."],
-        &["commit", "-q", "-m", "A till that is not written yet"],
-    ];
-    // What is ours stays out of the first commit, as `ftl` itself keeps it out later.
-    for (at, words) in steps.into_iter().enumerate() {
-        if at == 4 {
-            let exclude = folder.join(".git").join("info").join("exclude");
-            let written = exclude.parent().map_or(Ok(()), fs::create_dir_all);
-            written
-                .and_then(|()| fs::write(&exclude, "/.ftl/\n"))
-                .map_err(|error| no_git(&error.to_string()))?;
-        }
-        let done = git(folder, words).map_err(|error| no_git(&error.to_string()))?;
-        if !done.status.success() {
-            return Err(no_git(&String::from_utf8_lossy(&done.stderr)));
-        }
-    }
-    Ok(())
+    ])?;
+    let info = folder.join(".git").join("info");
+    let written = fs::create_dir_all(&info).and_then(|()| fs::write(info.join("exclude"), "/.ftl/\n"));
+    written.map_err(|error| no_git(&error.to_string()))?;
+    all(&[&["add", "--", "."], &["commit", "-q", "-m", "A till that is not written yet"]])
 }
 
 fn no_git(why: &str) -> Failure {
@@ -162,13 +152,18 @@ fn no_git(why: &str) -> Failure {
     )
 }
 
-fn git(folder: &Path, words: &[&str]) -> std::io::Result<Output> {
+fn git(folder: &Path, words: &[&str]) -> Result<(), Failure> {
     let mut git = Command::new("git");
     git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     for (name, value) in [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1"), ("LC_ALL", "C")] {
         git.env(name, value);
     }
-    git.env("HOME", folder).current_dir(folder).args(words).stdin(Stdio::null()).output()
+    let done = git.env("HOME", folder).current_dir(folder).args(words).stdin(Stdio::null()).output();
+    match done {
+        Ok(done) if done.status.success() => Ok(()),
+        Ok(done) => Err(no_git(&String::from_utf8_lossy(&done.stderr))),
+        Err(error) => Err(no_git(&error.to_string())),
+    }
 }
 
 /// What the tests of the program say now: how many pass, of how many.
@@ -193,7 +188,11 @@ fn after(folder: &Path) -> String {
     let place = safe(&folder.display().to_string());
     let tests =
         tests(folder).map_or(String::new(), |(passed, all)| format!("{passed} of {all} tests pass now. "));
-    let try_it = ["git log --stat", "./till examples/monday.list", "ftl memory query rounding", "ftl undo"];
+    // Whoever has not installed it yet would look for it in vain.
+    let own = std::env::current_exe().ok().filter(|_| on_path("ftl").is_none());
+    let ftl = own.map_or_else(|| String::from("ftl"), |path| safe(&path.display().to_string()));
+    let (query, undo) = (format!("{ftl} memory query octal"), format!("{ftl} undo"));
+    let try_it = ["git log --stat", "./till examples/monday.list", &query, &undo];
     let lines: String = try_it.iter().map(|words| format!("  {}\n", paint(paint::HINT, words))).collect();
     format!("\n{tests}Look around:\n  {}\n{lines}", paint(paint::HINT, format!("cd {place}")))
 }

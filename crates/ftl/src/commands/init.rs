@@ -117,7 +117,7 @@ fn program(name: &str, has: &dyn Fn(&str) -> bool) -> Option<Found> {
     Some(Found { name: name.to_owned(), how, lines, ready: before })
 }
 
-fn on_path(program: &str) -> Option<PathBuf> {
+pub(super) fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
