@@ -398,21 +398,17 @@ fn killed_anywhere_a_campaign_comes_to_the_same_tree_and_does_nothing_twice() {
         let place = Dir::new();
         let folder = place.path("till");
         let started = place.start(&["demo", "--dir", folder.to_str().unwrap(), "--json"]);
+        let till = Dir::at(&folder);
         until("the run has come so far, or to its end", || {
-            let store = folder.join(".ftl/store/ftl.db");
-            let Ok(open) =
-                rusqlite::Connection::open_with_flags(store, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
-            else {
-                return false;
-            };
-            let count = open.query_row("SELECT count(*) FROM entries", [], |row| row.get::<_, i64>(0));
-            count.is_ok_and(|count| count >= entries) || started.out().contains("\"report\"")
+            till.count("SELECT count(*) FROM entries") >= entries || started.out().contains("\"report\"")
         });
         started.signal(Signal::KILL);
         let ended = started.ended();
-        let place = Dir::at(&folder);
-        let json =
-            if ended.code == 0 { ended.json() } else { place.ftl(&["resume", "--json"]).code(0).json() };
-        demo_is_done(&place, &json);
+        if ended.code != 0 {
+            till.ftl(&["resume", "--json"]).code(0);
+        }
+        // Also one that was over when it was killed, and had not told so, is told by its name.
+        let run = till.ftl(&["status", "--all", "--json"]).code(0).json()["runs"][0]["run"].clone();
+        demo_is_done(&till, &till.ftl(&["resume", run.as_str().unwrap(), "--json"]).code(0).json());
     }
 }

@@ -151,6 +151,14 @@ impl Dir {
         Started { child: command.spawn().unwrap(), out, err }
     }
 
+    /// A number out of the store while somebody writes it; 0 where there is none yet.
+    pub(crate) fn count(&self, query: &str) -> usize {
+        let (store, only) = (self.path(".ftl/store/ftl.db"), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let count = rusqlite::Connection::open_with_flags(store, only)
+            .and_then(|open| open.query_row(query, [], |row| row.get::<_, i64>(0)));
+        usize::try_from(count.unwrap_or(0)).unwrap()
+    }
+
     /// The store, to do to it what no program of ours does.
     pub(crate) fn database(&self) -> rusqlite::Connection {
         let open = rusqlite::Connection::open(self.path(".ftl/store/ftl.db")).unwrap();

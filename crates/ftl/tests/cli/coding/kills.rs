@@ -1,6 +1,5 @@
 //! A coder that dies is replaced, and goes on from its last recorded state with its data.
 
-use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
 
 use super::{code, codes, plans, repository, run_of, says, states, walked, worktrees};
@@ -26,14 +25,7 @@ const WAY: &str = "SETUP PLANNING PLAN_REVIEW PLANNING PLAN_REVIEW CODING TESTIN
 
 /// How many times the journal has moved.
 fn moves(dir: &Dir) -> usize {
-    let store = dir.path(".ftl/store/ftl.db");
-    let Ok(open) = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_ONLY) else { return 0 };
-    let count = open.query_row(
-        "SELECT count(*) FROM entries WHERE CAST(body AS TEXT) LIKE '%\"moved\"%'",
-        [],
-        |row| row.get::<_, i64>(0),
-    );
-    usize::try_from(count.unwrap_or(0)).unwrap()
+    dir.count("SELECT count(*) FROM entries WHERE CAST(body AS TEXT) LIKE '%\"moved\"%'")
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use rusqlite::{Connection, OpenFlags};
-
 use super::{
     BOUND, TESTED, code, codes, content, plans, prompts, repository, run_of, says, scene, set, states,
     walked, worktrees,
@@ -64,17 +62,7 @@ fn a_verdict_is_void_when_the_tree_is_another_one() {
         all.flatten().map(|one| one.path().join("a.txt")).find(|file| file.exists())
     };
     until("the architect is asked", || {
-        // Only to read: whoever opens it otherwise makes it.
-        let open =
-            Connection::open_with_flags(dir.path(".ftl/store/ftl.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
-        let asked = open.and_then(|open| {
-            open.query_row(
-                "SELECT count(*) FROM notes WHERE kind = 'talk' AND body LIKE '%code_review%'",
-                [],
-                |row| row.get::<_, i64>(0),
-            )
-        });
-        asked.is_ok_and(|count| count > 0)
+        dir.count("SELECT count(*) FROM notes WHERE kind = 'talk' AND body LIKE '%code_review%'") > 0
     });
     let file = file().unwrap();
     fs::write(&file, "done, and more\n").unwrap();
