@@ -156,7 +156,14 @@ impl Repo {
 
     /// What a ref is, as a commit; none where it is not.
     pub(super) fn resolve(&self, name: &str) -> Result<Option<Oid>, GitError> {
-        self.resolve_at(&self.common, name)
+        self.check_identity()?;
+        let asked = [name.to_owned()];
+        let known = self.refs.info(&self.runner, &|| self.at_home(&self.common), &asked)?;
+        match known.into_iter().next().flatten() {
+            Some(info) => Ok(Some(info.oid)),
+            // A ref to what is not there is a ref all the same.
+            None => self.resolve_at(&self.common, name),
+        }
     }
 
     pub(super) fn resolve_at(&self, git: &std::path::Path, name: &str) -> Result<Option<Oid>, GitError> {

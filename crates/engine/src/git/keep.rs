@@ -326,12 +326,9 @@ impl Repo {
         if named.is_empty() || named.iter().all(|oid| oid == base) {
             return Ok(Vec::new());
         }
-        let list: String = named.iter().map(|oid| format!("{oid}\n")).collect();
-        let call = self.about_objects().words(["cat-file", "--batch-check=%(objecttype) %(objectname)"]);
-        let out = self.run(call.input(Input::Bytes(list.into_bytes())))?.ok()?;
-        let text = String::from_utf8_lossy(&out).into_owned();
-        let found = text.lines().filter_map(|line| line.strip_prefix("commit "));
-        let mut ask: String = found.map(|oid| format!("{oid}\n")).collect();
+        let names: Vec<String> = named.iter().map(ToString::to_string).collect();
+        let found = self.known(&names)?.into_iter().flatten().filter(|info| info.kind == "commit");
+        let mut ask: String = found.map(|info| format!("{}\n", info.oid)).collect();
         if ask.is_empty() {
             return Ok(Vec::new());
         }

@@ -3,6 +3,7 @@
 //! the way that exists only there.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use super::error::At as _;
@@ -21,8 +22,13 @@ impl Repo {
 
     /// Fills an empty folder with a tree, and an index with what is known about the files.
     pub(super) fn lay_all(&self, index: &Path, folder: &Path, tree: &Oid) -> Result<(), GitError> {
-        self.read_tree(index, tree)?;
-        let call = self.inside(index, folder).words(["checkout-index", "-a", "-f", "-u", "-q"]);
+        unlock(index)?;
+        // What an earlier try knew about files is not believed.
+        match fs::remove_file(index) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed.at(index)?,
+        }
+        let call = self.inside(index, folder).words(["read-tree", "--reset", "-u", tree.as_str()]);
         self.run(call)?.ok().map(drop)
     }
 

@@ -9,6 +9,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `runner` | runs git: environment, settings, limits |
+//! | `reader` | a git that stays and answers about objects and refs |
 //! | `chamber` | the git folder of our own |
 //! | `names`, `error` | words that are checked once; sentences for people |
 //! | `lock`, `ledger`, `durable` | kernel locks; what is written down beside the refs; syncing |
@@ -38,6 +39,7 @@ mod names;
 mod odd;
 pub mod patch;
 mod person;
+mod reader;
 mod remote;
 mod runner;
 mod salvage;
@@ -45,11 +47,12 @@ mod tree;
 mod undo;
 mod worktree;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use branch::Branch;
@@ -71,6 +74,7 @@ pub use worktree::{Closed, MAX_COPIED_BYTES, MAX_COPIED_FILES, Progress, Worktre
 use chamber::{Chamber, Rules};
 use durable::Synced;
 use error::At as _;
+use reader::Reader;
 use runner::{Call, Output, Runner};
 
 use crate::place::Place;
@@ -130,6 +134,12 @@ pub struct Repo {
     identity: Identity,
     chamber: Chamber,
     synced: Arc<Synced>,
+    /// Answers about objects, out of the chamber.
+    objects: Arc<Reader>,
+    /// Answers about refs, out of the repository itself.
+    refs: Arc<Reader>,
+    /// The trees of indexes of ours, as long as these are the same.
+    trees: Arc<Mutex<BTreeMap<PathBuf, (String, Oid)>>>,
 }
 
 /// Which folder it is, whatever its name.
@@ -164,20 +174,32 @@ impl Repo {
             let folder = chamber.home().join(folder);
             fs::create_dir_all(&folder).at(&folder)?;
         }
-        let synced = Arc::default();
-        Ok(Repo { runner, place, settings, top, own, common, identity, chamber, synced })
+        let (synced, objects, refs, trees) = Default::default();
+        Ok(Repo {
+            runner,
+            place,
+            settings,
+            top,
+            own,
+            common,
+            identity,
+            chamber,
+            synced,
+            objects,
+            refs,
+            trees,
+        })
     }
 
     /// The same, with the person that their own git names in commits.
     pub fn of_person(place: &Place, copied: Vec<String>) -> Result<Repo, GitError> {
         let (name, email) = NOBODY;
         let nobody = Person { name: name.to_owned(), email: email.to_owned() };
-        let settings = Settings { copied, ..Settings::of(nobody) };
-        let first = Repo::open(place, settings.clone())?;
-        match first.person() {
-            Some(person) => Repo::open(place, Settings { person, ..settings }),
-            None => Ok(first),
+        let mut repo = Repo::open(place, Settings { copied, ..Settings::of(nobody) })?;
+        if let Some(person) = repo.person() {
+            repo.settings.person = person;
         }
+        Ok(repo)
     }
 
     /// The same, watched step by step.
@@ -198,10 +220,14 @@ impl Repo {
 
     /// Who the person's own git says they are. Their settings are read, and nothing in them is run.
     pub fn person(&self) -> Option<Person> {
+        let words = ["config", "-z", "--get-regexp", r"^user\.(name|email)$"];
+        let out = self.as_person(words).ok()?.ok().ok()?;
+        let text = String::from_utf8_lossy(&out).into_owned();
+        // The last one wins, as it does for git.
         let ask = |key: &str| {
-            let out = self.as_person(["config", "--get", key]).ok()?.ok().ok()?;
-            let text = String::from_utf8_lossy(&out).trim().to_owned();
-            (!text.is_empty()).then_some(text)
+            let found = text.split('\0').filter_map(|entry| entry.split_once('\n'));
+            let value = found.filter(|(name, _)| *name == key).last()?.1.trim();
+            (!value.is_empty()).then(|| value.to_owned())
         };
         Some(Person { name: ask("user.name")?, email: ask("user.email")? })
     }

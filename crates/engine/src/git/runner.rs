@@ -26,7 +26,7 @@ pub const MAX_GIT_TIME: Duration = Duration::from_secs(300);
 pub const MAX_GIT_OUTPUT: u64 = 512 * 1024 * 1024;
 
 /// How much of what git says about an error is kept.
-const MAX_SAID: u64 = 16 * 1024;
+pub(super) const MAX_SAID: u64 = 16 * 1024;
 
 /// The oldest git that can do what we ask of it.
 pub const OLDEST_GIT: (u32, u32) = (2, 38);
@@ -209,6 +209,17 @@ impl Runner {
         Runner { limit, ..self }
     }
 
+    /// How long one git may take.
+    pub(super) fn longest(&self) -> Duration {
+        self.limit
+    }
+
+    /// The error of a git that took longer.
+    pub(super) fn too_slow(&self, what: &str) -> GitError {
+        let message = format!("`git {what}` did not end within {} s and was ended", self.limit.as_secs());
+        GitError::new(Trouble::TimedOut, message)
+    }
+
     /// The same, watched.
     pub(super) fn watched(self, watch: Arc<dyn Watch>) -> Runner {
         Runner { watch: Some(watch), ..self }
@@ -239,22 +250,31 @@ impl Runner {
         let verb = call.words.iter().map(|word| word.to_string_lossy()).find(|word| !word.starts_with('-'));
         let what = verb.map(std::borrow::Cow::into_owned).unwrap_or_default();
         self.step(&format!("git {what}"))?;
+        let stdin = match (&call.input, call.held) {
+            (Input::Nothing, None) => Stdio::null(),
+            (Input::Nothing, Some(lock)) => Stdio::from(lock.try_clone()?),
+            (Input::Bytes(_) | Input::Written(_), _) => Stdio::piped(),
+        };
+        let child = self.spawn(&call, stdin)?;
+        self.attend(child, call.input, call.most, what)
+    }
+
+    /// Starts a git that is talked to for as long as somebody needs it. It leads a process group of its own.
+    pub(super) fn start(&self, call: &Call<'_>) -> Result<Child, GitError> {
+        self.spawn(call, Stdio::piped())
+    }
+
+    fn spawn(&self, call: &Call<'_>, stdin: Stdio) -> Result<Child, GitError> {
         let mut command = Command::new(&self.program);
         command.env_clear().env("PATH", &self.path).envs(ENVIRONMENT).env("HOME", "/dev/null");
         command.envs(call.vars.iter().map(|(name, value)| (name, value)));
         command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(&call.words);
         command.current_dir(&call.folder).process_group(0);
-        command.stdin(match (&call.input, call.held) {
-            (Input::Nothing, None) => Stdio::null(),
-            (Input::Nothing, Some(lock)) => Stdio::from(lock.try_clone()?),
-            (Input::Bytes(_) | Input::Written(_), _) => Stdio::piped(),
-        });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(|error| {
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().map_err(|error| {
             let (program, folder) = (self.program.display(), call.folder.display());
             GitError::new(Trouble::Git, format!("`{program}` could not be started in `{folder}`: {error}"))
-        })?;
-        self.attend(child, call.input, call.most, what)
+        })
     }
 
     /// Feeds a git, listens to it, and waits for its end.
@@ -276,8 +296,7 @@ impl Runner {
         let lost = || GitError::new(Trouble::Git, format!("`git {what}` was lost"));
         let ((out, cut), (said, _)) = (out.map_err(|_| lost())??, said.map_err(|_| lost())??);
         let Some(status) = status? else {
-            let message = format!("`git {what}` did not end within {} s and was ended", self.limit.as_secs());
-            return Err(GitError::new(Trouble::TimedOut, message));
+            return Err(self.too_slow(&what));
         };
         if cut {
             return Err(GitError::new(
@@ -309,7 +328,7 @@ fn feed(to: Option<impl Write>, input: Input<'_>) -> io::Result<()> {
 }
 
 /// Reads to the end; what is beyond the limit is read and thrown away, so that git does not wait for us.
-fn hear(from: Option<impl Read>, most: u64) -> io::Result<(Vec<u8>, bool)> {
+pub(super) fn hear(from: Option<impl Read>, most: u64) -> io::Result<(Vec<u8>, bool)> {
     let Some(mut from) = from else { return Ok((Vec::new(), false)) };
     let mut out = Vec::new();
     from.by_ref().take(most).read_to_end(&mut out)?;

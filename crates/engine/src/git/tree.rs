@@ -4,16 +4,20 @@
 //! What is new counts, what is ignored does not. A pipe is never opened. What git could not hold, or what
 //! belongs to another repository, is left out of the tree and named.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::PoisonError;
 
 use super::error::At as _;
 use super::look::{Seen, look, zeroed};
-use super::runner::{Call, Input};
-use super::{GitError, Oid, Repo, Trouble};
+use super::reader::Info;
+use super::runner::Input;
+use super::{GitError, MAX_GIT_OUTPUT, Oid, Repo, Trouble};
 use crate::change::{Change, Content, FileChange, Kind, MAX_CONTENT_BYTES};
+use crate::place::mark;
 
 /// The most files that may differ between two trees.
 pub const MAX_CHANGED_FILES: usize = 100_000;
@@ -51,6 +55,7 @@ pub(super) const MODE_NONE: u32 = 0;
 pub(super) const MODE_FILE: u32 = 0o100_644;
 pub(super) const MODE_EXECUTABLE: u32 = 0o100_755;
 pub(super) const MODE_LINK: u32 = 0o120_000;
+pub(super) const MODE_TREE: u32 = 0o040_000;
 pub(super) const MODE_SUBMODULE: u32 = 0o160_000;
 
 impl Entry {
@@ -90,7 +95,23 @@ impl Repo {
         if survey.there.iter().any(|path| is_doubtful(path)) {
             left_out.extend(self.survey(index, folder)?.there);
         }
-        Ok(Standing { tree: self.write_tree(index)?, left_out })
+        let is_same = survey.there.is_empty() && survey.gone.is_empty();
+        Ok(Standing { tree: self.tree_in(index, is_same)?, left_out })
+    }
+
+    /// The tree of an index of ours. One that was written down before, and has not been touched since, is known.
+    fn tree_in(&self, index: &Path, is_same: bool) -> Result<Oid, GitError> {
+        let marked = || fs::symlink_metadata(index).ok().map(|found| mark(&found));
+        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = trees.remove(index);
+        let tree = match known.filter(|(at, _)| is_same && Some(at) == marked().as_ref()) {
+            Some((_, tree)) => tree,
+            None => self.write_tree(index)?,
+        };
+        if let Some(mark) = marked() {
+            trees.insert(index.to_owned(), (mark, tree.clone()));
+        }
+        Ok(tree)
     }
 
     /// What a folder has beyond its index.
@@ -185,24 +206,31 @@ impl Repo {
 
     /// The tree of a commit.
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
-        let call = self.about_objects().words(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]);
-        Oid::read(&self.run(call)?.ok()?)
+        let name = format!("{commit}^{{tree}}");
+        match self.known(std::slice::from_ref(&name))?.pop().flatten() {
+            Some(info) => Ok(info.oid),
+            None => Err(GitError::new(Trouble::Git, format!("there is no tree of {}", commit.short()))),
+        }
     }
 
     /// A file of a commit, by its path from the top; nothing where there is no ordinary file of a size that
     /// is looked at.
     pub fn file_at(&self, commit: &Oid, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
-        let mut words: Vec<OsString> = ["ls-tree", "-z", "--full-tree"].map(OsString::from).to_vec();
-        words.extend([OsString::from(commit.as_str()), OsString::from("--"), path.as_os_str().to_owned()]);
-        let call = self.about_objects().var("GIT_LITERAL_PATHSPECS", "1").words(words);
-        let listed = self.run(call)?.ok()?;
-        let line = String::from_utf8_lossy(listed.split(|byte| *byte == b'\t').next().unwrap_or_default())
-            .into_owned();
-        let blob = match line.split(' ').collect::<Vec<_>>()[..] {
-            ["100644" | "100755", "blob", oid] => oid.parse::<Oid>()?,
-            _ => return Ok(None),
-        };
-        Ok(self.contents(&[&blob], MAX_CONTENT_BYTES, MAX_CHANGE_BYTES)?.pop().flatten())
+        let mut at = Entry { mode: MODE_TREE, oid: self.tree_of(commit)? };
+        for part in path.components() {
+            if at.mode != MODE_TREE {
+                return Ok(None);
+            }
+            let found = self.entries_of(&at.oid)?.remove(part.as_os_str().as_bytes());
+            let Some(found) = found else { return Ok(None) };
+            at = found;
+        }
+        match at.kind() {
+            Some(Kind::File | Kind::Executable) if at.mode != MODE_TREE => {
+                Ok(self.contents(&[&at.oid], MAX_CONTENT_BYTES, MAX_CHANGE_BYTES)?.pop().flatten())
+            }
+            Some(Kind::File | Kind::Executable | Kind::Link | Kind::Submodule) | None => Ok(None),
+        }
     }
 
     /// The paths that differ between two trees or commits, in their order.
@@ -210,9 +238,61 @@ impl Repo {
         if base == tree {
             return Ok(Vec::new());
         }
-        let words = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv"];
-        let call = self.about_objects().words(words).words([base.as_str(), tree.as_str()]);
-        all_differing(&self.run(call)?.ok()?, MAX_CHANGED_FILES)
+        let nothing = Entry { mode: MODE_NONE, oid: self.chamber.nothing().parse()? };
+        let top = |oid| Ok::<_, GitError>(Entry { mode: MODE_TREE, oid: self.tree_of(oid)? });
+        let mut all = Vec::new();
+        let mut folders = vec![(Vec::new(), top(base)?, top(tree)?)];
+        while let Some((prefix, before, after)) = folders.pop() {
+            if before == after {
+                continue;
+            }
+            for (name, (before, after)) in self.paired(&before, &after, &nothing)? {
+                let path = [prefix.as_slice(), &name].concat();
+                let (leaves, inner) = parted(before, after, &nothing);
+                if let Some((before, after)) = inner {
+                    folders.push(([path.as_slice(), b"/"].concat(), before, after));
+                }
+                if let Some((before, after)) = leaves {
+                    all.push(Differing { path, before, after });
+                }
+                if all.len() > MAX_CHANGED_FILES {
+                    let message = format!("more than {MAX_CHANGED_FILES} files differ");
+                    return Err(GitError::new(Trouble::TooMuch, message));
+                }
+            }
+        }
+        all.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(all)
+    }
+
+    /// What differs between two trees, by name; either may be no tree.
+    fn paired(
+        &self,
+        before: &Entry,
+        after: &Entry,
+        nothing: &Entry,
+    ) -> Result<BTreeMap<Vec<u8>, (Entry, Entry)>, GitError> {
+        let listed = |side: &Entry| {
+            if side.mode == MODE_TREE { self.entries_of(&side.oid) } else { Ok(BTreeMap::new()) }
+        };
+        let (old, mut new) = (listed(before)?, listed(after)?);
+        let mut paired = BTreeMap::new();
+        for (name, entry) in old {
+            let other = new.remove(&name).unwrap_or_else(|| nothing.clone());
+            if other != entry {
+                paired.insert(name, (entry, other));
+            }
+        }
+        paired.extend(new.into_iter().map(|(name, entry)| (name, (nothing.clone(), entry))));
+        Ok(paired)
+    }
+
+    /// What a tree holds, by name.
+    fn entries_of(&self, tree: &Oid) -> Result<BTreeMap<Vec<u8>, Entry>, GitError> {
+        match self.object(tree, MAX_GIT_OUTPUT)? {
+            Some((info, bytes)) if info.kind == "tree" => read_entries(&bytes, tree.as_str().len() / 2),
+            Some(_) | None => Err(GitError::new(Trouble::Git, format!("there is no tree {}", tree.short()))),
+        }
     }
 
     /// What differs between two trees or commits, with the contents of both sides.
@@ -250,18 +330,15 @@ impl Repo {
         }
         let sizes = self.sizes(blobs)?;
         let mut room = all;
-        let mut wanted = Vec::new();
+        let mut found = Vec::with_capacity(blobs.len());
         for (blob, size) in blobs.iter().zip(&sizes) {
             let fits = *size <= each && *size <= room;
             room -= if fits { *size } else { 0 };
-            wanted.push(fits.then_some(*blob));
+            let bytes =
+                if fits { Some(self.object(blob, each)?.ok_or_else(|| missing(blob))?.1) } else { None };
+            found.push(bytes);
         }
-        let asked: Vec<&Oid> = wanted.iter().flatten().copied().collect();
-        let most = all + 128 * (blobs.len() as u64 + 1);
-        let out = self.run(self.batch("--batch", &asked).most(most))?.ok()?;
-        let mut rest = out.as_slice();
-        let read = |is_wanted: &Option<&Oid>| is_wanted.map(|_| next_blob(&mut rest)).transpose();
-        wanted.iter().map(read).collect()
+        Ok(found)
     }
 
     /// The bytes of all files among entries of trees.
@@ -274,15 +351,64 @@ impl Repo {
     }
 
     fn sizes(&self, blobs: &[&Oid]) -> Result<Vec<u64>, GitError> {
-        let out = self.run(self.batch("--batch-check=%(objectsize)", blobs))?.ok()?;
-        let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let size = |line: &[u8]| std::str::from_utf8(line).ok().and_then(|text| text.parse().ok());
-        lines.map(|line| size(line).ok_or_else(|| unreadable(line))).collect()
+        let names: Vec<String> = blobs.iter().map(ToString::to_string).collect();
+        let found = self.known(&names)?.into_iter().zip(blobs);
+        found.map(|(info, blob)| info.map(|info| info.size).ok_or_else(|| missing(blob))).collect()
     }
 
-    fn batch<'a>(&self, how: &str, blobs: &[&Oid]) -> Call<'a> {
-        let list: String = blobs.iter().map(|oid| format!("{oid}\n")).collect();
-        self.about_objects().words(["cat-file", how]).input(Input::Bytes(list.into_bytes()))
+    /// What is known about objects, in their order; nothing where there is no such object.
+    pub(super) fn known(&self, names: &[String]) -> Result<Vec<Option<Info>>, GitError> {
+        self.check_identity()?;
+        self.objects.info(&self.runner, &|| self.about_objects(), names)
+    }
+
+    /// An object of so many bytes at most.
+    fn object(&self, oid: &Oid, most: u64) -> Result<Option<(Info, Vec<u8>)>, GitError> {
+        self.check_identity()?;
+        self.objects.contents(&self.runner, &|| self.about_objects(), (oid, most))
+    }
+}
+
+fn missing(oid: &Oid) -> GitError {
+    GitError::new(Trouble::Git, format!("object {oid} is not in the repository"))
+}
+
+/// Two things of one name: how they differ as files, and how as folders.
+fn parted(before: Entry, after: Entry, nothing: &Entry) -> (Option<(Entry, Entry)>, Option<(Entry, Entry)>) {
+    let split = |one: Entry| {
+        if one.mode == MODE_TREE { (nothing.clone(), one) } else { (one, nothing.clone()) }
+    };
+    let ((file_before, tree_before), (file_after, tree_after)) = (split(before), split(after));
+    let some = |one: Entry, other: Entry| (one != other).then_some((one, other));
+    (some(file_before, file_after), some(tree_before, tree_after))
+}
+
+/// What the bytes of a tree hold: mode, name and the bytes of an object's name, again and again.
+fn read_entries(mut bytes: &[u8], digest: usize) -> Result<BTreeMap<Vec<u8>, Entry>, GitError> {
+    let mut all = BTreeMap::new();
+    while !bytes.is_empty() {
+        let cut = |what: u8| bytes.iter().position(|byte| *byte == what).ok_or_else(|| unreadable(bytes));
+        let (space, zero) = (cut(b' ')?, cut(0)?);
+        let (name, end) = (bytes.get(space + 1..zero), bytes.get(zero + 1..zero + 1 + digest));
+        let (Some(name), Some(end)) = (name, end) else { return Err(unreadable(bytes)) };
+        let mode =
+            std::str::from_utf8(&bytes[..space]).ok().and_then(|text| u32::from_str_radix(text, 8).ok());
+        let mode = canonical(mode.ok_or_else(|| unreadable(bytes))?);
+        let oid: String = end.iter().map(|byte| format!("{byte:02x}")).collect();
+        all.insert(name.to_vec(), Entry { mode, oid: oid.parse()? });
+        bytes = &bytes[zero + 1 + digest..];
+    }
+    Ok(all)
+}
+
+/// A mode as git itself reads it: old trees hold others.
+fn canonical(mode: u32) -> u32 {
+    match mode & 0o170_000 {
+        0o100_000 if mode & 0o100 != 0 => MODE_EXECUTABLE,
+        0o100_000 => MODE_FILE,
+        0o120_000 => MODE_LINK,
+        0o040_000 => MODE_TREE,
+        _ => MODE_SUBMODULE,
     }
 }
 
@@ -307,40 +433,6 @@ fn is_blob(side: &Entry) -> bool {
     matches!(side.kind(), Some(Kind::File | Kind::Executable | Kind::Link))
 }
 
-fn all_differing(out: &[u8], most: usize) -> Result<Vec<Differing>, GitError> {
-    let mut found = Vec::new();
-    let mut parts = zeroed(out);
-    while let (Some(head), Some(path)) = (parts.next(), parts.next()) {
-        found.push(differing(head, path)?);
-        if found.len() > most {
-            return Err(GitError::new(Trouble::TooMuch, format!("more than {most} files differ")));
-        }
-    }
-    Ok(found)
-}
-
-/// One line of `--raw`: `:mode mode oid oid status`.
-fn differing(head: &[u8], path: &[u8]) -> Result<Differing, GitError> {
-    let text = std::str::from_utf8(head).unwrap_or_default();
-    let words: Vec<&str> = text.trim_start_matches(':').split(' ').collect();
-    let [mode_before, mode_after, before, after, _] = words[..] else { return Err(unreadable(head)) };
-    let mode = |text: &str| u32::from_str_radix(text, 8).map_err(|_| unreadable(head));
-    let before = Entry { mode: mode(mode_before)?, oid: before.parse()? };
-    let after = Entry { mode: mode(mode_after)?, oid: after.parse()? };
-    Ok(Differing { path: path.to_vec(), before, after })
-}
-
-/// The next blob of `cat-file --batch`: a line that ends in its size, the bytes, a newline.
-fn next_blob(rest: &mut &[u8]) -> Result<Vec<u8>, GitError> {
-    let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(|| unreadable(rest))?;
-    let head = std::str::from_utf8(&rest[..end]).unwrap_or_default();
-    let size: Option<usize> = head.rsplit(' ').next().and_then(|text| text.parse().ok());
-    let size = size.ok_or_else(|| unreadable(&rest[..end]))?;
-    let bytes = rest.get(end + 1..end + 1 + size).ok_or_else(|| unreadable(&rest[..end]))?.to_vec();
-    *rest = rest.get(end + 2 + size..).unwrap_or_default();
-    Ok(bytes)
-}
-
 pub(super) fn unreadable(bytes: &[u8]) -> GitError {
     let shown: String = String::from_utf8_lossy(bytes).chars().take(120).collect();
     GitError::new(Trouble::Git, format!("git said what cannot be understood: {shown:?}"))
@@ -351,23 +443,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_read_and_bounded() {
-        let (one, two) = ("1".repeat(40), "2".repeat(40));
-        let out = format!(":100644 000000 {one} {two} D\0a\nb\0:000000 120000 {two} {one} A\0c\0");
-        let found = all_differing(out.as_bytes(), 2).unwrap();
-        assert_eq!((found[0].path.as_slice(), found[0].after.is_there()), (&b"a\nb"[..], false));
-        assert_eq!(found[1].after.kind(), Some(Kind::Link));
-        assert_eq!(all_differing(out.as_bytes(), 1).unwrap_err().trouble, Trouble::TooMuch);
-        for bad in [":100644 000000 x y D\0a\0", "junk\0a\0", ":9 0\0a\0"] {
-            assert!(all_differing(bad.as_bytes(), 9).is_err(), "{bad}");
+    fn trees_are_read_as_git_writes_them() {
+        let digest = [0xab_u8; 20];
+        let entry =
+            |mode: &str, name: &str| [mode.as_bytes(), b" ", name.as_bytes(), b"\0", &digest].concat();
+        let modes = ["100644", "100664", "100755", "120000", "40000", "160000"];
+        let bytes = modes.map(|mode| entry(mode, &format!("a {mode}\n"))).concat();
+        let found = read_entries(&bytes, 20).unwrap();
+        let modes: Vec<u32> = found.values().map(|entry| entry.mode).collect();
+        let expected = [MODE_FILE, MODE_FILE, MODE_EXECUTABLE, MODE_LINK, MODE_SUBMODULE, MODE_TREE];
+        assert_eq!(modes, expected);
+        assert!(found.contains_key(b"a 100644\n".as_slice()));
+        assert!(found.values().all(|entry| entry.oid.as_str() == "ab".repeat(20)));
+        for bad in [&bytes[..bytes.len() - 1], b"100644", b"100644 a", b"9 a\0", b"x a\0abcdefghijklmnopqrst"]
+        {
+            assert!(read_entries(bad, 20).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn blobs_are_read_one_after_the_other() {
-        let mut rest: &[u8] = b"abc blob 3\nx\ny\nabc blob 0\n\nabc missing\n";
-        assert_eq!(next_blob(&mut rest).unwrap(), b"x\ny");
-        assert_eq!(next_blob(&mut rest).unwrap(), b"");
-        assert!(next_blob(&mut rest).is_err());
+    fn a_file_that_becomes_a_folder_differs_as_both() {
+        let entry = |mode, digit: &str| Entry { mode, oid: digit.repeat(40).parse().unwrap() };
+        let (nothing, file, folder) = (entry(MODE_NONE, "0"), entry(MODE_FILE, "1"), entry(MODE_TREE, "2"));
+        let other = entry(MODE_FILE, "3");
+        let pair = |one: &Entry, two: &Entry| Some((one.clone(), two.clone()));
+        let split = |one: &Entry, two: &Entry| parted(one.clone(), two.clone(), &nothing);
+        assert_eq!(split(&file, &folder), (pair(&file, &nothing), pair(&nothing, &folder)));
+        assert_eq!(split(&folder, &nothing), (None, pair(&folder, &nothing)));
+        assert_eq!(split(&file, &other), (pair(&file, &other), None));
     }
 }

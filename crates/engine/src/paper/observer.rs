@@ -68,6 +68,14 @@ impl Paper {
         Ok(verify(folder, &found, by))
     }
 
+    /// Whether any workspace here is blocked.
+    pub fn has_blocks(&self) -> Result<bool, PaperError> {
+        Ok(self
+            .workspaces_in(&self.workspace_folder())?
+            .iter()
+            .any(|(name, _)| name.status() == Status::Blocked))
+    }
+
     /// Learns from the workspaces of a folder; blocks are verified first if somebody can.
     pub fn analyze(&self, folder: &Path, by: Option<&Verifier<'_>>) -> Result<Json, PaperError> {
         let found = self.workspaces_in(folder)?;

@@ -3,10 +3,11 @@
 use std::fs;
 
 use ftl_engine::git::{
-    Landed, MAX_COPIED_BYTES, MAX_COPIED_FILES, MAX_KEPT_REFS, MAX_SIDE_BYTES, MAX_SIDES, Trouble,
+    Landed, MAX_CHANGED_FILES, MAX_COPIED_BYTES, MAX_COPIED_FILES, MAX_KEPT_REFS, MAX_SIDE_BYTES, MAX_SIDES,
+    Oid, Trouble,
 };
 
-use crate::support::Stage;
+use crate::support::{Stage, command};
 
 #[test]
 fn too_many_or_too_large_ignored_files_are_not_copied() {
@@ -58,6 +59,24 @@ fn sides_are_bounded() {
     let ours = sides[0].ours.as_ref().unwrap();
     assert!(ours.len() < MAX_SIDE_BYTES + 100 && ours.contains("bytes more"));
     assert_eq!(sides[1].ours.as_deref(), Some("(no text: 4 bytes)"));
+}
+
+#[test]
+fn too_many_files_that_differ_are_said_to_be() {
+    let stage = Stage::new();
+    let lines = stage.root().join("lines");
+    let tree_of = |count: usize| -> Oid {
+        let blob = stage.git(&["rev-parse", "HEAD:.gitignore"]);
+        let text: String = (0..count).map(|at| format!("100644 blob {blob}\tf{at:06}\n")).collect();
+        fs::write(&lines, text).unwrap();
+        let mut command = command(&stage.root(), &["mktree"]);
+        let out = command.stdin(fs::File::open(&lines).unwrap()).output().unwrap();
+        String::from_utf8_lossy(&out.stdout).trim().parse().unwrap()
+    };
+    let (none, few) = (tree_of(0), tree_of(3));
+    assert_eq!(stage.repo.change(&none, &few).unwrap().files.len(), 3);
+    let error = stage.repo.change(&few, &tree_of(MAX_CHANGED_FILES + 4)).unwrap_err();
+    assert_eq!(error.trouble, Trouble::TooMuch);
 }
 
 #[test]

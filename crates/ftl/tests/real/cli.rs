@@ -236,7 +236,8 @@ fn is_killed_with_its_command(agent: &Agent) {
     assert!(after < Duration::from_secs(10), "{after:?}");
 }
 
-/// Its budget ends before its first call: what each request used is known before its calls are made.
+/// Its budget ends before its first call: what a request read is known before its calls are made. What it wrote
+/// may be told only while they are made already.
 #[test]
 fn claude_is_cut_off_at_its_budget() {
     if installed(CLAUDE.name).is_none() {
@@ -246,9 +247,9 @@ fn claude_is_cut_off_at_its_budget() {
         json!([{ "call": write("src/a.txt"), "usage": { "in": 700, "out": 50 } }, CLAUDE.submit(&done())]);
     let room = Room::new(json!({ "budget": { "steps": steps } }));
     let clerk = Arc::new(Clerk::new(&allowance(9)));
-    clerk.budget.store(700, Ordering::Relaxed);
+    clerk.budget.store(600, Ordering::Relaxed);
     let ended = CLAUDE.talk(&room, "budget", &clerk, &allowance(9));
-    assert_eq!(ended.outcome, Err(Trouble::Stopped("750 tokens are more than 700".into())));
+    assert_eq!(ended.outcome, Err(Trouble::Stopped("700 tokens are more than 600".into())));
     assert_eq!(room.text("src/a.txt"), None);
 }
 

@@ -62,8 +62,12 @@ impl Sites {
         }
     }
 
-    /// Looks at blocks again in a clean checkout of the run's branch, then learns.
+    /// Looks at blocks again in a clean checkout of the run's branch, then learns. Where there are none, nothing is
+    /// checked out.
     fn analyze(&self, job: &Job, asked: &ObserverAnalyze) -> Result<Analysis, Failure> {
+        if !self.paper.has_blocks()? {
+            return self.analyze_in(job, asked, self.place().root());
+        }
         let Some((repo, branch)) = self.run_s_branch(job)? else {
             return self.analyze_in(job, asked, self.place().root());
         };

@@ -1,0 +1,327 @@
+//! A git that answers about objects and refs for as long as it is needed: starting one for each question
+//! takes longer than the answer.
+//!
+//! It only ever reads. It is started like every other git, asked line by line, and ended when nobody can ask
+//! it any more, or when it does not answer in time; when we are killed its input ends and it goes away by
+//! itself. What it is asked has passed the same checks as a call.
+
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::runner::{Call, MAX_SAID, Runner, hear};
+use super::tree::unreadable;
+use super::{GitError, Oid, Trouble};
+
+/// How many questions are asked before their answers are read: both fit into a pipe.
+const MAX_ASKED: usize = 256;
+
+/// The longest line that git answers with.
+const MAX_LINE_BYTES: u64 = 64 * 1024;
+
+/// How often a question is asked: a git that was ended in between is started again once.
+const MAX_TRIES: usize = 2;
+
+/// What is known about an object without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Info {
+    pub(super) oid: Oid,
+    pub(super) kind: String,
+    pub(super) size: u64,
+}
+
+/// Answers about objects; started with the first question.
+#[derive(Default)]
+pub(super) struct Reader {
+    serving: Mutex<Option<Serving>>,
+}
+
+impl Reader {
+    /// What is known about objects, in their order; nothing where there is no such object.
+    pub(super) fn info(
+        &self,
+        runner: &Runner,
+        call: &dyn Fn() -> Call<'static>,
+        names: &[String],
+    ) -> Result<Vec<Option<Info>>, GitError> {
+        // A question is a line: what has a white space in it is the name of nothing.
+        let is_name =
+            |name: &String| !name.is_empty() && name.bytes().all(|byte| byte > b' ' && byte != 0x7f);
+        self.ask(runner, call, |git| {
+            let mut found = Vec::with_capacity(names.len());
+            for some in names.chunks(MAX_ASKED) {
+                let asked = some.iter().filter(|name| is_name(name));
+                git.say(&asked.map(|name| format!("info {name}\n")).collect::<String>())?;
+                for name in some {
+                    found.push(if is_name(name) { git.head()? } else { None });
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// The bytes of an object of so many at most, with what is known about it; nothing where there is no such
+    /// object.
+    pub(super) fn contents(
+        &self,
+        runner: &Runner,
+        call: &dyn Fn() -> Call<'static>,
+        (oid, most): (&Oid, u64),
+    ) -> Result<Option<(Info, Vec<u8>)>, GitError> {
+        self.ask(runner, call, |git| {
+            git.say(&format!("contents {oid}\n"))?;
+            let Some(info) = git.head()? else { return Ok(None) };
+            if info.size > most {
+                let message = format!("object {} has {} bytes; {most} is the most", oid.short(), info.size);
+                return Err(Broken::Said(GitError::new(Trouble::TooMuch, message)));
+            }
+            let mut bytes = Vec::new();
+            git.from.by_ref().take(info.size).read_to_end(&mut bytes)?;
+            let mut end = [0];
+            git.from.read_exact(&mut end)?;
+            if bytes.len() as u64 != info.size || end != [b'\n'] {
+                return Err(Broken::Said(unreadable(&end)));
+            }
+            Ok(Some((info, bytes)))
+        })
+    }
+
+    /// Asks; a git that cannot be talked to any more is ended, and the next one is asked once.
+    fn ask<T>(
+        &self,
+        runner: &Runner,
+        call: &dyn Fn() -> Call<'static>,
+        mut talk: impl FnMut(&mut Serving) -> Result<T, Broken>,
+    ) -> Result<T, GitError> {
+        runner.step("git cat-file")?;
+        let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = None;
+        for _ in 0..MAX_TRIES {
+            let mut git = match serving.take() {
+                Some(git) => git,
+                None => Serving::start(runner, call())?,
+            };
+            match talk(&mut git) {
+                Ok(answer) => {
+                    *serving = Some(git);
+                    return Ok(answer);
+                }
+                Err(Broken::Said(error)) => return Err(error),
+                Err(Broken::Lost(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Err(runner.too_slow("cat-file"));
+                }
+                Err(Broken::Lost(error)) => last = Some(git.last_words(&error)),
+            }
+        }
+        Err(last.unwrap_or_else(|| GitError::new(Trouble::Git, "`git cat-file` was lost")))
+    }
+}
+
+/// Why a talk came to nothing.
+enum Broken {
+    /// It answered what cannot be understood.
+    Said(GitError),
+    /// It does not answer any more.
+    Lost(io::Error),
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Broken {
+        Broken::Lost(error)
+    }
+}
+
+impl From<GitError> for Broken {
+    fn from(error: GitError) -> Broken {
+        Broken::Said(error)
+    }
+}
+
+/// A git that is being asked.
+struct Serving {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<Patient>,
+    aside: Option<JoinHandle<io::Result<(Vec<u8>, bool)>>>,
+}
+
+impl Serving {
+    fn start(runner: &Runner, call: Call<'static>) -> Result<Serving, GitError> {
+        let mut child = runner.start(&call.words(["cat-file", "--batch-command"]))?;
+        let lost = || GitError::new(Trouble::Git, "`git cat-file` has no pipes");
+        let (to, from) = (child.stdin.take(), child.stdout.take().ok_or_else(lost)?);
+        let aside: Option<ChildStderr> = child.stderr.take();
+        let aside =
+            std::thread::Builder::new().name(String::from("git")).spawn(move || hear(aside, MAX_SAID));
+        let from = BufReader::new(Patient { from, limit: runner.longest() });
+        Ok(Serving { child, to, from, aside: aside.ok() })
+    }
+
+    fn say(&mut self, lines: &str) -> io::Result<()> {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        self.to.as_mut().ok_or_else(gone)?.write_all(lines.as_bytes())
+    }
+
+    /// The line that comes before the bytes of an object: its name, its kind and its size.
+    fn head(&mut self) -> Result<Option<Info>, Broken> {
+        let mut line = Vec::new();
+        self.from.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+        if line.pop() != Some(b'\n') {
+            return Err(Broken::Lost(io::ErrorKind::UnexpectedEof.into()));
+        }
+        if line.ends_with(b" missing") {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&line).into_owned();
+        let parts: Vec<&str> = text.split(' ').collect();
+        let [oid, kind, size] = parts[..] else { return Err(unreadable(&line).into()) };
+        let size = size.parse().map_err(|_| unreadable(&line))?;
+        Ok(Some(Info { oid: oid.parse()?, kind: kind.to_owned(), size }))
+    }
+
+    /// What it said when it went away.
+    fn last_words(mut self, error: &io::Error) -> GitError {
+        self.end();
+        let said = self.aside.take().and_then(|aside| aside.join().ok()).and_then(Result::ok);
+        let said = said.map(|(bytes, _)| String::from_utf8_lossy(&bytes).trim().to_owned());
+        let said = said.filter(|said| !said.is_empty()).unwrap_or_else(|| error.to_string());
+        GitError::new(Trouble::Git, format!("`git cat-file` failed: {said}"))
+    }
+
+    fn end(&mut self) {
+        self.to = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Reads what git says, for as long as one call may take.
+struct Patient {
+    from: ChildStdout,
+    limit: Duration,
+}
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let timeout = Timespec::try_from(self.limit).map_err(io::Error::other)?;
+        loop {
+            match poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout)) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) => return self.from.read(buffer),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::{Path, PathBuf};
+
+    struct Scratch {
+        folder: tempfile::TempDir,
+        runner: Runner,
+        reader: Reader,
+    }
+
+    impl Scratch {
+        fn new() -> Scratch {
+            let folder = tempfile::tempdir().unwrap();
+            let runner = Runner::find(Path::new("/nowhere")).unwrap();
+            runner.run(Call::new(folder.path()).words(["init", "-q", "--bare"])).unwrap().ok().unwrap();
+            Scratch { folder, runner, reader: Reader::default() }
+        }
+
+        fn blob(&self, bytes: &[u8]) -> Oid {
+            let input = super::super::runner::Input::Bytes(bytes.to_vec());
+            let call = Call::new(self.folder.path()).words(["hash-object", "-w", "--stdin"]).input(input);
+            Oid::read(&self.runner.run(call).unwrap().ok().unwrap()).unwrap()
+        }
+
+        fn call(&self) -> impl Fn() -> Call<'static> + use<> {
+            let folder: PathBuf = self.folder.path().to_owned();
+            move || Call::new(&folder)
+        }
+
+        fn contents(&self, oid: &Oid) -> Result<Option<(Info, Vec<u8>)>, GitError> {
+            self.reader.contents(&self.runner, &self.call(), (oid, 1 << 20))
+        }
+
+        fn info(&self, names: &[String]) -> Vec<Option<Info>> {
+            self.reader.info(&self.runner, &self.call(), names).unwrap()
+        }
+
+        fn pid(&self) -> u32 {
+            self.reader.serving.lock().unwrap().as_ref().unwrap().child.id()
+        }
+    }
+
+    #[test]
+    fn one_git_answers_all_questions_and_sees_what_is_new() {
+        let scratch = Scratch::new();
+        let empty = scratch.blob(b"");
+        assert_eq!(scratch.contents(&empty).unwrap().unwrap().1, b"");
+        let pid = scratch.pid();
+        let large = scratch.blob(&vec![b'\n'; 300_000]);
+        assert_eq!(scratch.contents(&large).unwrap().unwrap().1.len(), 300_000);
+        let few = scratch.reader.contents(&scratch.runner, &scratch.call(), (&large, 299_999));
+        assert_eq!(few.err().unwrap().trouble, Trouble::TooMuch);
+        assert_eq!(scratch.contents(&empty).unwrap().unwrap().1, b"", "the next one is asked");
+        let pid = (scratch.pid() != pid).then(|| scratch.pid()).unwrap();
+        let nobody: Oid = "1".repeat(40).parse().unwrap();
+        assert!(scratch.contents(&nobody).unwrap().is_none());
+        // More than fit into a pipe, so that whoever only asks would wait for ever.
+        let many: Vec<String> =
+            (0..20_000).map(|at| if at % 2 == 0 { &large } else { &nobody }.to_string()).collect();
+        let found = scratch.info(&many);
+        assert_eq!(found.iter().flatten().map(|info| info.size).sum::<u64>(), 10_000 * 300_000);
+        assert_eq!((found[0].as_ref().unwrap().kind.as_str(), &found[1]), ("blob", &None));
+        let odd = ["", "a b", "HEAD\ncontents HEAD", "refs/heads/none"].map(str::to_owned);
+        assert_eq!(scratch.info(&odd), [None, None, None, None], "no name is taken for a question");
+        assert_eq!(scratch.pid(), pid, "one git was enough");
+    }
+
+    #[test]
+    fn a_git_that_was_ended_is_started_again_and_a_slow_one_is_ended() {
+        let scratch = Scratch::new();
+        let blob = scratch.blob(b"x");
+        assert!(scratch.contents(&blob).unwrap().is_some());
+        scratch.reader.serving.lock().unwrap().as_mut().unwrap().child.kill().unwrap();
+        assert!(scratch.contents(&blob).unwrap().is_some());
+        let mut serving = scratch.reader.serving.lock().unwrap();
+        let git = serving.as_mut().unwrap();
+        git.from.get_mut().limit = Duration::from_millis(20);
+        drop(serving);
+        // It answers nothing to half a question.
+        let slow = scratch.reader.ask(&scratch.runner, &scratch.call(), |git| {
+            git.say("contents")?;
+            Ok(git.head()?.is_some())
+        });
+        assert_eq!(slow.err().unwrap().trouble, Trouble::TimedOut);
+        assert!(scratch.contents(&blob).unwrap().is_some(), "the next one answers");
+    }
+
+    #[test]
+    fn a_damaged_object_is_an_error_with_what_git_says_of_it() {
+        let scratch = Scratch::new();
+        let blob = scratch.blob(b"precious");
+        let (first, rest) = blob.as_str().split_at(2);
+        let file = scratch.folder.path().join("objects").join(first).join(rest);
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let said = scratch.contents(&blob);
+        assert!(!matches!(said, Ok(Some(_))), "{said:?}");
+    }
+}
