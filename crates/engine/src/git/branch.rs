@@ -3,10 +3,14 @@
 //! Where it is, is written in the ledger; the ref is compared with that each time. A branch that somebody
 //! else has moved or removed is put back, and what it was moved to is kept.
 
+use std::fs;
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
 use super::lock::Held;
 use super::runner::Input;
+use super::worktree::says;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
 use crate::id::RunId;
 use crate::process::Cancel;
@@ -97,7 +101,7 @@ impl Repo {
             Some(record) => self.put_right(record, &held)?,
             None => return Ok(self.put_right(self.first_record(run)?, &held)?.branch()),
         };
-        let head = self.resolve_at(&self.own, "HEAD")?;
+        let head = self.person_s_head()?;
         let Some(head) = head.filter(|head| *head != record.base && record.tip == record.base) else {
             return Ok(record.branch());
         };
@@ -114,7 +118,7 @@ impl Repo {
     }
 
     fn first_record(&self, run: &RunId) -> Result<RunRecord, GitError> {
-        let Some(base) = self.resolve_at(&self.own, "HEAD")? else {
+        let Some(base) = self.person_s_head()? else {
             let error = GitError::new(Trouble::Unsuitable, "the repository has no commit yet");
             return Err(error.hint("make a first commit: `git commit --allow-empty -m start`"));
         };
@@ -162,8 +166,32 @@ impl Repo {
         match known.into_iter().next().flatten() {
             Some(info) => Ok(Some(info.oid)),
             // A ref to what is not there is a ref all the same.
-            None => self.resolve_at(&self.common, name),
+            None if self.may_be(name) => self.resolve_at(&self.common, name),
+            None => Ok(None),
         }
+    }
+
+    /// Whether there may be a ref of that name, or one below it. Where it is not so, nobody need ask git.
+    pub(super) fn may_be(&self, name: &str) -> bool {
+        let name = name.trim_end_matches('/');
+        let is_loose = fs::symlink_metadata(self.common.join(name)).is_ok();
+        if is_loose || !self.has_plain_refs() {
+            return true;
+        }
+        match fs::read(self.common.join("packed-refs")) {
+            Ok(bytes) => bytes.windows(name.len()).any(|found| found == name.as_bytes()),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Whether refs are files, which git has always known.
+    pub(super) fn has_plain_refs(&self) -> bool {
+        !self.common.join("reftable").exists()
+    }
+
+    /// The commit that is checked out in the person's checkout.
+    pub(super) fn person_s_head(&self) -> Result<Option<Oid>, GitError> {
+        if self.own == self.common { self.resolve("HEAD") } else { self.resolve_at(&self.own, "HEAD") }
     }
 
     pub(super) fn resolve_at(&self, git: &std::path::Path, name: &str) -> Result<Option<Oid>, GitError> {
@@ -174,6 +202,12 @@ impl Repo {
 
     /// The person's branch, as a whole ref.
     pub(super) fn checked_out(&self) -> Result<Option<String>, GitError> {
+        self.check_identity()?;
+        let said = says(&self.own.join("HEAD"));
+        let named = said.strip_prefix(b"ref: refs/heads/").and_then(|name| std::str::from_utf8(name).ok());
+        if let Some(name) = named.filter(|name| !name.is_empty() && self.has_plain_refs()) {
+            return Ok(Some(format!("refs/heads/{}", name.trim_end())));
+        }
         let words = ["symbolic-ref", "--quiet", "HEAD"];
         let said = self.run(self.at_home(&self.own).words(words))?;
         let name = String::from_utf8_lossy(&said.out).trim().to_owned();

@@ -183,6 +183,7 @@ impl Repo {
     fn whole_tree(&self, record: &WorktreeRecord, folder: &Path) -> Result<(Oid, Vec<Vec<u8>>), GitError> {
         let id = &record.id;
         let index = self.chamber.home().join("index").join(format!("{id}.keep"));
+        let known = self.known_tree(&self.index_file(id));
         self.start_index(&self.index_file(id), &index, &record.base)?;
         let mut survey = self.survey(&index, folder)?;
         let mut odds = Odds::of(folder);
@@ -207,7 +208,11 @@ impl Repo {
         }
         self.add_metadata(id, folder, &mut odds)?;
         self.store_odd(&odds, &index, folder)?;
-        let tree = self.write_tree(&index)?;
+        let is_known = survey.there.is_empty() && survey.gone.is_empty() && odds.is_empty();
+        let tree = match known.filter(|_| is_known) {
+            Some(tree) => tree,
+            None => self.write_tree(&index)?,
+        };
         fs::remove_file(&index).at(&index)?;
         Ok((tree, odds.special))
     }
@@ -307,7 +312,8 @@ impl Repo {
     /// What stands in the agent's own index, where that can be told.
     fn staged(&self, id: &WorktreeId) -> Result<Option<Oid>, GitError> {
         let theirs = self.admin(id).join("index");
-        if !fs::symlink_metadata(&theirs).is_ok_and(|found| found.is_file()) {
+        let found = fs::symlink_metadata(&theirs).ok().filter(fs::Metadata::is_file);
+        if found.is_none_or(|found| self.is_given(id, &found)) {
             return Ok(None);
         }
         let index = self.chamber.home().join("index").join(format!("{id}.staged"));

@@ -140,6 +140,8 @@ pub struct Repo {
     refs: Arc<Reader>,
     /// The trees of indexes of ours, as long as these are the same.
     trees: Arc<Mutex<BTreeMap<PathBuf, (String, Oid)>>>,
+    /// What the indexes of worktrees are known by that were given to them.
+    given: Arc<Mutex<BTreeMap<WorktreeId, String>>>,
 }
 
 /// Which folder it is, whatever its name.
@@ -174,7 +176,7 @@ impl Repo {
             let folder = chamber.home().join(folder);
             fs::create_dir_all(&folder).at(&folder)?;
         }
-        let (synced, objects, refs, trees) = Default::default();
+        let (synced, objects, refs, trees, given) = Default::default();
         Ok(Repo {
             runner,
             place,
@@ -188,6 +190,7 @@ impl Repo {
             objects,
             refs,
             trees,
+            given,
         })
     }
 

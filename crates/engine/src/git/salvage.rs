@@ -80,6 +80,9 @@ impl Repo {
     }
 
     pub(super) fn kept_under(&self, prefix: &str) -> Result<Vec<Kept>, GitError> {
+        if !self.may_be(prefix) {
+            return Ok(Vec::new());
+        }
         let format = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents)%00%00";
         let out = self.ask(["for-each-ref", format, prefix])?.ok()?;
         let text = String::from_utf8_lossy(&out).into_owned();

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-use std::sync::PoisonError;
+use std::path::{Path, PathBuf};
+use std::sync::{MutexGuard, PoisonError};
 
 use super::error::At as _;
 use super::look::{Seen, look, zeroed};
@@ -101,17 +101,24 @@ impl Repo {
 
     /// The tree of an index of ours. One that was written down before, and has not been touched since, is known.
     fn tree_in(&self, index: &Path, is_same: bool) -> Result<Oid, GitError> {
-        let marked = || fs::symlink_metadata(index).ok().map(|found| mark(&found));
-        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = trees.remove(index);
-        let tree = match known.filter(|(at, _)| is_same && Some(at) == marked().as_ref()) {
-            Some((_, tree)) => tree,
+        let tree = match self.known_tree(index).filter(|_| is_same) {
+            Some(tree) => tree,
             None => self.write_tree(index)?,
         };
-        if let Some(mark) = marked() {
-            trees.insert(index.to_owned(), (mark, tree.clone()));
+        if let Ok(found) = fs::symlink_metadata(index) {
+            self.known_trees().insert(index.to_owned(), (mark(&found), tree.clone()));
         }
         Ok(tree)
+    }
+
+    /// The tree of an index that is as it was when its tree was last written.
+    pub(super) fn known_tree(&self, index: &Path) -> Option<Oid> {
+        let now = mark(&fs::symlink_metadata(index).ok()?);
+        self.known_trees().get(index).filter(|(then, _)| *then == now).map(|(_, tree)| tree.clone())
+    }
+
+    fn known_trees(&self) -> MutexGuard<'_, BTreeMap<PathBuf, (String, Oid)>> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a folder has beyond its index.

@@ -4,11 +4,13 @@
 //! out of everybody's reach, looking once more, and only then removing it. Nothing is forced, and nothing
 //! is believed that a file inside the worktree says.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{MutexGuard, PoisonError};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -18,8 +20,9 @@ use super::error::At as _;
 use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
 use super::tree::unreadable;
-use super::{GitError, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
+use super::{GitError, NOBODY, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
 use crate::id::RunId;
+use crate::place::mark;
 use crate::process::Cancel;
 
 /// The most ignored files that a worktree gets a copy of.
@@ -173,7 +176,19 @@ impl Repo {
         self.runner.step("copy index")?;
         // Git finds what it needs to know about the files there, and need not read them all again.
         let theirs = self.admin(id).join("index");
-        fs::copy(&index, &theirs).at(&theirs).map(drop)
+        fs::copy(&index, &theirs).at(&theirs)?;
+        let given = mark(&fs::symlink_metadata(&theirs).at(&theirs)?);
+        self.given().insert(id.clone(), given);
+        Ok(())
+    }
+
+    /// Whether the index of a worktree is the one that it was given: nobody has staged anything there.
+    pub(super) fn is_given(&self, id: &WorktreeId, found: &fs::Metadata) -> bool {
+        self.given().get(id).is_some_and(|given| *given == mark(found))
+    }
+
+    fn given(&self) -> MutexGuard<'_, BTreeMap<WorktreeId, String>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether git knows the worktree, and the worktree git.
@@ -202,6 +217,9 @@ impl Repo {
         self.keep_commits_held(id, "its folder was gone", crate::clock::wall() / 1000, held)?;
         self.forget(id)?;
         let path = self.path_of(id);
+        if self.enrol(id, commit)? {
+            return Ok(());
+        }
         let words = ["worktree", "add", "--quiet", "--no-checkout", "--detach"];
         let call = self.at_home(&self.common).words(["-c", "worktree.useRelativePaths=false"]).words(words);
         let call = call.words([path.as_os_str()]).words([commit.as_str()]).under(held.file());
@@ -211,6 +229,39 @@ impl Repo {
         }
         let message = format!("git made worktree {id} in another way than it was asked to");
         Err(GitError::new(Trouble::Git, message))
+    }
+
+    /// Writes down a worktree as git does it, where git would do no more than that: git starts itself several
+    /// times for it. Whether it was done; nothing is left of it if not.
+    fn enrol(&self, id: &WorktreeId, commit: &Oid) -> Result<bool, GitError> {
+        // Settings of single worktrees, and refs that are no files, are git's own business.
+        if !self.has_plain_refs() || fs::symlink_metadata(self.common.join("config.worktree")).is_ok() {
+            return Ok(false);
+        }
+        self.runner.step("enrol worktree")?;
+        let (path, admin) = (self.path_of(id), self.admin(id));
+        let made = self.chamber.home().join("trash").join(format!("{id}.admin"));
+        remove_whole(&made)?;
+        let (logs, refs, above) = (made.join("logs"), made.join("refs"), self.common.join("worktrees"));
+        for folder in [&path, &logs, &refs, &above] {
+            fs::create_dir_all(folder).at(folder)?;
+        }
+        let (name, email) = NOBODY;
+        let (nothing, now) = (self.chamber.nothing(), crate::clock::wall() / 1000);
+        let put = |file: &Path, bytes: &[u8]| fs::write(file, bytes).at(file);
+        put(&path.join(".git"), &[&points_to(&admin), b"\n".as_slice()].concat())?;
+        put(&made.join("gitdir"), &[path.join(".git").as_os_str().as_bytes(), b"\n"].concat())?;
+        put(&made.join("commondir"), b"../..\n")?;
+        put(&logs.join("HEAD"), format!("{nothing} {commit} {name} <{email}> {now} +0000\n").as_bytes())?;
+        put(&made.join("HEAD"), format!("{commit}\n").as_bytes())?;
+        File::open(made.join("HEAD")).and_then(|file| file.sync_all()).at(&made)?;
+        // It is there as a whole or not at all: whoever prunes worktrees meanwhile finds nothing half done.
+        if fs::rename(&made, &admin).is_ok() && self.is_registered(id) {
+            return Ok(true);
+        }
+        remove_whole(&made)?;
+        remove_whole(&path)?;
+        Ok(false)
     }
 
     /// Something in the place of a worktree that is to be made: nobody's work is known to be in it, and

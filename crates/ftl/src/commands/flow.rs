@@ -189,23 +189,24 @@ pub(super) fn needs_git(place: &Place) -> Result<(), Failure> {
         git.status().map(|status| status.success())
     };
     let root = place.root().display();
-    match git(&["rev-parse", "--git-dir"]) {
-        Err(error) => Err(Failure::new(
-            format!("git cannot be run: {error}"),
-            "install git: flows build on branches of it",
-        )),
-        Ok(false) => Err(Failure::new(
+    let cannot = |error: std::io::Error| {
+        Failure::new(format!("git cannot be run: {error}"), "install git: flows build on branches of it")
+    };
+    if git(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).map_err(cannot)? {
+        return Ok(());
+    }
+    // Only where there is no commit it matters whether there is a repository.
+    Err(if git(&["rev-parse", "--git-dir"]).map_err(cannot)? {
+        Failure::new(
+            format!("the repository in `{root}` has no commit"),
+            "flows build on a commit: `git add` and `git commit` what is there first",
+        )
+    } else {
+        Failure::new(
             format!("`{root}` is in no git repository"),
             "flows need git: `git init`, and commit what is there; the other commands work without",
-        )),
-        Ok(true) => match git(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(Failure::new(
-                format!("the repository in `{root}` has no commit"),
-                "flows build on a commit: `git add` and `git commit` what is there first",
-            )),
-        },
-    }
+        )
+    })
 }
 
 /// Whether a person can be asked here and now.
