@@ -142,8 +142,8 @@ impl Paper {
                 )
             })?],
         };
-        let campaign = self.campaign()?.filter(super::campaign::Campaign::is_active);
-        let campaign = campaign.as_ref().and_then(super::campaign::Campaign::id);
+        let campaign = self.active_campaign()?;
+        let campaign = campaign.as_deref();
         // Failures of siblings and what parents delivered; a campaign of a thousand has many others.
         let parents: BTreeSet<&str> = tasks
             .iter()

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status, Unreachable};
 
 use super::archive;
-use super::projection::{Form, Projected, json_text, keep};
+use super::projection::{Form, Projected, Texts, json_text, keep};
 use super::{Paper, PaperError};
 use crate::gates::plain;
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
@@ -240,6 +240,14 @@ impl Paper {
         self.read(&projected())?.map(|json| understood(&json)).transpose()
     }
 
+    /// The name of the campaign that goes on, if it has one. Its tasks are not looked at.
+    pub fn active_campaign(&self) -> Result<Option<String>, PaperError> {
+        let Some(body) = self.read_text(&projected())? else { return Ok(None) };
+        let found = TaskTexts::of(&body)?;
+        let head = Campaign::read(&parsed(&format!("{}{}", found.before, found.after))?).map_err(damaged)?;
+        Ok(head.id().filter(|_| head.is_active()).map(str::to_owned))
+    }
+
     /// Opens a campaign. One that still goes on is kept in the archive first.
     pub fn create_campaign(
         &self,
@@ -309,21 +317,17 @@ impl Paper {
         Ok(archived.1)
     }
 
-    /// Gives a task a status.
+    /// Gives a task a status. Nothing else of the campaign is taken apart for it, however long it is.
     pub fn update_task(&self, seq: &str, status: &str, now: &str) -> Result<(), PaperError> {
         let status = Status::parse(status).map_err(|error| {
             PaperError::refused(error.to_string(), "a task is pending, in_progress, complete or blocked")
         })?;
-        self.edit(|campaign, _| {
-            let progress = campaign.progress()?;
-            let Some(place) = progress.graph().find(seq) else {
-                let known: Vec<&str> =
-                    campaign.tasks.iter().take(10).map(|one| one.task.seq.as_str()).collect();
-                let hint = format!("the campaign has {} tasks: {}", campaign.tasks.len(), known.join(", "));
-                return Err(PaperError::refused(format!("Unknown task: {seq}"), hint));
-            };
-            campaign.settle(place, status, now);
-            Ok(())
+        self.change_body(&projected(), |body| {
+            let found = TaskTexts::of(body.ok_or_else(no_campaign)?)?;
+            let Some(at) = found.place(seq)? else { return Err(found.unknown(seq)?) };
+            let mut one = read_task(&parsed(found.items[at])?).map_err(damaged)?;
+            one.settle(status, now);
+            Ok((Some(found.with(|index, _| (index == at).then(|| one.to_json().compact()))?), ()))
         })
     }
 
@@ -333,35 +337,19 @@ impl Paper {
         Ok(Cascade::of(progress.as_ref()))
     }
 
-    /// Blocks every task that can never run; their seqs. The tasks are read and written one after the other: a
-    /// campaign of ten thousand takes long to take apart and to put together again.
+    /// Blocks every task that can never run; their seqs. Of a task only that is read and written which has to do
+    /// with it: a campaign of ten thousand takes long to take apart and to put together again.
     pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, PaperError> {
         self.change_body(&projected(), |body| {
             let Some(body) = body else { return Ok((None, Vec::new())) };
-            let task = |text: &&str| Json::parse(text).map_err(|error| damaged(error.to_string()));
-            let Some(found) = rows::split(body, "tasks") else {
-                let is_empty = task(&body)?.get("tasks").is_none_or(|tasks| tasks.items().is_empty());
-                let odd = || damaged(String::from("its tasks are not written as we write them"));
-                return if is_empty { Ok((None, Vec::new())) } else { Err(odd()) };
-            };
-            let outline = |text: &&str| read_outline(&task(text)?).map_err(damaged);
-            let outlines = found.items.iter().map(outline).collect::<Result<Vec<_>, PaperError>>()?;
-            let blocked = progress(&outlines)?.propagate();
+            let found = TaskTexts::of(body)?;
+            let blocked = progress(&found.outlines()?)?.propagate();
             if blocked.is_empty() {
                 return Ok((None, Vec::new()));
             }
             let changed: BTreeMap<usize, &Unreachable> =
                 blocked.iter().map(|task| (task.place.index(), task)).collect();
-            let mut written = Rows::new(found.before, body.len() * 2);
-            for (index, text) in found.items.iter().enumerate() {
-                let mut one = task(text)?;
-                if let Some(cause) = changed.get(&index) {
-                    block(&mut one, cause, now);
-                }
-                written.push(&one);
-            }
-            let head = task(&&*format!("{}{}", found.before, found.after))?;
-            let texts = written.finish(&head, "tasks", found.after);
+            let texts = found.with(|at, text| rows::put(text, &block(changed.get(&at)?, now)))?;
             Ok((Some(texts), blocked.iter().map(|task| task.seq.to_string()).collect()))
         })
     }
@@ -455,10 +443,7 @@ impl Paper {
 
 impl Campaign {
     fn settle(&mut self, place: TaskPlace, status: Status, now: &str) {
-        let one = &mut self.tasks[place.index()];
-        one.status = status;
-        one.updated_at = Some(now.to_owned());
-        one.unblock();
+        self.tasks[place.index()].settle(status, now);
     }
 
     /// Takes the tasks of a plan in the place of its own; what is the same task keeps how far it is.
@@ -477,13 +462,78 @@ impl Campaign {
     }
 }
 
-/// Blocks a task, with what blocks it.
-fn block(one: &mut Json, cause: &Unreachable, now: &str) {
-    one.put("status", Status::Blocked.as_str());
-    one.put("updated_at", now);
-    one.put("blocked_by", Json::list(cause.blocked_by.iter().map(ToString::to_string)));
-    one.put("cascade", true);
-    one.put("root_causes", Json::list(cause.root_causes.iter().map(ToString::to_string)));
+/// What a task becomes that is blocked, with what blocks it.
+fn block(cause: &Unreachable, now: &str) -> [(&'static str, Json); 5] {
+    [
+        ("status", Json::from(Status::Blocked.as_str())),
+        ("updated_at", Json::from(now)),
+        ("blocked_by", Json::list(cause.blocked_by.iter().map(ToString::to_string))),
+        ("cascade", Json::from(true)),
+        ("root_causes", Json::list(cause.root_causes.iter().map(ToString::to_string))),
+    ]
+}
+
+/// The texts of a campaign's tasks in the text that is kept of it.
+struct TaskTexts<'a> {
+    body: &'a str,
+    before: &'a str,
+    items: Vec<&'a str>,
+    after: &'a str,
+}
+
+impl<'a> TaskTexts<'a> {
+    fn of(body: &'a str) -> Result<TaskTexts<'a>, PaperError> {
+        if let Some(rows::Split { before, items, after }) = rows::split(body, "tasks") {
+            return Ok(TaskTexts { body, before, items, after });
+        }
+        // The original's may have none.
+        match parsed(body)?.get("tasks") {
+            None | Some(Json::Null) => Ok(TaskTexts { body, before: body, items: Vec::new(), after: "" }),
+            Some(_) => Err(damaged(String::from("its tasks are not written as we write them"))),
+        }
+    }
+
+    /// Of each task its seq, what it depends on and how far it is.
+    fn outlines(&self) -> Result<Vec<(String, Vec<String>, Status)>, PaperError> {
+        let outline = |text: &&str| {
+            let all = rows::fields(text).ok_or_else(|| damaged(format!("no task: {text:.80}")))?;
+            let wanted = ["seq", "depends", "status"].map(|key| {
+                let value = all.iter().find(|(quoted, _)| quoted[1..quoted.len() - 1] == *key);
+                value.map_or(Ok(Json::Null), |(_, value)| parsed(value)).map(|value| (key, value))
+            });
+            let [seq, depends, status] = wanted;
+            read_outline(&Json::object([seq?, depends?, status?])).map_err(damaged)
+        };
+        self.items.iter().map(outline).collect()
+    }
+
+    /// Which task a seq names, in any spelling.
+    fn place(&self, seq: &str) -> Result<Option<usize>, PaperError> {
+        Ok(progress(&self.outlines()?)?.graph().find(seq).map(TaskPlace::index))
+    }
+
+    fn unknown(&self, seq: &str) -> Result<PaperError, PaperError> {
+        let known: Vec<String> = self.outlines()?.into_iter().take(10).map(|(seq, _, _)| seq).collect();
+        let hint = format!("the campaign has {} tasks: {}", self.items.len(), known.join(", "));
+        Ok(PaperError::refused(format!("Unknown task: {seq}"), hint))
+    }
+
+    /// Both texts of the campaign, with other texts for some of its tasks.
+    fn with(&self, change: impl Fn(usize, &str) -> Option<String>) -> Result<Texts, PaperError> {
+        let mut written = Rows::new(self.before, self.body.len() * 3 / 2);
+        for (at, text) in self.items.iter().enumerate() {
+            match change(at, text) {
+                Some(other) => written.push(&other),
+                None => written.push(text),
+            }
+        }
+        let head = parsed(&format!("{}{}", self.before, self.after))?;
+        Ok(written.finish(&head, "tasks", self.after))
+    }
+}
+
+fn parsed(text: &str) -> Result<Json, PaperError> {
+    Json::parse(text).map_err(|error| damaged(error.to_string()))
 }
 
 /// The error of everything that needs a campaign.

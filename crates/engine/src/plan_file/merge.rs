@@ -60,6 +60,13 @@ impl CampaignTask {
         self.root_causes.clear();
     }
 
+    /// Gives it a status; what blocked it before does not count any more.
+    pub fn settle(&mut self, status: Status, now: &str) {
+        self.status = status;
+        self.updated_at = Some(now.to_owned());
+        self.unblock();
+    }
+
     /// Whether it is blocked only because others are.
     pub fn is_cascade(&self) -> bool {
         self.status == Status::Blocked && !self.blocked_by.is_empty()
