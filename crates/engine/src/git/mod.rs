@@ -228,8 +228,8 @@ impl Repo {
         let text = String::from_utf8_lossy(&out).into_owned();
         // The last one wins, as it does for git.
         let ask = |key: &str| {
-            let found = text.split('\0').filter_map(|entry| entry.split_once('\n'));
-            let value = found.filter(|(name, _)| *name == key).last()?.1.trim();
+            let mut found = text.split('\0').rev().filter_map(|entry| entry.split_once('\n'));
+            let value = found.find(|(name, _)| *name == key)?.1.trim();
             (!value.is_empty()).then(|| value.to_owned())
         };
         Some(Person { name: ask("user.name")?, email: ask("user.email")? })

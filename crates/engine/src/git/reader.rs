@@ -141,12 +141,15 @@ impl From<GitError> for Broken {
     }
 }
 
+/// Listens to what a git says besides its answers.
+type Aside = JoinHandle<io::Result<(Vec<u8>, bool)>>;
+
 /// A git that is being asked.
 struct Serving {
     child: Child,
     to: Option<ChildStdin>,
     from: BufReader<Patient>,
-    aside: Option<JoinHandle<io::Result<(Vec<u8>, bool)>>>,
+    aside: Option<Aside>,
 }
 
 impl Serving {

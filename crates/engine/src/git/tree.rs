@@ -380,8 +380,11 @@ fn missing(oid: &Oid) -> GitError {
     GitError::new(Trouble::Git, format!("object {oid} is not in the repository"))
 }
 
+/// What was at a path, and what is.
+type Pair = (Entry, Entry);
+
 /// Two things of one name: how they differ as files, and how as folders.
-fn parted(before: Entry, after: Entry, nothing: &Entry) -> (Option<(Entry, Entry)>, Option<(Entry, Entry)>) {
+fn parted(before: Entry, after: Entry, nothing: &Entry) -> (Option<Pair>, Option<Pair>) {
     let split = |one: Entry| {
         if one.mode == MODE_TREE { (nothing.clone(), one) } else { (one, nothing.clone()) }
     };

@@ -327,7 +327,9 @@ fn pieces(parts: &Json) -> Vec<exploration::Answer> {
 fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     let (create, parse, complete, block) = (paper.clone(), paper.clone(), paper.clone(), paper.clone());
     workshop
-        .doing(move |_, asked: flow::WorkspaceCreate| brief(&create, &asked, &|path| create.source(path)))
+        .doing(move |_, asked: flow::WorkspaceCreate| {
+            brief(&create, &read_plan(&asked.plan)?, &asked, &|path| create.source(path))
+        })
         .doing(move |_, asked: flow::WorkspaceParse| {
             let found = parse.parse_workspace(&place(&parse, &asked.path))?;
             found.to_spec().map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
@@ -398,10 +400,10 @@ fn words(value: &Value) -> String {
 /// Writes the brief of a task. One of a campaign is being worked on from now on.
 pub(super) fn brief(
     paper: &Paper,
+    plan: &Plan,
     asked: &flow::WorkspaceCreate,
     sources: Sources<'_>,
 ) -> Result<flow::Brief, Failure> {
-    let plan = read_plan(&asked.plan)?;
     let task = match &asked.task {
         Some(seq) => plan.find(seq),
         None => plan.tasks.first().filter(|_| plan.tasks.len() == 1),
@@ -413,7 +415,7 @@ pub(super) fn brief(
             tasks.iter().map(|task| crate::paper::lessons::asks_with(plan, task)).collect();
         paper.recall(&asks)
     };
-    let made = paper.create_workspaces(&plan, Some(&task.seq), (&recall, sources), &clock::local())?;
+    let made = paper.create_workspaces(plan, Some(&task.seq), (&recall, sources), &clock::local())?;
     let path = made.first().ok_or_else(none)?;
     let brief = paper.parse_workspace(path)?;
     let known = brief.prior_knowledge.as_ref().is_some_and(|known| !known.failures.is_empty());
@@ -428,7 +430,7 @@ pub(super) fn brief(
         mode: if direct { BuildMode::Direct } else { BuildMode::Full },
         budget: if direct { DIRECT_BUDGET } else { full },
         full_budget: full,
-        story: told(&plan, task),
+        story: told(plan, task),
     })
 }
 
@@ -446,7 +448,7 @@ fn told(plan: &Plan, task: &Task) -> String {
     format!("{name}\n\n{story}It is part of: {}\n{files}This must pass: {}\n", plan.objective, task.verify)
 }
 
-fn read_plan(shape: &PlanShape) -> Result<Plan, Failure> {
+pub(super) fn read_plan(shape: &PlanShape) -> Result<Plan, Failure> {
     let json = json_of(shape)?;
     let how = Reading { objective: Some(&shape.objective), is_revision: false };
     plan_file::check(&json, how).map_err(|errors| Failure::from(PaperError::from(errors)))

@@ -89,11 +89,13 @@ impl Paper {
             }
         }
         let mut all = Vec::new();
-        for (stem, text) in self.store().notes(KIND)? {
+        for stem in self.store().keys(KIND)? {
             let Some(name) = FileName::parse(&format!("{stem}.xml")) else { continue };
             if !is_wanted(&name) {
                 continue;
             }
+            // Somebody may have ended it since.
+            let Some(text) = self.store().note(KIND, &stem)? else { continue };
             if names.binary_search(&name).is_err() {
                 self.mend(&projected(&name));
             }

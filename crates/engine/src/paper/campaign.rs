@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Status, Unreachable};
+use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Seq, Status, Unreachable};
 
 use super::archive;
 use super::projection::{Form, Projected, Texts, json_text, keep};
@@ -509,7 +509,9 @@ impl<'a> TaskTexts<'a> {
 
     /// Which task a seq names, in any spelling.
     fn place(&self, seq: &str) -> Result<Option<usize>, PaperError> {
-        Ok(progress(&self.outlines()?)?.graph().find(seq).map(TaskPlace::index))
+        let Some(wanted) = Seq::read(seq) else { return Ok(None) };
+        let all = self.outlines()?;
+        Ok(all.iter().position(|(seq, _, _)| Seq::read(seq) == Some(wanted)))
     }
 
     fn unknown(&self, seq: &str) -> Result<PaperError, PaperError> {

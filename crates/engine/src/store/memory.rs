@@ -83,6 +83,10 @@ impl Notebook for MemoryStore {
         Ok(notes.map(|((_, key), body)| (key.clone(), body.clone())).collect())
     }
 
+    fn keys(&self, kind: &str) -> Result<Vec<String>, StoreError> {
+        Ok(self.kept().notes.keys().filter(|(one, _)| one == kind).map(|(_, key)| key.clone()).collect())
+    }
+
     fn amend(&self, work: &mut Work<'_>) -> Result<(), StoreError> {
         self.write(|kept| {
             let mut page = Page(kept.notes.clone());

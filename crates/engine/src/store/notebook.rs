@@ -21,6 +21,9 @@ pub trait Notebook: Send + Sync {
     /// All notes of a kind with their keys, in the order of the keys.
     fn notes(&self, kind: &str) -> Result<Vec<(String, String)>, StoreError>;
 
+    /// The keys of a kind, in order.
+    fn keys(&self, kind: &str) -> Result<Vec<String>, StoreError>;
+
     /// Changes notes. Nobody else changes any between what the work reads and what it writes. What it
     /// wrote is kept if it says so, and dropped if it does not or fails. It must be quick, and must not
     /// ask the notebook in any other way than through what it is given.

@@ -2,6 +2,7 @@
 
 use ftl_core::run::{Answer, Entry, Fact, ROOT};
 use ftl_core::value::Value;
+use serde_json::{Value as Json, json};
 
 use super::{Board, text};
 use crate::lines;
@@ -15,14 +16,29 @@ const MAX_REASON: usize = 160;
 
 /// An entry as a line, if it is news. It is asked before the board takes the entry in.
 pub(crate) fn line(board: &Board, entry: &Entry) -> Option<String> {
-    let (who, said) = match entry.instance {
-        ROOT => (String::from("·"), flow(board, entry)?),
-        instance => {
-            let name = board.name_of(entry).unwrap_or_else(|| format!("[{instance}]"));
-            (paint(paint::STRONG, safe(&name)), task(board, entry)?)
-        }
+    let (who, said) = match told(board, entry)? {
+        (None, said) => (String::from("·"), said),
+        (Some(name), said) => (paint(paint::STRONG, safe(&name)), said),
     };
     Some(format!("{}  {said}", paint::padded(&who, NAMES)))
+}
+
+/// The same for programs: when it was, which entry of the journal, of which task, and the words.
+pub(crate) fn document(board: &Board, entry: &Entry) -> Option<Json> {
+    let (task, said) = told(board, entry)?;
+    let said = anstream::adapter::strip_str(&said).to_string();
+    Some(json!({ "at": entry.at, "entry": entry.seq, "task": task, "state": board.state(), "text": said }))
+}
+
+/// Whom news are about, where it is a task, and what they are.
+fn told(board: &Board, entry: &Entry) -> Option<(Option<String>, String)> {
+    match entry.instance {
+        ROOT => Some((None, flow(board, entry)?)),
+        instance => {
+            let name = board.name_of(entry).unwrap_or_else(|| format!("[{instance}]"));
+            Some((Some(name), task(board, entry)?))
+        }
+    }
 }
 
 fn flow(board: &Board, entry: &Entry) -> Option<String> {

@@ -316,7 +316,7 @@ impl<'a> Wheel<'a> {
     /// Drives a run that is ours, and shows what happens.
     pub(crate) fn drive(&self, driver: Driver, todo: Todo) -> Result<Rest, Failure> {
         let before = if self.several { paint(paint::QUIET, driver.id()) } else { String::from(" ") };
-        if Board::is_for(&driver.summary().protocol) && !self.out.is_json() {
+        if Board::is_for(&driver.summary().protocol) {
             return self.drive_flow(driver, todo, &before);
         }
         let mut follow = Follow { out: self.out, before };
@@ -326,9 +326,9 @@ impl<'a> Wheel<'a> {
     /// Drives a flow: its board is drawn where there is a terminal, its news are told elsewhere.
     fn drive_flow(&self, driver: Driver, todo: Todo, before: &str) -> Result<Rest, Failure> {
         let board = self.board(driver.id())?;
-        let is_drawn = !self.several && !self.session.is_heard() && out::is_drawable();
+        let is_drawn = !self.several && !self.session.is_heard() && !self.out.is_json() && out::is_drawable();
         if !is_drawn {
-            let mut told = News { out: self.out, before: before.to_owned(), board };
+            let mut told = News { out: self.out, run: driver.id().clone(), before: before.to_owned(), board };
             let rest = self.session.drive(driver, todo, self.stop, &mut told);
             return rest.map_err(|error| session_failure(&error));
         }
@@ -389,9 +389,11 @@ impl Watch for Drawn<'_> {
     }
 }
 
-/// Tells the news of a flow while it is driven.
+/// Tells the news of a flow while it is driven: as lines of the answer, or, where the answer is one document,
+/// as JSON lines beside it.
 struct News<'a> {
     out: &'a Out,
+    run: RunId,
     before: String,
     board: Board,
 }
@@ -403,12 +405,26 @@ impl Watch for News<'_> {
             if !self.board.is_new(entry) {
                 continue;
             }
-            if let Some(line) = news::line(&self.board, entry) {
-                text.push_str(&format!("{} {line}\n", self.before));
+            let line = if self.out.is_json() {
+                news::document(&self.board, entry).map(|mut event| {
+                    event["run"] = json!(self.run);
+                    event.to_string()
+                })
+            } else {
+                news::line(&self.board, entry).map(|line| format!("{} {line}", self.before))
+            };
+            if let Some(line) = line {
+                text.push_str(&line);
+                text.push('\n');
             }
             self.board.see(entry);
         }
-        if !text.is_empty() {
+        if text.is_empty() {
+            return;
+        }
+        if self.out.is_json() {
+            self.out.beside(&text);
+        } else {
             let _ = self.out.progress(&text);
         }
     }

@@ -344,6 +344,15 @@ fn the_demo_shows_a_retry_a_block_a_cheat_and_a_replan() {
     let ended = place.ftl(&["demo", "--dir", folder.to_str().unwrap(), "--json"]).code(0);
     let (json, place) = (ended.json(), Dir::at(&folder));
     demo_is_done(&place, &json);
+    // The answer is one document; what happened on the way came beside it, line by line.
+    let news: Vec<Json> = ended.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let landed = news.iter().filter(|one| one["text"].as_str().unwrap().starts_with("landed "));
+    assert_eq!(
+        landed.filter(|one| one["task"].is_string() && one["run"] == json["run"]).count(),
+        6,
+        "{news:?}"
+    );
+    assert!(news.is_sorted_by_key(|one| one["entry"].as_u64()), "in the order of the journal");
     let report = &json["report"];
     assert_eq!(
         (&report["replans"], &report["lessons_tried"]),

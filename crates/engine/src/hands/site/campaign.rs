@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_core::catalogue::campaign::{CampaignSummary, Summary};
 use ftl_core::catalogue::flow::{Analysis, Brief, ObserverAnalyze, WorkspaceCreate};
+use ftl_core::catalogue::plan::Plan as PlanShape;
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::json::Json;
 use ftl_core::plan::Status;
@@ -14,9 +15,10 @@ use ftl_core::run::Failure;
 
 use super::{Sites, prefix};
 use crate::git::{Branch, GitError, Repo, Trouble};
-use crate::hands::paper::{analyzed, brief, shaped, timeout};
+use crate::hands::paper::{analyzed, brief, read_plan, shaped, timeout};
 use crate::hands::{Job, Workshop};
 use crate::paper::campaign::no_campaign;
+use crate::plan_file::Plan;
 
 pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
     let (briefs, observer, summary) = (sites.clone(), sites.clone(), sites.clone());
@@ -49,12 +51,26 @@ impl Sites {
         Ok(made)
     }
 
+    /// A plan that was read. Every task of a campaign comes with the whole plan, and it is checked once.
+    fn plan(&self, shape: &PlanShape) -> Result<Arc<Plan>, Failure> {
+        let mut last = super::lock(&self.plan);
+        if let Some((read, plan)) = &*last
+            && read == shape
+        {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(read_plan(shape)?);
+        *last = Some((shape.clone(), plan.clone()));
+        Ok(plan)
+    }
+
     fn brief_of(&self, job: &Job, asked: &WorkspaceCreate) -> Result<Brief, Failure> {
+        let plan = self.plan(&asked.plan)?;
         match self.run_s_branch(job)? {
-            None => brief(&self.paper, asked, &|path| self.paper.source(path)),
+            None => brief(&self.paper, &plan, asked, &|path| self.paper.source(path)),
             Some((repo, branch)) => {
                 let below = prefix(&repo);
-                brief(&self.paper, asked, &|path| {
+                brief(&self.paper, &plan, asked, &|path| {
                     crate::plan_file::check_path(path).ok()?;
                     repo.file_at(&branch.tip, &below.join(path)).ok().flatten()
                 })

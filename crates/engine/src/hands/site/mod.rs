@@ -34,6 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ftl_core::catalogue::build::Delivery;
+use ftl_core::catalogue::plan::Plan as PlanShape;
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::run::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,7 @@ use crate::gates::{Allowance, Yard};
 use crate::git::{GitError, Oid, Repo, Trouble, Worktree, WorktreeId};
 use crate::paper::Paper;
 use crate::place::Place;
+use crate::plan_file::Plan;
 use crate::process::{Captured, Fence, How, Limits, Supervisor};
 use crate::store::StoreError;
 use crate::store::notebook::Notebook;
@@ -64,6 +66,8 @@ pub struct Sites {
     allowed: Vec<Allowance>,
     /// How many tasks stand behind each of the campaign, by seq.
     rows: Mutex<BTreeMap<String, usize>>,
+    /// The plan that was read last.
+    plan: Mutex<Option<(PlanShape, Arc<Plan>)>>,
     landing: Option<Route>,
     forge: Result<Reached, ForgeError>,
     repo: Mutex<Option<Repo>>,
@@ -100,6 +104,7 @@ impl Sites {
             commands: commands::Commands::set(config),
             allowed: Vec::new(),
             rows: Mutex::default(),
+            plan: Mutex::default(),
             landing: None,
             forge: Reached::of(config, &|name| std::env::var(name).ok()),
             repo: Mutex::default(),

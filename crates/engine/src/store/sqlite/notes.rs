@@ -31,6 +31,13 @@ impl Notebook for SqliteStore {
         })
     }
 
+    fn keys(&self, kind: &str) -> Result<Vec<String>, StoreError> {
+        if !self.has_notes() {
+            return Ok(Vec::new());
+        }
+        self.read(|open| keys(open, kind))
+    }
+
     fn amend(&self, work: &mut Work<'_>) -> Result<(), StoreError> {
         let kept = self.change(|open| {
             let mut page = Page { open, database: self.database() };
