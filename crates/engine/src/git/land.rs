@@ -333,6 +333,7 @@ impl Repo {
         let worktree = self.worktree_record(id)?;
         let (base, conflict) = (rebase.onto.clone(), Some(rebase.onto.clone()));
         self.write(&self.worktree_file(id), &WorktreeRecord { base, conflict, ..worktree })?;
+        self.note_stood(id, &rebase.to)?;
         rebase.done = true;
         self.write(&file, &Outcome::Conflict(rebase.clone()))?;
         Ok(rebase.answer)

@@ -17,11 +17,12 @@
 //! | `lay` | files written into a folder, so that doing it twice is doing it once |
 //! | `commit` | commits whose names depend on nothing but their arguments |
 //! | `branch` | the branch of a run |
-//! | `worktree` | opened, closed |
+//! | `worktree`, `again` | opened, closed; made again after a power cut |
 //! | `keep`, `odd`, `salvage` | what exists only in a worktree; what no tree can hold; bringing it back |
 //! | `merge`, `land` | onto the run's branch |
 //! | `person`, `deliver`, `undo` | the person's checkout; onto the person's branch; and back |
 
+mod again;
 mod branch;
 mod chamber;
 mod commit;

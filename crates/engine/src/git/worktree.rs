@@ -106,7 +106,12 @@ impl Repo {
         setup: &mut dyn FnMut(&Path) -> Result<(), String>,
     ) -> Result<Worktree, GitError> {
         let known = ledger::read::<WorktreeRecord>(&self.worktree_file(id))?;
-        if let Some(record) = known.as_ref().filter(|record| record.ready && self.stands(id)) {
+        let before = match &known {
+            Some(record) if record.ready => self.stood_before(id)?,
+            Some(_) | None => None,
+        };
+        let is_open = |record: &&WorktreeRecord| record.ready && before.is_none() && self.stands(id);
+        if let Some(record) = known.as_ref().filter(is_open) {
             return Ok(self.worktree_of(record));
         }
         let record = match known {
@@ -119,11 +124,15 @@ impl Repo {
                 record
             }
         };
-        self.make(&record.id, &record.base)?;
+        let tree = match before {
+            Some(stood) => self.restore(&record, &stood)?,
+            None => self.make(&record.id, &record.base)?,
+        };
         self.copy_ignored(&self.path_of(id))?;
         setup(&self.path_of(id)).map_err(|why| {
             GitError::new(Trouble::Unsuitable, format!("worktree {id} could not be set up: {why}"))
         })?;
+        self.note_stood(id, &tree)?;
         let record = WorktreeRecord { ready: true, ..record };
         self.write(&self.worktree_file(id), &record)?;
         Ok(self.worktree_of(&record))
@@ -166,16 +175,23 @@ impl Repo {
 
     /// Makes a worktree with its files. What was left of an earlier try is completed: until a worktree is
     /// ready nobody has worked in it, so laying its files again takes nothing away.
-    pub(super) fn make(&self, id: &WorktreeId, commit: &Oid) -> Result<(), GitError> {
+    /// The tree that stands there then.
+    pub(super) fn make(&self, id: &WorktreeId, commit: &Oid) -> Result<Oid, GitError> {
         let (path, index) = (self.path_of(id), self.index_file(id));
         let held = self.hold_repository()?;
         if !self.is_registered(id) || !self.stands(id) {
             self.register(id, commit, &held)?;
         }
         self.lay_all(&index, &path, commit)?;
+        self.give_index(id)?;
+        self.tree_of(commit)
+    }
+
+    /// Gives a worktree an index of its own: git finds what it needs to know about the files there, and need not
+    /// read them all again.
+    pub(super) fn give_index(&self, id: &WorktreeId) -> Result<(), GitError> {
         self.runner.step("copy index")?;
-        // Git finds what it needs to know about the files there, and need not read them all again.
-        let theirs = self.admin(id).join("index");
+        let (index, theirs) = (self.index_file(id), self.admin(id).join("index"));
         fs::copy(&index, &theirs).at(&theirs)?;
         let given = mark(&fs::symlink_metadata(&theirs).at(&theirs)?);
         self.given().insert(id.clone(), given);
@@ -192,7 +208,7 @@ impl Repo {
     }
 
     /// Whether git knows the worktree, and the worktree git.
-    fn is_registered(&self, id: &WorktreeId) -> bool {
+    pub(super) fn is_registered(&self, id: &WorktreeId) -> bool {
         let (path, admin) = (self.path_of(id), self.admin(id));
         says(&path.join(".git")) == points_to(&admin)
             && says(&admin.join("gitdir")) == path.join(".git").as_os_str().as_bytes()
@@ -200,7 +216,7 @@ impl Repo {
     }
 
     /// Has git make the worktree, without files: git would run what the configuration names for them.
-    fn register(&self, id: &WorktreeId, commit: &Oid, held: &Held) -> Result<(), GitError> {
+    pub(super) fn register(&self, id: &WorktreeId, commit: &Oid, held: &Held) -> Result<(), GitError> {
         self.check_identity()?;
         let folder = self.place.worktrees();
         if folder.is_symlink() {
@@ -233,7 +249,7 @@ impl Repo {
 
     /// Writes down a worktree as git does it, where git would do no more than that: git starts itself several
     /// times for it. Whether it was done; nothing is left of it if not.
-    fn enrol(&self, id: &WorktreeId, commit: &Oid) -> Result<bool, GitError> {
+    pub(super) fn enrol(&self, id: &WorktreeId, commit: &Oid) -> Result<bool, GitError> {
         // Settings of single worktrees, and refs that are no files, are git's own business.
         if !self.has_plain_refs() || fs::symlink_metadata(self.common.join("config.worktree")).is_ok() {
             return Ok(false);
@@ -329,7 +345,9 @@ impl Repo {
         }
         // Git itself refuses when two look through one index at the same time.
         let _turn = self.hold(&format!("index.{id}"), &Cancel::new())?;
-        self.stand(&self.index_file(id), &self.path_of(id))
+        let standing = self.stand(&self.index_file(id), &self.path_of(id))?;
+        self.note_stood(id, &standing.tree)?;
+        Ok(standing)
     }
 
     /// How far the work in a worktree has come.
@@ -386,6 +404,7 @@ impl Repo {
         }
         self.strike(&self.worktree_file(id))?;
         self.strike(&self.index_file(id))?;
+        self.forget_stood(id)?;
         self.empty_trash(id)?;
         Ok(Closed {
             kept: match kept {

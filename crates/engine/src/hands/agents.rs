@@ -299,7 +299,13 @@ impl Agents {
 impl Hand for Agents {
     fn perform(&self, job: &Job) -> Report {
         match self.ask(job) {
-            Ok(talked) => report(talked),
+            Ok(talked) => {
+                // What it wrote is written down with its answer. Who cannot look at it now says so at the next gate.
+                if let (Some(sites), Some(Value::List(_))) = (&self.sites, job.action.params.get("write")) {
+                    let _ = sites.note_work(job);
+                }
+                report(talked)
+            }
             Err(ended) => Report { ended, usage: nothing_used() },
         }
     }

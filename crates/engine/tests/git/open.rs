@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use ftl_engine::change::Kind;
-use ftl_engine::git::{Repo, Settings, Trouble};
+use ftl_engine::git::{Landed, Repo, Settings, Trouble};
 use ftl_engine::id::RunId;
 use ftl_engine::place::Place;
 
@@ -231,6 +231,48 @@ fn a_linked_worktree_of_the_person_and_a_folder_below_the_top_are_places_too() {
     let worktree = below.open_worktree(&"x2".parse().unwrap(), &run, &mut |_| Ok(())).unwrap();
     assert_eq!(files(&worktree.path).len(), 3);
     assert_eq!(stage.git(&["status", "--porcelain"]), "");
+}
+
+/// What a power cut does to files: some are empty, some are gone, some are from later; nothing says so.
+#[test]
+fn after_a_power_cut_a_worktree_is_what_it_was_when_somebody_heard_of_it() {
+    for breaks_git in [false, true] {
+        let stage = Stage::new();
+        let worktree = stage.open(1);
+        let at = |name: &str| worktree.path.join(name);
+        fs::write(at("src/one.txt"), "by an agent\n").unwrap();
+        fs::write(at("src/new.txt"), "new\n").unwrap();
+        let tree = stage.repo.tree(&worktree.id).unwrap().tree;
+        fs::write(at("src/one.txt"), "").unwrap();
+        fs::write(at("src/two.txt"), "").unwrap();
+        fs::remove_file(at("src/new.txt")).unwrap();
+        fs::write(at("later.txt"), "later\n").unwrap();
+        let store = stage.root().join(".ftl/store/git");
+        fs::write(store.join("index").join(worktree.id.as_str()), "").unwrap();
+        if breaks_git {
+            fs::write(at(".git"), "").unwrap();
+            fs::write(stage.root().join(".git/worktrees").join(worktree.id.as_str()).join("HEAD"), "")
+                .unwrap();
+        }
+        let same = stage.open(1);
+        assert_eq!(
+            fs::read_to_string(at("later.txt")).unwrap(),
+            "later\n",
+            "the machine was not started again"
+        );
+        let file = store.join("stood").join(format!("{}.json", worktree.id));
+        let text = fs::read_to_string(&file).unwrap();
+        let boot = ftl_engine::process::table::boot_id().unwrap();
+        fs::write(&file, text.replace(&boot, "another")).unwrap();
+        assert_eq!(stage.open(1), same);
+        assert_eq!(stage.repo.tree(&worktree.id).unwrap().tree, tree);
+        assert_eq!(fs::read_to_string(at("src/two.txt")).unwrap(), lines("two", 20));
+        assert!(!at("later.txt").exists());
+        assert_eq!(git(&worktree.path, &["rev-parse", "HEAD"]), worktree.base.as_str());
+        let kept = format!("refs/ftl/kept/{}/1:later.txt", worktree.id);
+        assert_eq!(stage.git(&["show", &kept]), "later", "what was found is kept");
+        assert!(matches!(stage.land(1), Landed::Done { .. }));
+    }
 }
 
 /// Where git keeps more than plain files it makes worktrees itself; whoever asks sees every ref that moved.

@@ -14,6 +14,7 @@ mod disk;
 mod kills;
 mod load;
 mod oracle;
+mod power;
 mod stage;
 mod takeover;
 mod tasks;

@@ -166,6 +166,12 @@ impl Sites {
         }
     }
 
+    /// Writes down what stands in the worktree of a job's instance, so that a power cut does not take it away.
+    pub(super) fn note_work(&self, job: &Job) -> Result<(), Failure> {
+        let site = self.site(job)?;
+        Ok(site.repo.tree(&site.tree.id).map(drop)?)
+    }
+
     /// The worktree of a job's instance, where one is open: whoever plans or reviews a story looks there.
     pub(super) fn folder_if_open(&self, job: &Job) -> Result<Option<PathBuf>, Failure> {
         let id = WorktreeId::of(&job.run, job.action.instance);

@@ -1,0 +1,87 @@
+//! Worktrees after a power cut. What an agent writes, and what git lays into a worktree, is on the disk only when
+//! the system comes to it; a journal that says what stood there is on the disk at once. So what stands in a
+//! worktree is written down as a tree, with its objects on the disk, before anybody hears of it; and when the
+//! machine was started again since, the worktree is made what it was then. Whatever is found instead is kept
+//! first: nothing is taken away that exists only there.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::At as _;
+use super::worktree::{WorktreeRecord, says};
+use super::{GitError, Oid, Repo, WorktreeId, ledger};
+use crate::process::table::boot_id;
+
+/// What stood in a worktree when somebody last heard of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stood {
+    tree: Oid,
+    /// The start of the machine at which that was.
+    boot: String,
+}
+
+impl Repo {
+    fn stood_file(&self, id: &WorktreeId) -> PathBuf {
+        self.chamber.home().join("stood").join(format!("{id}.json"))
+    }
+
+    /// Writes down what stands in a worktree, before anybody hears of it.
+    pub(super) fn note_stood(&self, id: &WorktreeId, tree: &Oid) -> Result<(), GitError> {
+        let Some(boot) = boot() else { return Ok(()) };
+        let now = Stood { tree: tree.clone(), boot };
+        if ledger::read::<Stood>(&self.stood_file(id))?.as_ref() == Some(&now) {
+            return Ok(());
+        }
+        self.make_durable(None)?;
+        self.write(&self.stood_file(id), &now)
+    }
+
+    /// What stood in a worktree before the machine was started again; nothing where it was not.
+    pub(super) fn stood_before(&self, id: &WorktreeId) -> Result<Option<Stood>, GitError> {
+        let Some(boot) = boot() else { return Ok(None) };
+        Ok(ledger::read::<Stood>(&self.stood_file(id))?.filter(|stood| stood.boot != boot))
+    }
+
+    /// Nobody asks any more what stood in a worktree.
+    pub(super) fn forget_stood(&self, id: &WorktreeId) -> Result<(), GitError> {
+        self.strike(&self.stood_file(id))
+    }
+
+    /// Makes a worktree what it was before the machine was started again; the tree that stands there then.
+    pub(super) fn restore(&self, record: &WorktreeRecord, stood: &Stood) -> Result<Oid, GitError> {
+        self.runner.step("restore worktree")?;
+        let (id, index, path) = (&record.id, self.index_file(&record.id), self.path_of(&record.id));
+        // What it says about files is from before.
+        match fs::remove_file(&index) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed.at(&index)?,
+        }
+        let why = "the machine was started again";
+        if self.stands(id) && self.keep(id, why, crate::clock::wall() / 1000).is_err() {
+            // What git cannot look at is put aside as it is.
+            let aside = self.place.worktrees().join(format!("{id}.aside-{:016x}", crate::id::random()?));
+            fs::rename(&path, &aside).at(&path)?;
+        }
+        let head: Result<Oid, GitError> = Oid::read(&says(&self.admin(id).join("HEAD")));
+        let is_sound = self.stands(id) && self.is_registered(id) && head.is_ok();
+        if !is_sound {
+            let held = self.hold_repository()?;
+            self.forget(id)?;
+            if !self.enrol(id, &record.base)? {
+                self.register(id, &record.base, &held)?;
+            }
+        }
+        let found = self.stand(&index, &path)?;
+        self.lay(&index, &path, &self.differing(&found.tree, &stood.tree)?)?;
+        self.give_index(id)?;
+        Ok(stood.tree.clone())
+    }
+}
+
+/// Which start of the machine this is; nothing where that cannot be told.
+fn boot() -> Option<String> {
+    boot_id().ok().filter(|boot| !boot.is_empty())
+}
