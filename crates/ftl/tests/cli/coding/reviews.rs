@@ -53,8 +53,8 @@ fn what_is_no_verdict_is_not_approved() {
 #[test]
 fn a_verdict_is_void_when_the_tree_is_another_one() {
     // While the architect looks, somebody writes into the worktree.
-    let waits = "[[scene]]\nrole = \"architect\"\nform = \"code_review\"\n[[scene.step]]\ndelay = 5000\n\
-        submit = { verdict = \"APPROVE\", feedback = \"good\" }\n";
+    let waits = "[[scene]]\nrole = \"architect\"\nform = \"code_review\"\n[[scene.step]]\n\
+        until = \"../../../meet-written\"\nsubmit = { verdict = \"APPROVE\", feedback = \"good\" }\n";
     let dir = repository(&but(&[waits.to_owned()]));
     let started = dir.start(&["code", "a story", "--json"]);
     let file = || {
@@ -66,6 +66,7 @@ fn a_verdict_is_void_when_the_tree_is_another_one() {
     });
     let file = file().unwrap();
     fs::write(&file, "done, and more\n").unwrap();
+    dir.write("meet-written", "");
     let ended = started.ended().code(3);
     let run = run_of(&ended);
     assert_eq!(held(&dir, &run), "CODE_REVIEW");
