@@ -13,7 +13,7 @@
 //! | `land` | `work.land`, `branch.deliver` |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
-//! | `story`, `commands` | a story's worktree, its tests and its merge; how a project is tested |
+//! | `story`, `commands`, `programs` | a story's worktree, its tests and its merge; how a project is tested, and whether it can be |
 //! | `close` | worktrees that nobody needs any more |
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
 
@@ -23,6 +23,7 @@ mod close;
 mod commands;
 mod gates;
 mod land;
+mod programs;
 mod proof;
 mod pull;
 mod story;

@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use super::commands::Commands;
 use super::gates::{Command, no_answer};
 use super::land::Wish;
-use super::{Route, Site, Sites, folder_in, prefix};
+use super::{Route, Site, Sites, folder_in, prefix, programs};
 use crate::clock;
 use crate::gates::verify::{self, Policy, Verified, against};
-use crate::gates::{blocks, told};
+use crate::gates::{Yard, blocks, told};
 use crate::git::{Oid, WorktreeId};
 use crate::hands::typed::Done;
 use crate::hands::{Job, Workshop};
@@ -83,12 +83,13 @@ impl Sites {
                 commands
                     .tests
                     .extend(self.verify_of(&job.run, story)?.filter(|one| !commands.tests.contains(one)));
+                self.has_programs(&site, &commands)?;
                 let noted = Story { about: about(story), commands };
                 self.put_note(STORIES, site.tree.id.as_str(), &noted)?;
                 noted
             }
         };
-        let Commands { tests, lints, build } = noted.commands;
+        let Commands { tests, lints, build, .. } = noted.commands;
         Ok(SiteShape {
             path: site.folder.display().to_string(),
             branch: site.repo.branch(&job.run)?.name,
@@ -97,6 +98,18 @@ impl Sites {
             lints: Some(lints),
             build,
         })
+    }
+
+    /// Whether the programs of a story's commands are there. A worktree in which nothing can be tested goes
+    /// before anybody has worked in it.
+    fn has_programs(&self, site: &Site, commands: &Commands) -> Result<(), Failure> {
+        let missing = programs::missing(commands, &site.folder, &Yard::environment());
+        if missing.is_empty() {
+            return Ok(());
+        }
+        // What cannot be closed now is swept when the run rests.
+        let _ = site.repo.close_worktree(&site.tree.id, "its programs are missing", clock::wall() / 1000);
+        Err(Failure::new(FailureKind::CouldNotRun, missing))
     }
 
     /// What was noted of the story of a job's instance.

@@ -5,6 +5,7 @@ mod edges;
 mod kills;
 mod pulls;
 mod reviews;
+mod setups;
 
 use std::collections::BTreeSet;
 use std::fs;
