@@ -19,12 +19,6 @@ const MAX_TIME: Duration = Duration::from_secs(30);
 /// How much of an answer is read.
 const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How often a request is made that finds nobody.
-const MAX_TRIES: u32 = 3;
-
-/// Between two tries.
-const PAUSE: Duration = Duration::from_millis(500);
-
 /// A pull request, as a forge has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
@@ -54,21 +48,31 @@ pub struct Wanted<'a> {
 pub enum ForgeError {
     /// It said no, and would say no again.
     Refused(String),
-    /// It could not be reached, or is not set up.
+    /// It is not set up.
     Unavailable(String),
+    /// It does not answer now. That says nothing about what it was asked.
+    Silent {
+        /// What came instead of an answer.
+        why: String,
+        /// How long it asked to be left alone, if it said so.
+        after: Option<Duration>,
+    },
 }
 
 impl fmt::Display for ForgeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ForgeError::Refused(why) | ForgeError::Unavailable(why) => out.write_str(why),
+            ForgeError::Refused(why) | ForgeError::Unavailable(why) | ForgeError::Silent { why, .. } => {
+                out.write_str(why)
+            }
         }
     }
 }
 
 impl std::error::Error for ForgeError {}
 
-/// What is asked of a forge. Each may be asked again after a crash.
+/// What is asked of a forge. Each may be asked again after a crash. Nothing is asked twice by itself: after a
+/// silence nobody knows what was done, so whoever asks again looks first.
 pub trait Forge: Send + Sync {
     /// The pull request of a branch, made if there is none that is open or merged.
     fn pull(&self, wanted: &Wanted<'_>) -> Result<Pull, ForgeError>;
@@ -135,6 +139,11 @@ impl Reached {
         Ok(Reached { url, repo, remote, token: token.map(|token| token.trim().to_owned()) })
     }
 
+    /// What it is called where it does not answer.
+    pub fn service(&self) -> String {
+        format!("the forge at {}", self.url)
+    }
+
     /// Where git pushes to.
     pub fn remote(&self) -> &str {
         &self.remote
@@ -164,25 +173,17 @@ impl GitHub {
         GitHub { reached, agent: ureq::Agent::new_with_config(config) }
     }
 
-    /// Asks, again where nobody answers; the status and what was said.
+    /// Asks once; the status and what was said. Who does not answer, or says that it cannot now, is silent.
     fn ask(&self, method: &str, path: &str, body: Option<&Json>) -> Result<(u16, Json), ForgeError> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.ask_once(method, path, body) {
-                Ok((status, said)) if status < 500 => return Ok((status, said)),
-                Ok((status, _)) if tries == MAX_TRIES => {
-                    return Err(ForgeError::Unavailable(format!("the forge answers {status}")));
-                }
-                Err(why) if tries == MAX_TRIES => {
-                    return Err(ForgeError::Unavailable(format!("the forge cannot be reached: {why}")));
-                }
-                Ok(_) | Err(_) => std::thread::sleep(PAUSE * tries),
-            }
+        let unreached = |why: String| ForgeError::Silent { why, after: None };
+        let (status, after, said) = self.ask_once(method, path, body).map_err(unreached)?;
+        if is_silence(status, after.is_some()) {
+            return Err(ForgeError::Silent { why: format!("it answers {status}"), after });
         }
+        Ok((status, said))
     }
 
-    fn ask_once(&self, method: &str, path: &str, body: Option<&Json>) -> Result<(u16, Json), String> {
+    fn ask_once(&self, method: &str, path: &str, body: Option<&Json>) -> Result<Answered, String> {
         let Reached { url, repo, token, .. } = &self.reached;
         let mut request = ureq::http::Request::builder()
             .method(method)
@@ -197,11 +198,24 @@ impl GitHub {
         let request = request.body(body).map_err(|error| error.to_string())?;
         let mut answer = self.agent.run(request).map_err(|error| error.to_string())?;
         let status = answer.status().as_u16();
+        let header = |name: &str| answer.headers().get(name)?.to_str().ok();
+        let seconds = header("retry-after").and_then(|text| text.trim().parse().ok());
+        let spent = header("x-ratelimit-remaining").is_some_and(|left| left.trim() == "0");
+        let after = seconds.map(Duration::from_secs).or(spent.then_some(Duration::ZERO));
         let mut said = String::new();
         let mut reader = answer.body_mut().as_reader().take(MAX_ANSWER_BYTES);
         reader.read_to_string(&mut said).map_err(|error| error.to_string())?;
-        Ok((status, serde_json::from_str(&said).unwrap_or_default()))
+        Ok((status, after, serde_json::from_str(&said).unwrap_or_default()))
     }
+}
+
+/// A status, how long the forge asks to be left alone, and what it said.
+type Answered = (u16, Option<Duration>, Json);
+
+/// Whether a status says that nobody is there to answer now. Limits of how often one may ask come as 429, or as
+/// 403 with when to come back.
+fn is_silence(status: u16, is_told_to_wait: bool) -> bool {
+    status >= 500 || matches!(status, 408 | 429) || (status == 403 && is_told_to_wait)
 }
 
 impl Forge for GitHub {
@@ -251,7 +265,7 @@ fn pull(json: &Json) -> Option<Pull> {
 }
 
 fn unreadable() -> ForgeError {
-    ForgeError::Unavailable(String::from("the forge's answer cannot be read"))
+    ForgeError::Refused(String::from("the forge's answer cannot be read"))
 }
 
 fn refused(status: u16, said: &Json) -> ForgeError {
@@ -291,6 +305,18 @@ mod tests {
         let mut config = Config::default();
         config.add(Path::new(file), &format!("[forge]\n{settings}")).unwrap();
         Reached::of(&config, &|name| (name == "SET").then(|| String::from("t0ken\n")))
+    }
+
+    #[test]
+    fn who_cannot_answer_now_has_not_said_no() {
+        for (status, waits) in [(500, false), (503, false), (429, false), (408, false), (403, true)] {
+            assert!(is_silence(status, waits), "{status}");
+        }
+        for (status, waits) in
+            [(200, false), (401, false), (403, false), (404, true), (405, false), (422, true)]
+        {
+            assert!(!is_silence(status, waits), "{status}");
+        }
     }
 
     #[test]

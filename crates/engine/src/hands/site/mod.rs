@@ -300,6 +300,7 @@ impl From<GitError> for Failure {
             | Trouble::Replaced
             | Trouble::Unknown
             | Trouble::Cancelled
+            | Trouble::Unreachable
             | Trouble::Git
             | Trouble::Disk => FailureKind::CouldNotRun,
         };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_core::catalogue::build::{LandingStatus, VerifyOutcome};
+use ftl_core::catalogue::build::{Landing, LandingStatus, VerifyOutcome};
 use ftl_core::catalogue::code::{
     Progress, Site as SiteShape, SiteClosed, TestCheck, TestReport, TestsRun, WorkMerge, WorktreeClose,
     WorktreeKeep, WorktreeOpen, WorktreeProgress,
@@ -23,9 +23,9 @@ use super::{Route, Site, Sites, folder_in, prefix, programs};
 use crate::clock;
 use crate::gates::verify::{self, Policy, Verified, against};
 use crate::gates::{Yard, blocks, told};
-use crate::git::{Oid, WorktreeId};
+use crate::git::{GitError, Oid, WorktreeId};
 use crate::hands::typed::Done;
-use crate::hands::{Job, Workshop};
+use crate::hands::{Ended, Job, Workshop};
 use crate::id::RunId;
 use crate::store::notebook::Notebook;
 use crate::store::{Digest, StoreError};
@@ -56,7 +56,7 @@ pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
         .doing(move |job, asked: WorktreeKeep| keep.keep_story(job, asked.site.as_ref()))
         .doing(move |job, asked: WorktreeProgress| progress.progress(job, &asked.site))
         .doing(move |job, asked: TestsRun| tests.tests(job, &asked))
-        .doing(move |job, asked: WorkMerge| merge.merge(job, &asked))
+        .asking(move |job, asked: WorkMerge| merge.merge(job, &asked))
 }
 
 /// A story, as it is noted.
@@ -280,12 +280,12 @@ impl Sites {
         Ok(TestReport { passed, failed: !passed, summary, tree: Some(tree.digest()), checks })
     }
 
-    fn merge(&self, job: &Job, asked: &WorkMerge) -> Done<WorkMerge> {
+    fn merge(&self, job: &Job, asked: &WorkMerge) -> Result<Landing, Ended> {
         let story = self.story(job)?.ok_or_else(|| {
             let message = "no worktree was opened here for a story";
             Failure::new(FailureKind::Failed, message)
         })?;
-        let tree = Some(asked.tree.as_str().parse()?);
+        let tree = Some(asked.tree.as_str().parse().map_err(|error: GitError| Failure::from(error))?);
         let verify = match self.folder_if_open(job)? {
             Some(folder) => self.or_now(story.commands.tests, &folder),
             None => story.commands.tests,

@@ -3,13 +3,13 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
 
 use super::{BOUND, TESTED, codes, content, prompts, run_of, says, set, walked};
-use crate::support::{Dir, Ended, ended};
+use crate::support::{Dir, Ended, ended, until};
 
 const TOKEN: &str = "forge-token-0123456789";
 
@@ -26,8 +26,19 @@ struct State {
     asked: Vec<String>,
     /// What it answers to every wish to merge.
     refuses: Option<u16>,
-    /// How many requests it fails first.
-    fails: usize,
+    /// How it fails requests first, one after the other.
+    fails: Vec<Fails>,
+}
+
+/// How a forge fails a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fails {
+    /// It says so.
+    With(u16),
+    /// It says when to come back.
+    Later(u16),
+    /// It hangs up.
+    HangsUp,
 }
 
 impl Forge {
@@ -73,13 +84,17 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
     let (method, path) = (words.next().unwrap(), words.next().unwrap());
     let mut state = state.lock().unwrap();
     state.asked.push(format!("{method} {}", path.split('?').next().unwrap()));
-    let (status, answer) = if token == format!("Bearer {TOKEN}") {
-        state.answer(method, path, &body)
-    } else {
-        (401, json!({ "message": "Bad credentials" }))
+    let fails = if state.fails.is_empty() { None } else { Some(state.fails.remove(0)) };
+    let (status, answer) = match fails {
+        Some(Fails::HangsUp) => return,
+        Some(Fails::With(status) | Fails::Later(status)) => (status, json!({ "message": "not now" })),
+        None if token == format!("Bearer {TOKEN}") => state.answer(method, path, &body),
+        None => (401, json!({ "message": "Bad credentials" })),
     };
     let text = answer.to_string();
-    let head = format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", text.len());
+    let later = if let Some(Fails::Later(_)) = fails { "Retry-After: 2\r\n" } else { "" };
+    let length = text.len();
+    let head = format!("HTTP/1.1 {status} x\r\n{later}Content-Length: {length}\r\nConnection: close\r\n\r\n");
     let _ = reader.get_mut().write_all(format!("{head}{text}").as_bytes());
 }
 
@@ -90,10 +105,6 @@ impl State {
     }
 
     fn answer(&mut self, method: &str, path: &str, body: &Json) -> (u16, Json) {
-        if self.fails > 0 {
-            self.fails -= 1;
-            return (503, json!({}));
-        }
         let rest = path.strip_prefix("/repos/ada/till/pulls").unwrap_or("");
         match (method, rest) {
             ("GET", list) if list.starts_with('?') => (200, json!(self.pulls)),
@@ -151,16 +162,38 @@ fn repository(scenes: &[String]) -> (Dir, Dir, Forge) {
 }
 
 fn code(dir: &Dir, token: &str) -> Ended {
-    let mut command = dir.command(&["code", super::STORY, "--json"]);
+    with(dir, token, &["code", super::STORY, "--json"])
+}
+
+fn with(dir: &Dir, token: &str, args: &[&str]) -> Ended {
+    let mut command = dir.command(args);
     command.env("FORGE_TOKEN", token);
     ended(command)
+}
+
+/// Starts a story; the process, and where its run is once it is suspended.
+fn suspended(dir: &Dir) -> (Child, String) {
+    let mut command = dir.command(&["code", super::STORY, "--json"]);
+    command.env("FORGE_TOKEN", TOKEN).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    until("it is suspended", || {
+        dir.count("SELECT count(*) FROM entries WHERE CAST(body AS TEXT) LIKE '%\"suspended\"%'") > 0
+    });
+    let run = dir.ftl(&["status", "--json"]).code(0).json()["runs"][0]["run"].as_str().unwrap().to_owned();
+    (child, run)
+}
+
+/// Kills a process at once, as a power cut would.
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
 fn a_story_is_merged_through_a_pull_request() {
     let (dir, remote, forge) = repository(&content());
-    // Twice nobody answers.
-    forge.state.lock().unwrap().fails = 2;
+    // Once nobody answers.
+    forge.state.lock().unwrap().fails = vec![Fails::With(502)];
     let done = code(&dir, TOKEN).code(0);
     let run = run_of(&done);
     assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE");
@@ -174,7 +207,7 @@ fn a_story_is_merged_through_a_pull_request() {
     assert_eq!(dir.git(&["rev-parse", &format!("ftl/{run}")]).trim(), commit);
     let wanted =
         ["POST /repos/ada/till/pulls", "PUT /repos/ada/till/pulls/1/merge", "GET /repos/ada/till/pulls/1"];
-    assert_eq!(forge.asked()[3..], wanted.map(str::to_owned));
+    assert_eq!(forge.asked()[2..], wanted.map(str::to_owned));
     assert!(!format!("{done:?}").contains(TOKEN));
     let found = Command::new("grep").args(["-rlF", TOKEN, "."]).current_dir(dir.path(".")).output().unwrap();
     assert!(found.stdout.is_empty(), "the token stands in {found:?}");
@@ -225,4 +258,52 @@ fn a_pull_request_that_is_not_merged_is_an_error_that_says_so() {
     let done = code(&dir, "wrong").code(1);
     assert!(done.json()["report"]["reason"].as_str().unwrap().contains("401: Bad credentials"), "{done:#?}");
     dir.ftl(&["code", super::STORY]).code(1).says(&["forge.token_env names FORGE_TOKEN, and it is not set"]);
+}
+
+#[test]
+fn a_forge_that_does_not_answer_is_waited_for_and_no_story_ends_by_it() {
+    let table = [Fails::With(500), Fails::With(503), Fails::With(429), Fails::Later(403), Fails::HangsUp];
+    for fails in table {
+        let (dir, remote, forge) = repository(&content());
+        forge.state.lock().unwrap().fails = vec![fails; 100];
+        let (child, run) = suspended(&dir);
+        until("it says so", || dir.status(&run)["standing"] == "suspended");
+        kill(child);
+        // It goes on where it was, once somebody answers.
+        forge.state.lock().unwrap().fails.clear();
+        let done = with(&dir, TOKEN, &["resume", &run, "--json"]).code(0);
+        assert_eq!(done.json()["standing"], "complete", "{fails:?}");
+        let entries = dir.entries(&run);
+        let of = |fact: &str| entries.iter().filter(|one| one["fact"] == fact).collect::<Vec<_>>();
+        let service = of("suspended")[0]["service"].as_str().unwrap().to_owned();
+        assert!(service.starts_with("the forge at http://127.0.0.1:"), "{fails:?}: {service}");
+        assert!(!of("paid").iter().any(|paid| paid.to_string().contains("attempts")), "{fails:?}");
+        assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE", "{fails:?}");
+        let bare = Dir::at(&remote.path("bare.git"));
+        assert_eq!(bare.git(&["show", "master:a.txt"]), "done\n", "{fails:?}");
+        std::mem::forget(bare);
+        assert_eq!(forge.state.lock().unwrap().pulls.len(), 1, "{fails:?}");
+    }
+}
+
+#[test]
+fn a_forge_that_refuses_connections_is_waited_for_by_git_too() {
+    // A port that is taken and on which nobody listens.
+    let taken =
+        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    rustix::net::bind(&taken, &any).unwrap();
+    let address = std::net::SocketAddr::try_from(rustix::net::getsockname(&taken).unwrap()).unwrap();
+    for what in ["url", "remote"] {
+        let (dir, _remote, _forge) = repository(&content());
+        let good = dir.read("ftl.toml");
+        let line = good.lines().find(|line| line.starts_with(&format!("{what} = "))).unwrap();
+        dir.write("ftl.toml", good.replace(line, &format!("{what} = \"http://{address}/ada/till\"")));
+        let (child, run) = suspended(&dir);
+        until("it says why", || dir.ftl(&["why", &run]).out.contains("the forge at http://127.0.0.1:"));
+        kill(child);
+        dir.write("ftl.toml", good);
+        with(&dir, TOKEN, &["resume", &run, "--json"]).code(0);
+        assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE", "{what}");
+    }
 }
