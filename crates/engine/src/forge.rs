@@ -19,6 +19,18 @@ const MAX_TIME: Duration = Duration::from_secs(30);
 /// How much of an answer is read.
 const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 
+/// The longest that checks of a pull request may be waited for: a week.
+pub const MAX_CHECKS_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
+
+/// How many pages of checks are read, each of [`PAGE`]. What lies behind is left to the forge's own rules.
+const MAX_PAGES: usize = 5;
+
+/// How many checks a page has.
+const PAGE: usize = 100;
+
+/// What a service is called that is a pull request whose checks are waited for.
+pub const PULL: &str = "pull request ";
+
 /// A pull request, as a forge has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
@@ -28,6 +40,19 @@ pub struct Pull {
     pub url: String,
     /// The commit that it was merged as, once it was.
     pub merged: Option<String>,
+    /// What the forge waits for, where it says no only for now.
+    pub waits: Option<String>,
+    /// Whether the forge has looked already whether it can be merged. Until then its checks may not have begun.
+    pub is_judged: bool,
+}
+
+/// The checks of a commit that are not green.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Those that failed.
+    pub red: Vec<String>,
+    /// Those that are not done.
+    pub running: Vec<String>,
 }
 
 /// A pull request that is wanted.
@@ -79,6 +104,9 @@ pub trait Forge: Send + Sync {
 
     /// A pull request as it is now.
     fn look(&self, number: u64) -> Result<Pull, ForgeError>;
+
+    /// What a forge's own checks say about a commit. Where it has none, or does not show them, nothing.
+    fn checks(&self, commit: &str) -> Result<Checks, ForgeError>;
 
     /// Merges exactly this commit of a pull request.
     fn merge(&self, number: u64, commit: &str) -> Result<Pull, ForgeError>;
@@ -218,6 +246,41 @@ fn is_silence(status: u16, is_told_to_wait: bool) -> bool {
     status >= 500 || matches!(status, 408 | 429) || (status == 403 && is_told_to_wait)
 }
 
+impl GitHub {
+    /// What lies at a path, where there is something that we may see.
+    fn shown(&self, path: &str) -> Result<Option<Json>, ForgeError> {
+        match self.ask("GET", path, None)? {
+            (200, said) => Ok(Some(said)),
+            (403 | 404 | 410, _) => Ok(None),
+            (status, said) => Err(refused(status, &said)),
+        }
+    }
+}
+
+impl Checks {
+    fn add_run(&mut self, run: &Json) {
+        let name = named(&run["name"]);
+        match (run["status"].as_str(), run["conclusion"].as_str()) {
+            (Some("completed"), Some("success" | "neutral" | "skipped")) => {}
+            (Some("completed"), _) => self.red.push(name),
+            (_, _) => self.running.push(name),
+        }
+    }
+
+    fn add_status(&mut self, status: &Json) {
+        let name = named(&status["context"]);
+        match status["state"].as_str() {
+            Some("success") => {}
+            Some("failure" | "error") => self.red.push(name),
+            Some(_) | None => self.running.push(name),
+        }
+    }
+}
+
+fn named(name: &Json) -> String {
+    name.as_str().unwrap_or("a check without a name").to_owned()
+}
+
 impl Forge for GitHub {
     fn pull(&self, wanted: &Wanted<'_>) -> Result<Pull, ForgeError> {
         let owner = self.reached.repo.split('/').next().unwrap_or_default();
@@ -248,6 +311,23 @@ impl Forge for GitHub {
         }
     }
 
+    fn checks(&self, commit: &str) -> Result<Checks, ForgeError> {
+        let mut checks = Checks::default();
+        for page in 1..=MAX_PAGES {
+            let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
+            let Some(said) = self.shown(&path)? else { break };
+            let runs = said["check_runs"].as_array().cloned().unwrap_or_default();
+            runs.iter().for_each(|run| checks.add_run(run));
+            if runs.len() < PAGE {
+                break;
+            }
+        }
+        if let Some(said) = self.shown(&format!("/commits/{commit}/status?per_page={PAGE}"))? {
+            said["statuses"].as_array().into_iter().flatten().for_each(|one| checks.add_status(one));
+        }
+        Ok(checks)
+    }
+
     fn merge(&self, number: u64, commit: &str) -> Result<Pull, ForgeError> {
         let body = json!({ "sha": commit, "merge_method": "merge" });
         match self.ask("PUT", &format!("/pulls/{number}/merge"), Some(&body))? {
@@ -261,7 +341,16 @@ fn pull(json: &Json) -> Option<Pull> {
     let is_merged = json["merged"] == true || json["merged_at"].is_string();
     let merged = is_merged.then(|| json["merge_commit_sha"].as_str().unwrap_or_default().to_owned());
     let url = json["html_url"].as_str().unwrap_or_default().to_owned();
-    Some(Pull { number: json["number"].as_u64()?, url, merged })
+    let state = json["mergeable_state"].as_str();
+    let is_judged = json.get("mergeable") != Some(&Json::Null) && state != Some("unknown");
+    let waits = match (is_judged, state) {
+        (false, _) => Some("the forge to find out whether it can be merged"),
+        (true, Some("blocked")) => Some("the rules of the branch: a check that has not begun, or a review"),
+        (true, Some("unstable")) => Some("its checks"),
+        (true, _) => None,
+    };
+    let waits = waits.filter(|_| !is_merged).map(str::to_owned);
+    Some(Pull { number: json["number"].as_u64()?, url, merged, waits, is_judged })
 }
 
 fn unreadable() -> ForgeError {
@@ -305,6 +394,46 @@ mod tests {
         let mut config = Config::default();
         config.add(Path::new(file), &format!("[forge]\n{settings}")).unwrap();
         Reached::of(&config, &|name| (name == "SET").then(|| String::from("t0ken\n")))
+    }
+
+    #[test]
+    fn checks_are_green_red_or_running() {
+        let run = |status: &str, conclusion: Json| json!({ "name": status, "status": status, "conclusion": conclusion });
+        let mut checks = Checks::default();
+        for conclusion in ["success", "neutral", "skipped"] {
+            checks.add_run(&run("completed", json!(conclusion)));
+        }
+        checks.add_status(&json!({ "context": "c", "state": "success" }));
+        assert_eq!(checks, Checks::default());
+        for conclusion in ["failure", "cancelled", "timed_out", "action_required", "startup_failure", "stale"]
+        {
+            checks.add_run(&run("completed", json!(conclusion)));
+        }
+        checks.add_run(&run("completed", Json::Null));
+        for state in ["failure", "error"] {
+            checks.add_status(&json!({ "context": "c", "state": state }));
+        }
+        assert_eq!((checks.red.len(), checks.running.len()), (9, 0));
+        for status in ["queued", "in_progress", "waiting"] {
+            checks.add_run(&run(status, Json::Null));
+        }
+        checks.add_status(&json!({ "state": "pending" }));
+        assert_eq!((checks.red.len(), checks.running.len()), (9, 4));
+        assert_eq!(checks.running[3], "a check without a name");
+    }
+
+    #[test]
+    fn a_forge_says_what_it_waits_for() {
+        let waits = |more: Json| {
+            let mut all = json!({ "number": 1 });
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            pull(&all).unwrap().waits.is_some()
+        };
+        assert!(waits(json!({ "mergeable": null })) && waits(json!({ "mergeable_state": "blocked" })));
+        assert!(waits(json!({ "mergeable": true, "mergeable_state": "unstable" })));
+        assert!(!waits(json!({})) && !waits(json!({ "mergeable": false, "mergeable_state": "dirty" })));
+        assert!(!waits(json!({ "mergeable": true, "mergeable_state": "clean" })));
+        assert!(!waits(json!({ "mergeable": null, "merged": true })));
     }
 
     #[test]

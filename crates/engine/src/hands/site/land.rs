@@ -224,6 +224,7 @@ impl Site {
             sides: Vec::new(),
             files: Vec::new(),
             url: None,
+            checks: None,
         };
         match landed {
             Landed::Done { commit, tree, files } => {

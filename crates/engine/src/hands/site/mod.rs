@@ -67,6 +67,8 @@ pub struct Sites {
     rows: Mutex<BTreeMap<String, usize>>,
     landing: Option<Route>,
     forge: Result<Reached, ForgeError>,
+    /// How long the checks of a pull request are waited for.
+    checks: Duration,
     repo: Mutex<Option<Repo>>,
     turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
 }
@@ -103,6 +105,7 @@ impl Sites {
             rows: Mutex::default(),
             landing: None,
             forge: Reached::of(config, &|name| std::env::var(name).ok()),
+            checks: config.checks(),
             repo: Mutex::default(),
             turns: Mutex::default(),
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use ftl_core::catalogue::build::{Landing, LandingStatus, VerifyOutcome};
 use ftl_core::catalogue::code::{
-    Progress, Site as SiteShape, SiteClosed, TestCheck, TestReport, TestsRun, WorkMerge, WorktreeClose,
-    WorktreeKeep, WorktreeOpen, WorktreeProgress,
+    Progress, PullMerge, Site as SiteShape, SiteClosed, TestCheck, TestReport, TestsRun, WorkMerge,
+    WorktreeClose, WorktreeKeep, WorktreeOpen, WorktreeProgress,
 };
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::run::{Failure, FailureKind, ROOT};
@@ -49,7 +49,7 @@ const MAX_SUBJECT_LETTERS: usize = 72;
 pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
     let shared = || sites.clone();
     let (open, close, keep) = (shared(), shared(), shared());
-    let (progress, tests, merge) = (shared(), shared(), shared());
+    let (progress, tests, merge, pull) = (shared(), shared(), shared(), shared());
     workshop
         .doing(move |job, asked: WorktreeOpen| open.open_story(job, &asked.story))
         .doing(move |job, asked: WorktreeClose| close.close_story(job, &asked.site))
@@ -57,6 +57,7 @@ pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
         .doing(move |job, asked: WorktreeProgress| progress.progress(job, &asked.site))
         .doing(move |job, asked: TestsRun| tests.tests(job, &asked))
         .asking(move |job, asked: WorkMerge| merge.merge(job, &asked))
+        .asking(move |job, _: PullMerge| pull.await_pull(job))
 }
 
 /// A story, as it is noted.

@@ -28,6 +28,13 @@ struct State {
     refuses: Option<u16>,
     /// How it fails requests first, one after the other.
     fails: Vec<Fails>,
+    /// The runs of checks, as (name, status, conclusion); each look takes one away until one is left.
+    checks: Vec<Vec<(&'static str, &'static str, &'static str)>>,
+    /// The statuses that others gave, as (context, state).
+    statuses: Vec<(&'static str, &'static str)>,
+    /// What it says about whether a pull request can be merged; it merges where it says nothing.
+    says: Option<&'static str>,
+    merges: usize,
 }
 
 /// How a forge fails a request.
@@ -105,6 +112,9 @@ impl State {
     }
 
     fn answer(&mut self, method: &str, path: &str, body: &Json) -> (u16, Json) {
+        if let Some(rest) = path.strip_prefix("/repos/ada/till/commits/") {
+            return self.looked_at(rest);
+        }
         let rest = path.strip_prefix("/repos/ada/till/pulls").unwrap_or("");
         match (method, rest) {
             ("GET", list) if list.starts_with('?') => (200, json!(self.pulls)),
@@ -124,7 +134,33 @@ impl State {
         }
     }
 
+    /// What its checks say about the tip of the branch that was pushed.
+    fn looked_at(&mut self, rest: &str) -> (u16, Json) {
+        let (commit, what) = rest.split_once('/').unwrap();
+        let head = format!("refs/heads/{}", self.pulls[0]["head"]["ref"].as_str().unwrap());
+        assert_eq!(self.git(&["rev-parse", &head]).as_deref(), Some(commit));
+        if what.starts_with("status") {
+            let all =
+                self.statuses.iter().map(|(context, state)| json!({ "context": context, "state": state }));
+            return (200, json!({ "state": "pending", "statuses": all.collect::<Vec<_>>() }));
+        }
+        let Some(now) = self.checks.first().cloned() else {
+            return (404, json!({ "message": "Not Found" }));
+        };
+        if self.checks.len() > 1 {
+            self.checks.remove(0);
+        }
+        let all = now.iter().map(
+            |(name, status, conclusion)| json!({ "name": name, "status": status, "conclusion": conclusion }),
+        );
+        (200, json!({ "total_count": now.len(), "check_runs": all.collect::<Vec<_>>() }))
+    }
+
     fn merge(&mut self, sha: &str) -> (u16, Json) {
+        if let Some(state) = self.says {
+            self.pulls[0]["mergeable_state"] = json!(state);
+            return (405, json!({ "message": "Required status check \"build\" is expected." }));
+        }
         if let Some(status) = self.refuses {
             return (status, json!({ "message": "Pull Request is not mergeable" }));
         }
@@ -137,6 +173,7 @@ impl State {
             return (405, json!({ "message": "Pull Request is not mergeable" }));
         }
         self.git(&["update-ref", &base, sha]).unwrap();
+        self.merges += 1;
         let pull = &mut self.pulls[0];
         (pull["merged"], pull["state"], pull["merge_commit_sha"]) =
             (json!(true), json!("closed"), json!(sha));
@@ -205,9 +242,10 @@ fn a_story_is_merged_through_a_pull_request() {
     assert!(report.contains("merged as pull request 1 (http://forge.example/pull/1)"), "{report}");
     let commit = done.json()["report"]["commit"].as_str().unwrap().to_owned();
     assert_eq!(dir.git(&["rev-parse", &format!("ftl/{run}")]).trim(), commit);
+    let asked: Vec<String> = forge.asked().into_iter().filter(|one| !one.contains("/commits/")).collect();
     let wanted =
         ["POST /repos/ada/till/pulls", "PUT /repos/ada/till/pulls/1/merge", "GET /repos/ada/till/pulls/1"];
-    assert_eq!(forge.asked()[2..], wanted.map(str::to_owned));
+    assert_eq!(asked[2..], wanted.map(str::to_owned));
     assert!(!format!("{done:?}").contains(TOKEN));
     let found = Command::new("grep").args(["-rlF", TOKEN, "."]).current_dir(dir.path(".")).output().unwrap();
     assert!(found.stdout.is_empty(), "the token stands in {found:?}");
@@ -306,4 +344,78 @@ fn a_forge_that_refuses_connections_is_waited_for_by_git_too() {
         with(&dir, TOKEN, &["resume", &run, "--json"]).code(0);
         assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE", "{what}");
     }
+}
+
+const RUNNING: (&str, &str, &str) = ("build", "in_progress", "");
+const GREEN: (&str, &str, &str) = ("build", "completed", "success");
+
+#[test]
+fn checks_that_still_run_are_waited_for() {
+    let (dir, _remote, forge) = repository(&content());
+    forge.state.lock().unwrap().checks = vec![vec![RUNNING], vec![RUNNING], vec![GREEN]];
+    let done = code(&dir, TOKEN).code(0);
+    let run = run_of(&done);
+    assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE");
+    let log = dir.ftl(&["log", &run]).code(0).out;
+    assert!(
+        log.contains("pull request 1 (http://forge.example/pull/1), which waits for build, is not ready"),
+        "{log}"
+    );
+    assert!(done.json()["report"].to_string().contains("merged as pull request 1"), "{done:#?}");
+    assert_eq!(forge.state.lock().unwrap().merges, 1);
+}
+
+#[test]
+fn red_checks_are_a_merge_that_failed_and_are_named() {
+    let red = ("lint", "completed", "failure");
+    let table: [(Vec<Vec<_>>, Vec<_>, &str); 3] = [
+        (vec![vec![GREEN, red]], vec![], "its checks failed: lint;"),
+        (vec![vec![RUNNING], vec![RUNNING, red]], vec![], "its checks failed: lint;"),
+        (vec![], vec![("ci/old", "error"), ("ci/new", "success")], "its checks failed: ci/old;"),
+    ];
+    for (checks, statuses, wanted) in table {
+        let (dir, _remote, forge) = repository(&content());
+        {
+            let mut state = forge.state.lock().unwrap();
+            (state.checks, state.statuses) = (checks, statuses);
+        }
+        let done = code(&dir, TOKEN).code(1);
+        let reason = done.json()["report"]["reason"].as_str().unwrap().to_owned();
+        assert!(reason.contains(wanted), "{reason}");
+        assert_eq!(walked(&dir, &run_of(&done)).last().unwrap(), "AWAIT_MERGE ERROR");
+        assert_eq!(forge.state.lock().unwrap().merges, 0);
+    }
+}
+
+#[test]
+fn a_pull_request_that_is_never_ready_is_held_and_a_person_can_go_on() {
+    // A check that never ends, and a review that nobody has given.
+    let table: [(Vec<Vec<_>>, Option<&str>, &str); 2] = [
+        (vec![vec![RUNNING]], None, "still waits for build, after 1s"),
+        (vec![], Some("blocked"), "a check that has not begun, or a review (the forge answers 405"),
+    ];
+    for (checks, says, wanted) in table {
+        let (dir, _remote, forge) = repository(&content());
+        let settings = dir.read("ftl.toml").replace("[forge]\n", "[forge]\nchecks = \"1s\"\n");
+        dir.write("ftl.toml", settings);
+        {
+            let mut state = forge.state.lock().unwrap();
+            (state.checks, state.says) = (checks, says);
+        }
+        let run = run_of(&code(&dir, TOKEN).code(3));
+        assert_eq!(dir.status(&run)["standing"], "held");
+        dir.ftl(&["why", &run]).code(0).says(&[wanted, &format!("ftl resume {run}"), "forge.checks"]);
+        {
+            let mut state = forge.state.lock().unwrap();
+            (state.checks, state.says) = (vec![vec![GREEN]], None);
+        }
+        with(&dir, TOKEN, &["resume", &run, "--json"]).code(0);
+        assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE");
+        let state = forge.state.lock().unwrap();
+        assert_eq!((state.merges, state.pulls.len()), (1, 1));
+    }
+    // The limit has a limit.
+    let (dir, _remote, _forge) = repository(&content());
+    dir.write("ftl.toml", dir.read("ftl.toml").replace("[forge]\n", "[forge]\nchecks = \"8d\"\n"));
+    with(&dir, TOKEN, &["code", super::STORY]).code(1).says(&["forge.checks"]);
 }
