@@ -35,6 +35,10 @@ struct State {
     /// What it says about whether a pull request can be merged; it merges where it says nothing.
     says: Option<&'static str>,
     merges: usize,
+    /// At which request it kills who asks, and whether it has done by then what it was asked for.
+    kills: Option<(usize, bool)>,
+    /// Who asks.
+    client: Option<Child>,
 }
 
 /// How a forge fails a request.
@@ -89,8 +93,13 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
     let body: Json = serde_json::from_slice(&body).unwrap_or_default();
     let mut words = first.split_whitespace();
     let (method, path) = (words.next().unwrap(), words.next().unwrap());
+    // Whoever was started is known to the forge before it is answered.
     let mut state = state.lock().unwrap();
     state.asked.push(format!("{method} {}", path.split('?').next().unwrap()));
+    let kills = state.kills.filter(|(at, _)| *at == state.asked.len());
+    if let Some((_, false)) = kills {
+        return kill(state.client.take().unwrap());
+    }
     let fails = if state.fails.is_empty() { None } else { Some(state.fails.remove(0)) };
     let (status, answer) = match fails {
         Some(Fails::HangsUp) => return,
@@ -98,6 +107,9 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
         None if token == format!("Bearer {TOKEN}") => state.answer(method, path, &body),
         None => (401, json!({ "message": "Bad credentials" })),
     };
+    if let Some((_, true)) = kills {
+        return kill(state.client.take().unwrap());
+    }
     let text = answer.to_string();
     let later = if let Some(Fails::Later(_)) = fails { "Retry-After: 2\r\n" } else { "" };
     let length = text.len();
@@ -418,4 +430,42 @@ fn a_pull_request_that_is_never_ready_is_held_and_a_person_can_go_on() {
     let (dir, _remote, _forge) = repository(&content());
     dir.write("ftl.toml", dir.read("ftl.toml").replace("[forge]\n", "[forge]\nchecks = \"8d\"\n"));
     with(&dir, TOKEN, &["code", super::STORY]).code(1).says(&["forge.checks"]);
+}
+
+/// What was asked of a forge for a story whose checks run at first.
+fn asked_unharmed() -> usize {
+    let (dir, _remote, forge) = repository(&content());
+    forge.state.lock().unwrap().checks = vec![vec![RUNNING], vec![GREEN]];
+    code(&dir, TOKEN).code(0);
+    let asked = forge.asked();
+    assert_eq!(asked.last().unwrap(), "GET /repos/ada/till/pulls/1", "{asked:#?}");
+    asked.len()
+}
+
+#[test]
+fn killed_at_any_request_a_story_is_merged_once_through_one_pull_request() {
+    // Each request: before the forge has done what it was asked for, and after it, before the answer is heard.
+    let all = asked_unharmed();
+    let deaths = (1..=all).flat_map(|at| [(at, false), (at, true)]);
+    for kills in deaths {
+        let (dir, remote, forge) = repository(&content());
+        {
+            let mut state = forge.state.lock().unwrap();
+            (state.checks, state.kills) = (vec![vec![RUNNING], vec![GREEN]], Some(kills));
+            let mut command = dir.command(&["code", super::STORY, "--json"]);
+            command.env("FORGE_TOKEN", TOKEN).stdout(Stdio::null()).stderr(Stdio::null());
+            state.client = Some(command.spawn().unwrap());
+        }
+        until("it is killed", || forge.state.lock().unwrap().client.is_none());
+        let done = with(&dir, TOKEN, &["resume", "--json"]).code(0);
+        assert_eq!(done.json()["standing"], "complete", "{kills:?}: {done:#?}");
+        let run = run_of(&done);
+        assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE", "{kills:?}");
+        let state = forge.state.lock().unwrap();
+        assert_eq!((state.pulls.len(), state.merges), (1, 1), "{kills:?}: {:#?}", state.asked);
+        let bare = Dir::at(&remote.path("bare.git"));
+        assert_eq!(bare.git(&["show", "master:a.txt"]), "done\n", "{kills:?}");
+        assert_eq!(bare.git(&["rev-list", "--count", "master"]).trim(), "2", "{kills:?}");
+        std::mem::forget(bare);
+    }
 }
