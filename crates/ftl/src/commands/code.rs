@@ -68,10 +68,6 @@ fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Fail
             format!("`{}` has {} bytes; {MAX_DOCUMENT_BYTES} is the most", file.display(), text.len());
         return Err(Failure::usage(message, "split it, and run one part after the other"));
     }
-    if asked.land.as_deref() == Some(PULL_REQUEST) {
-        let message = "the stories of a document do not land as pull requests";
-        return Err(Failure::usage(message, "use ff, squash or branch-only, or code one story at a time"));
-    }
     let flow = Flow {
         objective: name_of(file, &text),
         plan: None,
@@ -108,9 +104,7 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     }
     let landing = route(asked.land.as_deref().unwrap_or_else(|| session.config().text("landing.how")));
     if landing == Some(Route::PullRequest) {
-        // What is missing is said now, and not when the work is done.
-        Reached::of(session.config(), &|name| std::env::var(name).ok())
-            .map_err(|error| Failure::new(error.to_string(), "docs/coding.md tells how a forge is set up"))?;
+        needs_forge(&session)?;
     }
     let opening = Opening { protocol: Name::from(CODER), inputs, terms: session.config().terms() };
     let given = Given { allowed: &allowed, landing, is_story: true, ..Given::default() };
@@ -158,6 +152,13 @@ fn is_complete(left: &Left) -> bool {
 /// Whether a story has come to its end with a commit.
 fn has_landed(left: &Left, values: &Fields) -> bool {
     is_complete(left) && values.get("commit").and_then(Value::as_text).is_some()
+}
+
+/// A forge must be set up: what is missing is said now, and not when the work is done.
+pub(super) fn needs_forge(session: &Session) -> Result<(), Failure> {
+    Reached::of(session.config(), &|name| std::env::var(name).ok())
+        .map(|_| ())
+        .map_err(|error| Failure::new(error.to_string(), "docs/coding.md tells how a forge is set up"))
 }
 
 /// How the work gets where it is wanted; nothing where the person is to be asked.

@@ -1,14 +1,15 @@
-//! A story that is merged through a pull request: the branch is pushed, the request made, and exactly the commit
+//! A story, or all that has landed in a run, that is merged through a pull request: the branch is pushed, the request made, and exactly the commit
 //! that was tested and reviewed is merged. Asked again after a crash, it finds what it did. A forge that does not
 //! answer, or whose checks still run, is waited for and never taken for one that says no.
 
 use std::time::Duration;
 
-use ftl_core::catalogue::build::{Landing, LandingStatus};
+use ftl_core::catalogue::build::{Delivered, DeliveryStatus, Landing, LandingStatus};
 use ftl_core::run::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
 use super::Sites;
+use super::land::message_of;
 use crate::clock;
 use crate::forge::{Forge, ForgeError, GitHub, PULL, Pull, Reached, Wanted};
 use crate::git::{GitError, Remote, Trouble, WorktreeId};
@@ -45,7 +46,7 @@ impl Sites {
     /// something the answer says for what, and [`Sites::await_pull`] goes on from there.
     pub(super) fn pull(&self, job: &Job, about: &str, landed: Landing) -> Result<Landing, Ended> {
         let opened = Opened { about: about.to_owned(), landed };
-        match self.try_pull(job, &opened)? {
+        match self.try_pull(job, &opened.about, &opened.landed.target)? {
             Tried::Waits(Pull { number, url, .. }, checks) => {
                 self.put_note(PULLS, WorktreeId::of(&job.run, job.action.instance).as_str(), &opened)?;
                 let summary = format!("{PULL}{number} ({url}) waits for {}", told(&checks));
@@ -64,10 +65,34 @@ impl Sites {
         let opened: Option<Opened> = note.and_then(|text| serde_json::from_str(&text).ok());
         let none = || Failure::new(FailureKind::CouldNotRun, "no pull request of this story is waited for");
         let opened = opened.ok_or_else(none)?;
-        match self.try_pull(job, &opened)? {
+        match self.try_pull(job, &opened.about, &opened.landed.target)? {
             Tried::Waits(pull, checks) => Err(self.still_waits(job, &pull, &checks)?),
             Tried::Merged(pull) => Ok(opened.merged(pull)),
             Tried::Refused(url, why) => Ok(opened.refused(url, why)),
+        }
+    }
+
+    /// Merges all that has landed in a run through one pull request. A forge that says no leaves the work where
+    /// it is, and being asked again tries again.
+    pub(super) fn deliver_pull(&self, job: &Job) -> Result<Delivered, Ended> {
+        let branch = self.repo().map_err(Failure::from)?.branch(&job.run).map_err(Failure::from)?;
+        let Some(target) = branch.target else {
+            let message =
+                "no branch was checked out when the run began (hint: check out the one that is meant)";
+            return Err(Ended::failed(FailureKind::CouldNotRun, message));
+        };
+        let (_, about) = self.landed(&job.run)?;
+        let about = message_of(&about);
+        match self.try_pull(job, &about, &target)? {
+            Tried::Merged(pull) => Ok(Delivered {
+                status: DeliveryStatus::Landed,
+                summary: merged_as(&about, &pull),
+                branch: branch.name,
+                target: Some(target),
+                commit: pull.merged,
+            }),
+            Tried::Waits(pull, checks) => Err(self.still_waits(job, &pull, &checks)?),
+            Tried::Refused(_, why) => Err(Ended::failed(FailureKind::Failed, why)),
         }
     }
 
@@ -93,15 +118,14 @@ impl Sites {
     }
 
     /// Pushes, makes or finds the pull request, and merges it if that can be done now.
-    fn try_pull(&self, job: &Job, opened: &Opened) -> Result<Tried, Ended> {
+    fn try_pull(&self, job: &Job, about: &str, base: &str) -> Result<Tried, Ended> {
         let reached = self.reached()?.clone();
         let header = reached.header();
         let remote = Remote { address: reached.remote(), header: header.as_deref() };
         let repo = self.repo().map_err(Failure::from)?;
         let commit = repo.push(&job.run, remote).map_err(|error| silent_or_failed(&reached, error))?;
         let head = format!("ftl/{}", job.run);
-        let (title, base) = (opened.title(), &opened.landed.target);
-        let wanted = Wanted { title, body: &opened.about, head: &head, base };
+        let wanted = Wanted { title: title(about), body: about, head: &head, base };
         let service = reached.service();
         match tried(&GitHub::new(reached), &wanted, commit.as_str()) {
             Ok(tried) => Ok(tried),
@@ -131,13 +155,18 @@ enum Tried {
     Refused(Option<String>, String),
 }
 
-impl Opened {
-    fn title(&self) -> &str {
-        self.about.lines().next().unwrap_or_default()
-    }
+fn title(about: &str) -> &str {
+    about.lines().next().unwrap_or_default()
+}
 
+/// What is told of a merge.
+fn merged_as(about: &str, pull: &Pull) -> String {
+    format!("{}: merged as {PULL}{} ({})", title(about), pull.number, pull.url)
+}
+
+impl Opened {
     fn merged(self, pull: Pull) -> Landing {
-        let summary = format!("{}: merged as {PULL}{} ({})", self.title(), pull.number, pull.url);
+        let summary = merged_as(&self.about, &pull);
         Landing { summary, commit: pull.merged, url: Some(pull.url), ..self.landed }
     }
 

@@ -293,7 +293,8 @@ impl Sites {
         };
         // A story of a campaign gets to the person's branch with its campaign.
         let route = self.landing.filter(|_| job.action.instance == ROOT);
-        if route == Some(Route::PullRequest) {
+        // The first that lands begins where the forge is, alone or in a campaign.
+        if self.landing == Some(Route::PullRequest) {
             self.catch_up(job)?;
         }
         let about = story.about.clone();

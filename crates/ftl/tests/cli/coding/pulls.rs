@@ -469,3 +469,78 @@ fn killed_at_any_request_a_story_is_merged_once_through_one_pull_request() {
         std::mem::forget(bare);
     }
 }
+
+/// An architect that makes two stories of a document.
+fn two_stories() -> Vec<String> {
+    let tasks = json!([
+        { "seq": "001", "slug": "first-thing", "delta": ["a.txt"], "verify": "grep -q done a.txt", "depends": "none" },
+        { "seq": "002", "slug": "second-thing", "delta": ["b.txt"], "verify": "grep -q done b.txt", "depends": ["001"] },
+    ]);
+    let plan = json!({ "objective": "all is done", "tasks": tasks });
+    let makes = format!(
+        "[[scene]]\nrole = \"planner\"\n[[scene.step]]\n\
+         submit = {{ text = '''Decision: PROCEED\n\n```json\n{plan}\n```\n''' }}\n"
+    );
+    let scenes =
+        [makes, codes("First thing", "echo done > a.txt"), codes("Second thing", "echo done > b.txt")];
+    [&scenes[..], &content()].concat()
+}
+
+#[test]
+fn the_stories_of_a_document_are_merged_through_one_pull_request() {
+    for (how, words) in [("pull-request", &[][..]), ("ask", &["--land", "pull-request"])] {
+        let (dir, remote, forge) = repository(&two_stories());
+        let settings = dir.read("ftl.toml").replace("how = \"pull-request\"", &format!("how = \"{how}\""));
+        dir.write("ftl.toml", settings.replace(TESTED, ""))
+            .write("spec.md", "# The files\n\nBoth say done.\n");
+        // Somebody else pushed something to another file meanwhile.
+        let other = remote.path("other");
+        dir.git(&["clone", "-q", remote.path("bare.git").to_str().unwrap(), other.to_str().unwrap()]);
+        let there = Dir::at(&other);
+        there.write("c.txt", "theirs\n");
+        there.git(&["add", "c.txt"]);
+        there.git(&["-c", "user.name=Bob", "-c", "user.email=bob@example.org", "commit", "-qm", "theirs"]);
+        there.git(&["push", "-q", "origin", "HEAD:master"]);
+        forge.state.lock().unwrap().checks = vec![vec![RUNNING], vec![GREEN]];
+        let go = [&["code", "--from", "spec.md", "--json"], words].concat();
+        let done = with(&dir, TOKEN, &go).code(0);
+        assert_eq!(done.json()["report"]["landed"].as_array().unwrap().len(), 2, "{done:#?}");
+        let bare = Dir::at(&remote.path("bare.git"));
+        let show = |file: &str| bare.git(&["show", &format!("master:{file}")]);
+        assert_eq!(
+            (show("a.txt"), show("b.txt"), show("c.txt")),
+            ("done\n".into(), "done\n".into(), "theirs\n".into())
+        );
+        std::mem::forget(bare);
+        let state = forge.state.lock().unwrap();
+        assert_eq!((state.pulls.len(), state.merges), (1, 1), "{:#?}", state.asked);
+        assert_eq!(state.pulls[0]["title"], "Work of 2 tasks");
+        assert_eq!((dir.read("a.txt"), done.err.contains("nobody was asked")), ("a\n".to_owned(), false));
+    }
+}
+
+#[test]
+fn stories_that_the_forge_does_not_merge_are_held_and_can_be_tried_again() {
+    let (dir, remote, forge) = repository(&two_stories());
+    dir.write("ftl.toml", dir.read("ftl.toml").replace(TESTED, ""))
+        .write("spec.md", "# The files\n\nBoth say done.\n");
+    // What is missing is said before anything is opened.
+    dir.ftl(&["code", "--from", "spec.md"])
+        .code(1)
+        .says(&["forge.token_env names FORGE_TOKEN, and it is not set"]);
+    forge.state.lock().unwrap().checks = vec![vec![("lint", "completed", "failure")]];
+    let run = run_of(&with(&dir, TOKEN, &["code", "--from", "spec.md", "--json"]).code(3));
+    dir.ftl(&["why", &run]).code(0).says(&["its checks failed: lint", &format!("ftl resume {run}")]);
+    let bare = Dir::at(&remote.path("bare.git"));
+    assert_eq!(
+        bare.git(&["show", &format!("ftl/{run}:b.txt")]),
+        "done\n",
+        "the work is on the pushed branch"
+    );
+    forge.state.lock().unwrap().checks = vec![vec![GREEN]];
+    with(&dir, TOKEN, &["resume", &run, "--json"]).code(0);
+    assert_eq!(bare.git(&["show", "master:b.txt"]), "done\n");
+    std::mem::forget(bare);
+    let state = forge.state.lock().unwrap();
+    assert_eq!((state.pulls.len(), state.merges), (1, 1), "{:#?}", state.asked);
+}
