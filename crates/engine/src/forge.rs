@@ -193,8 +193,13 @@ pub struct GitHub {
 impl GitHub {
     /// A speaker; nothing is asked yet.
     pub fn new(reached: Reached) -> GitHub {
+        GitHub::within(reached, MAX_TIME)
+    }
+
+    /// The same with another limit for one request.
+    fn within(reached: Reached, time: Duration) -> GitHub {
         let config = ureq::Agent::config_builder()
-            .timeout_global(Some(MAX_TIME))
+            .timeout_global(Some(time))
             .http_status_as_error(false)
             .max_redirects(0)
             .build();
@@ -380,7 +385,76 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::{TcpListener, TcpStream};
     use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A forge on this machine that answers as it is told; what it is asked is counted.
+    fn on_this_machine(
+        answer: impl Fn(&mut TcpStream, &str) + Send + 'static,
+    ) -> (Reached, &'static AtomicUsize) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                asked.fetch_add(1, Ordering::SeqCst);
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let (mut first, mut line) = (String::new(), String::from("x"));
+                reader.read_line(&mut first).unwrap();
+                while !line.trim().is_empty() {
+                    line.clear();
+                    reader.read_line(&mut line).unwrap();
+                }
+                answer(&mut stream, &first);
+            }
+        });
+        let (repo, remote) = (String::from("a/b"), String::new());
+        (Reached { url, repo, remote, token: None }, asked)
+    }
+
+    fn say(stream: &mut TcpStream, body: &str) {
+        let head = format!("HTTP/1.1 200 x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+        // Whoever has read enough hangs up.
+        let _ = stream.write_all(format!("{head}{body}").as_bytes());
+    }
+
+    #[test]
+    fn one_request_has_a_limit_of_time() {
+        let (hold, held) = std::sync::mpsc::channel::<TcpStream>();
+        let (reached, _) = on_this_machine(move |stream, _| hold.send(stream.try_clone().unwrap()).unwrap());
+        let error = GitHub::within(reached, Duration::from_millis(50)).look(1).unwrap_err();
+        assert!(matches!(error, ForgeError::Silent { .. }), "{error:?}");
+        drop(held);
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_not_read() {
+        let space = usize::try_from(MAX_ANSWER_BYTES).unwrap();
+        let table = [(space / 2, true), (space + 1, false)];
+        for (length, is_read) in table {
+            let (reached, _) = on_this_machine(move |stream, _| {
+                say(stream, &format!("{{\"number\":1{}}}", " ".repeat(length)));
+            });
+            assert_eq!(GitHub::new(reached).look(1).is_ok(), is_read, "{length}");
+        }
+    }
+
+    #[test]
+    fn so_many_pages_of_checks_are_read() {
+        let (reached, asked) = on_this_machine(|stream, first| {
+            let run = json!({ "name": "c", "status": "completed", "conclusion": "success" });
+            let last = json!({ "name": "late", "status": "queued" });
+            let all = match first.contains(&format!("page={} ", MAX_PAGES + 1)) {
+                true => vec![last],
+                false => vec![run; PAGE],
+            };
+            say(stream, &json!({ "check_runs": all, "statuses": [] }).to_string());
+        });
+        assert_eq!(GitHub::new(reached).checks("c").unwrap(), Checks::default());
+        assert_eq!(asked.load(Ordering::SeqCst), MAX_PAGES + 1, "the pages, and the statuses");
+    }
 
     #[test]
     fn bytes_are_letters() {

@@ -188,20 +188,8 @@ impl Sites {
 
     /// What tests have said more than once, the most frequent first.
     fn repeats(&self, id: &WorktreeId) -> Result<Vec<String>, Failure> {
-        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        for (_, note) in self.paper.store().notes(&format!("{TESTED}-{}", id.as_str()))? {
-            let summary: String = serde_json::from_str(&note).unwrap_or_default();
-            let first = summary.lines().next().unwrap_or_default().to_owned();
-            *counts.entry(first).or_default() += 1;
-        }
-        let mut counts: Vec<(u64, String)> = counts.into_iter().map(|(said, count)| (count, said)).collect();
-        counts.retain(|(count, _)| *count > 1);
-        counts.sort_by(|left, right| right.cmp(left));
-        Ok(counts
-            .into_iter()
-            .take(MAX_REPEATS)
-            .map(|(count, said)| format!("{count} times: {said}"))
-            .collect())
+        let notes = self.paper.store().notes(&format!("{TESTED}-{}", id.as_str()))?;
+        Ok(repeated(notes.into_iter().map(|(_, note)| serde_json::from_str(&note).unwrap_or_default())))
     }
 
     /// How often something was done in a worktree, this time included, however often it is asked again.
@@ -311,6 +299,19 @@ impl Sites {
     }
 }
 
+/// What was said more than once, by its first line, the most frequent first.
+fn repeated(said: impl Iterator<Item = String>) -> Vec<String> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for summary in said {
+        let first = summary.lines().next().unwrap_or_default().to_owned();
+        *counts.entry(first).or_default() += 1;
+    }
+    let mut counts: Vec<(u64, String)> = counts.into_iter().map(|(said, count)| (count, said)).collect();
+    counts.retain(|(count, _)| *count > 1);
+    counts.sort_by(|left, right| right.cmp(left));
+    counts.into_iter().take(MAX_REPEATS).map(|(count, said)| format!("{count} times: {said}")).collect()
+}
+
 fn verify_key(run: &RunId, story: &str) -> String {
     format!("{run}.{}", Digest::of(story.as_bytes()))
 }
@@ -337,6 +338,14 @@ pub(super) fn about(story: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_is_said_again_and_again_the_most_frequent_is_told() {
+        let said = ["once", "b\nmore", "a", "b\nother", "a", "b"].map(str::to_owned);
+        assert_eq!(repeated(said.into_iter()), ["3 times: b", "2 times: a"]);
+        let many = (0..=MAX_REPEATS).flat_map(|at| [at.to_string(), at.to_string()]);
+        assert_eq!(repeated(many).len(), MAX_REPEATS);
+    }
 
     #[test]
     fn a_commit_says_what_a_story_is_about() {
