@@ -121,7 +121,7 @@ fn coder_keeps(notes: &mut Notes, seen: &Seen<'_>) {
     for answer in seen.heard("story.satisfied") {
         *proved = u8::from(answer.field("passed").holds());
     }
-    for answer in seen.heard("work.merge") {
+    for answer in seen.heard("work.merge").into_iter().chain(seen.heard("pull.merge")) {
         *merged = u8::from(answer.field("status").as_text() == Some("landed"));
     }
     for (from, to, params, _) in seen.moves() {

@@ -15,6 +15,7 @@ use ftl_core::run::{Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
 
 use crate::amount::Unit;
+use crate::forge::MAX_CHECKS_MILLIS;
 use crate::hands::Width;
 use crate::process::Limits;
 use crate::roster::{AGENTS, ROLES, Roster, Said};
@@ -78,6 +79,8 @@ const SETTINGS: &[Setting] = &[
         .at_most(MAX_AT_HAND),
     needed("process.keep", Unit::Bytes, "16MiB", "of an output that is kept in the store")
         .at_most(MAX_CONTENT_BYTES as u64),
+    needed("forge.checks", Unit::Time, "1h", "how long the checks of a pull request are waited for")
+        .at_most(MAX_CHECKS_MILLIS),
     setting(
         "process.processes",
         Unit::Count,
@@ -426,6 +429,11 @@ impl Config {
         let policies = landing.chain(said);
         let (limits, reserve) = (section("limits."), section("reserve."));
         Terms { limits, reserve, policies: policies.collect(), accepted: Vec::new() }
+    }
+
+    /// How long the checks of a pull request are waited for.
+    pub fn checks(&self) -> Duration {
+        self.duration("forge.checks").unwrap_or_default()
     }
 
     /// How many work at the same time.

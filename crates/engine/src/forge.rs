@@ -19,11 +19,17 @@ const MAX_TIME: Duration = Duration::from_secs(30);
 /// How much of an answer is read.
 const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How often a request is made that finds nobody.
-const MAX_TRIES: u32 = 3;
+/// The longest that checks of a pull request may be waited for: a week.
+pub const MAX_CHECKS_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
 
-/// Between two tries.
-const PAUSE: Duration = Duration::from_millis(500);
+/// How many pages of checks are read, each of [`PAGE`]. What lies behind is left to the forge's own rules.
+const MAX_PAGES: usize = 5;
+
+/// How many checks a page has.
+const PAGE: usize = 100;
+
+/// What a service is called that is a pull request whose checks are waited for.
+pub const PULL: &str = "pull request ";
 
 /// A pull request, as a forge has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +40,19 @@ pub struct Pull {
     pub url: String,
     /// The commit that it was merged as, once it was.
     pub merged: Option<String>,
+    /// What the forge waits for, where it says no only for now.
+    pub waits: Option<String>,
+    /// Whether the forge has looked already whether it can be merged. Until then its checks may not have begun.
+    pub is_judged: bool,
+}
+
+/// The checks of a commit that are not green.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Those that failed.
+    pub red: Vec<String>,
+    /// Those that are not done.
+    pub running: Vec<String>,
 }
 
 /// A pull request that is wanted.
@@ -54,27 +73,40 @@ pub struct Wanted<'a> {
 pub enum ForgeError {
     /// It said no, and would say no again.
     Refused(String),
-    /// It could not be reached, or is not set up.
+    /// It is not set up.
     Unavailable(String),
+    /// It does not answer now. That says nothing about what it was asked.
+    Silent {
+        /// What came instead of an answer.
+        why: String,
+        /// How long it asked to be left alone, if it said so.
+        after: Option<Duration>,
+    },
 }
 
 impl fmt::Display for ForgeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ForgeError::Refused(why) | ForgeError::Unavailable(why) => out.write_str(why),
+            ForgeError::Refused(why) | ForgeError::Unavailable(why) | ForgeError::Silent { why, .. } => {
+                out.write_str(why)
+            }
         }
     }
 }
 
 impl std::error::Error for ForgeError {}
 
-/// What is asked of a forge. Each may be asked again after a crash.
+/// What is asked of a forge. Each may be asked again after a crash. Nothing is asked twice by itself: after a
+/// silence nobody knows what was done, so whoever asks again looks first.
 pub trait Forge: Send + Sync {
     /// The pull request of a branch, made if there is none that is open or merged.
     fn pull(&self, wanted: &Wanted<'_>) -> Result<Pull, ForgeError>;
 
     /// A pull request as it is now.
     fn look(&self, number: u64) -> Result<Pull, ForgeError>;
+
+    /// What a forge's own checks say about a commit. Where it has none, or does not show them, nothing.
+    fn checks(&self, commit: &str) -> Result<Checks, ForgeError>;
 
     /// Merges exactly this commit of a pull request.
     fn merge(&self, number: u64, commit: &str) -> Result<Pull, ForgeError>;
@@ -135,6 +167,11 @@ impl Reached {
         Ok(Reached { url, repo, remote, token: token.map(|token| token.trim().to_owned()) })
     }
 
+    /// What it is called where it does not answer.
+    pub fn service(&self) -> String {
+        format!("the forge at {}", self.url)
+    }
+
     /// Where git pushes to.
     pub fn remote(&self) -> &str {
         &self.remote
@@ -156,33 +193,30 @@ pub struct GitHub {
 impl GitHub {
     /// A speaker; nothing is asked yet.
     pub fn new(reached: Reached) -> GitHub {
+        GitHub::within(reached, MAX_TIME)
+    }
+
+    /// The same with another limit for one request.
+    fn within(reached: Reached, time: Duration) -> GitHub {
         let config = ureq::Agent::config_builder()
-            .timeout_global(Some(MAX_TIME))
+            .timeout_global(Some(time))
             .http_status_as_error(false)
             .max_redirects(0)
             .build();
         GitHub { reached, agent: ureq::Agent::new_with_config(config) }
     }
 
-    /// Asks, again where nobody answers; the status and what was said.
+    /// Asks once; the status and what was said. Who does not answer, or says that it cannot now, is silent.
     fn ask(&self, method: &str, path: &str, body: Option<&Json>) -> Result<(u16, Json), ForgeError> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.ask_once(method, path, body) {
-                Ok((status, said)) if status < 500 => return Ok((status, said)),
-                Ok((status, _)) if tries == MAX_TRIES => {
-                    return Err(ForgeError::Unavailable(format!("the forge answers {status}")));
-                }
-                Err(why) if tries == MAX_TRIES => {
-                    return Err(ForgeError::Unavailable(format!("the forge cannot be reached: {why}")));
-                }
-                Ok(_) | Err(_) => std::thread::sleep(PAUSE * tries),
-            }
+        let unreached = |why: String| ForgeError::Silent { why, after: None };
+        let (status, after, said) = self.ask_once(method, path, body).map_err(unreached)?;
+        if is_silence(status, after.is_some()) {
+            return Err(ForgeError::Silent { why: format!("it answers {status}"), after });
         }
+        Ok((status, said))
     }
 
-    fn ask_once(&self, method: &str, path: &str, body: Option<&Json>) -> Result<(u16, Json), String> {
+    fn ask_once(&self, method: &str, path: &str, body: Option<&Json>) -> Result<Answered, String> {
         let Reached { url, repo, token, .. } = &self.reached;
         let mut request = ureq::http::Request::builder()
             .method(method)
@@ -197,11 +231,59 @@ impl GitHub {
         let request = request.body(body).map_err(|error| error.to_string())?;
         let mut answer = self.agent.run(request).map_err(|error| error.to_string())?;
         let status = answer.status().as_u16();
+        let header = |name: &str| answer.headers().get(name)?.to_str().ok();
+        let seconds = header("retry-after").and_then(|text| text.trim().parse().ok());
+        let spent = header("x-ratelimit-remaining").is_some_and(|left| left.trim() == "0");
+        let after = seconds.map(Duration::from_secs).or(spent.then_some(Duration::ZERO));
         let mut said = String::new();
         let mut reader = answer.body_mut().as_reader().take(MAX_ANSWER_BYTES);
         reader.read_to_string(&mut said).map_err(|error| error.to_string())?;
-        Ok((status, serde_json::from_str(&said).unwrap_or_default()))
+        Ok((status, after, serde_json::from_str(&said).unwrap_or_default()))
     }
+}
+
+/// A status, how long the forge asks to be left alone, and what it said.
+type Answered = (u16, Option<Duration>, Json);
+
+/// Whether a status says that nobody is there to answer now. Limits of how often one may ask come as 429, or as
+/// 403 with when to come back.
+fn is_silence(status: u16, is_told_to_wait: bool) -> bool {
+    status >= 500 || matches!(status, 408 | 429) || (status == 403 && is_told_to_wait)
+}
+
+impl GitHub {
+    /// What lies at a path, where there is something that we may see.
+    fn shown(&self, path: &str) -> Result<Option<Json>, ForgeError> {
+        match self.ask("GET", path, None)? {
+            (200, said) => Ok(Some(said)),
+            (403 | 404 | 410, _) => Ok(None),
+            (status, said) => Err(refused(status, &said)),
+        }
+    }
+}
+
+impl Checks {
+    fn add_run(&mut self, run: &Json) {
+        let name = named(&run["name"]);
+        match (run["status"].as_str(), run["conclusion"].as_str()) {
+            (Some("completed"), Some("success" | "neutral" | "skipped")) => {}
+            (Some("completed"), _) => self.red.push(name),
+            (_, _) => self.running.push(name),
+        }
+    }
+
+    fn add_status(&mut self, status: &Json) {
+        let name = named(&status["context"]);
+        match status["state"].as_str() {
+            Some("success") => {}
+            Some("failure" | "error") => self.red.push(name),
+            Some(_) | None => self.running.push(name),
+        }
+    }
+}
+
+fn named(name: &Json) -> String {
+    name.as_str().unwrap_or("a check without a name").to_owned()
 }
 
 impl Forge for GitHub {
@@ -234,6 +316,23 @@ impl Forge for GitHub {
         }
     }
 
+    fn checks(&self, commit: &str) -> Result<Checks, ForgeError> {
+        let mut checks = Checks::default();
+        for page in 1..=MAX_PAGES {
+            let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
+            let Some(said) = self.shown(&path)? else { break };
+            let runs = said["check_runs"].as_array().cloned().unwrap_or_default();
+            runs.iter().for_each(|run| checks.add_run(run));
+            if runs.len() < PAGE {
+                break;
+            }
+        }
+        if let Some(said) = self.shown(&format!("/commits/{commit}/status?per_page={PAGE}"))? {
+            said["statuses"].as_array().into_iter().flatten().for_each(|one| checks.add_status(one));
+        }
+        Ok(checks)
+    }
+
     fn merge(&self, number: u64, commit: &str) -> Result<Pull, ForgeError> {
         let body = json!({ "sha": commit, "merge_method": "merge" });
         match self.ask("PUT", &format!("/pulls/{number}/merge"), Some(&body))? {
@@ -247,11 +346,20 @@ fn pull(json: &Json) -> Option<Pull> {
     let is_merged = json["merged"] == true || json["merged_at"].is_string();
     let merged = is_merged.then(|| json["merge_commit_sha"].as_str().unwrap_or_default().to_owned());
     let url = json["html_url"].as_str().unwrap_or_default().to_owned();
-    Some(Pull { number: json["number"].as_u64()?, url, merged })
+    let state = json["mergeable_state"].as_str();
+    let is_judged = json.get("mergeable") != Some(&Json::Null) && state != Some("unknown");
+    let waits = match (is_judged, state) {
+        (false, _) => Some("the forge to find out whether it can be merged"),
+        (true, Some("blocked")) => Some("the rules of the branch: a check that has not begun, or a review"),
+        (true, Some("unstable")) => Some("its checks"),
+        (true, _) => None,
+    };
+    let waits = waits.filter(|_| !is_merged).map(str::to_owned);
+    Some(Pull { number: json["number"].as_u64()?, url, merged, waits, is_judged })
 }
 
 fn unreadable() -> ForgeError {
-    ForgeError::Unavailable(String::from("the forge's answer cannot be read"))
+    ForgeError::Refused(String::from("the forge's answer cannot be read"))
 }
 
 fn refused(status: u16, said: &Json) -> ForgeError {
@@ -277,7 +385,76 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::{TcpListener, TcpStream};
     use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A forge on this machine that answers as it is told; what it is asked is counted.
+    fn on_this_machine(
+        answer: impl Fn(&mut TcpStream, &str) + Send + 'static,
+    ) -> (Reached, &'static AtomicUsize) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                asked.fetch_add(1, Ordering::SeqCst);
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let (mut first, mut line) = (String::new(), String::from("x"));
+                reader.read_line(&mut first).unwrap();
+                while !line.trim().is_empty() {
+                    line.clear();
+                    reader.read_line(&mut line).unwrap();
+                }
+                answer(&mut stream, &first);
+            }
+        });
+        let (repo, remote) = (String::from("a/b"), String::new());
+        (Reached { url, repo, remote, token: None }, asked)
+    }
+
+    fn say(stream: &mut TcpStream, body: &str) {
+        let head = format!("HTTP/1.1 200 x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+        // Whoever has read enough hangs up.
+        let _ = stream.write_all(format!("{head}{body}").as_bytes());
+    }
+
+    #[test]
+    fn one_request_has_a_limit_of_time() {
+        let (hold, held) = std::sync::mpsc::channel::<TcpStream>();
+        let (reached, _) = on_this_machine(move |stream, _| hold.send(stream.try_clone().unwrap()).unwrap());
+        let error = GitHub::within(reached, Duration::from_millis(50)).look(1).unwrap_err();
+        assert!(matches!(error, ForgeError::Silent { .. }), "{error:?}");
+        drop(held);
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_not_read() {
+        let space = usize::try_from(MAX_ANSWER_BYTES).unwrap();
+        let table = [(space / 2, true), (space + 1, false)];
+        for (length, is_read) in table {
+            let (reached, _) = on_this_machine(move |stream, _| {
+                say(stream, &format!("{{\"number\":1{}}}", " ".repeat(length)));
+            });
+            assert_eq!(GitHub::new(reached).look(1).is_ok(), is_read, "{length}");
+        }
+    }
+
+    #[test]
+    fn so_many_pages_of_checks_are_read() {
+        let (reached, asked) = on_this_machine(|stream, first| {
+            let run = json!({ "name": "c", "status": "completed", "conclusion": "success" });
+            let last = json!({ "name": "late", "status": "queued" });
+            let all = match first.contains(&format!("page={} ", MAX_PAGES + 1)) {
+                true => vec![last],
+                false => vec![run; PAGE],
+            };
+            say(stream, &json!({ "check_runs": all, "statuses": [] }).to_string());
+        });
+        assert_eq!(GitHub::new(reached).checks("c").unwrap(), Checks::default());
+        assert_eq!(asked.load(Ordering::SeqCst), MAX_PAGES + 1, "the pages, and the statuses");
+    }
 
     #[test]
     fn bytes_are_letters() {
@@ -291,6 +468,58 @@ mod tests {
         let mut config = Config::default();
         config.add(Path::new(file), &format!("[forge]\n{settings}")).unwrap();
         Reached::of(&config, &|name| (name == "SET").then(|| String::from("t0ken\n")))
+    }
+
+    #[test]
+    fn checks_are_green_red_or_running() {
+        let run = |status: &str, conclusion: Json| json!({ "name": status, "status": status, "conclusion": conclusion });
+        let mut checks = Checks::default();
+        for conclusion in ["success", "neutral", "skipped"] {
+            checks.add_run(&run("completed", json!(conclusion)));
+        }
+        checks.add_status(&json!({ "context": "c", "state": "success" }));
+        assert_eq!(checks, Checks::default());
+        for conclusion in ["failure", "cancelled", "timed_out", "action_required", "startup_failure", "stale"]
+        {
+            checks.add_run(&run("completed", json!(conclusion)));
+        }
+        checks.add_run(&run("completed", Json::Null));
+        for state in ["failure", "error"] {
+            checks.add_status(&json!({ "context": "c", "state": state }));
+        }
+        assert_eq!((checks.red.len(), checks.running.len()), (9, 0));
+        for status in ["queued", "in_progress", "waiting"] {
+            checks.add_run(&run(status, Json::Null));
+        }
+        checks.add_status(&json!({ "state": "pending" }));
+        assert_eq!((checks.red.len(), checks.running.len()), (9, 4));
+        assert_eq!(checks.running[3], "a check without a name");
+    }
+
+    #[test]
+    fn a_forge_says_what_it_waits_for() {
+        let waits = |more: Json| {
+            let mut all = json!({ "number": 1 });
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            pull(&all).unwrap().waits.is_some()
+        };
+        assert!(waits(json!({ "mergeable": null })) && waits(json!({ "mergeable_state": "blocked" })));
+        assert!(waits(json!({ "mergeable": true, "mergeable_state": "unstable" })));
+        assert!(!waits(json!({})) && !waits(json!({ "mergeable": false, "mergeable_state": "dirty" })));
+        assert!(!waits(json!({ "mergeable": true, "mergeable_state": "clean" })));
+        assert!(!waits(json!({ "mergeable": null, "merged": true })));
+    }
+
+    #[test]
+    fn who_cannot_answer_now_has_not_said_no() {
+        for (status, waits) in [(500, false), (503, false), (429, false), (408, false), (403, true)] {
+            assert!(is_silence(status, waits), "{status}");
+        }
+        for (status, waits) in
+            [(200, false), (401, false), (403, false), (404, true), (405, false), (422, true)]
+        {
+            assert!(!is_silence(status, waits), "{status}");
+        }
     }
 
     #[test]

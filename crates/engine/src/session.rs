@@ -166,6 +166,8 @@ pub struct Given<'a> {
     pub allowed: &'a [Allowance],
     /// How a story that is run by itself gets to the person's branch; it stays on its own otherwise.
     pub landing: Option<Route>,
+    /// Whether it is a story that was asked for by itself: whoever sees it end is told, or asked, how it lands.
+    pub is_story: bool,
     /// The document of which the architect makes stories, in the planner's place.
     pub document: Option<&'a str>,
 }
@@ -177,6 +179,7 @@ struct Wishes {
     jobs: Option<usize>,
     allowed: Vec<Allowance>,
     landing: Option<Route>,
+    is_story: bool,
     document: Option<String>,
 }
 
@@ -184,10 +187,13 @@ impl Wishes {
     /// What a run was given, without secrets; nothing for most.
     fn of(given: Given<'_>, secrets: &Secrets) -> Option<Wishes> {
         let document = given.document.map(|text| secrets.redact(text));
-        let Given { jobs, landing, .. } = given;
-        let is_wished =
-            jobs.is_some() || landing.is_some() || document.is_some() || !given.allowed.is_empty();
-        is_wished.then(|| Wishes { jobs, allowed: given.allowed.to_vec(), landing, document })
+        let Given { jobs, landing, is_story, .. } = given;
+        let is_wished = jobs.is_some()
+            || landing.is_some()
+            || is_story
+            || document.is_some()
+            || !given.allowed.is_empty();
+        is_wished.then(|| Wishes { jobs, allowed: given.allowed.to_vec(), landing, is_story, document })
     }
 }
 
@@ -567,6 +573,16 @@ impl Session {
             let message = format!("what run {run} was opened with cannot be read: {error}");
             SessionError::Machine(message)
         })
+    }
+
+    /// Whether a run is a story that was asked for by itself.
+    pub fn is_story(&self, run: &RunId) -> Result<bool, SessionError> {
+        Ok(self.wishes(run)?.is_story)
+    }
+
+    /// How a story gets where it is wanted; nothing where the person is to be asked.
+    pub fn landing(&self, run: &RunId) -> Result<Option<Route>, SessionError> {
+        Ok(self.wishes(run)?.landing)
     }
 
     /// The hands of a flow: explorers look with code first, and what the run was given answers.

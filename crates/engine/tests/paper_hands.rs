@@ -236,3 +236,22 @@ fn what_cannot_be_done_is_a_failure_and_changes_nothing() {
     assert!(bench.fails("campaign.create", json!({ "objective": " " })).contains("empty"));
     assert!(bench.fails("campaign.create", json!({})).contains("do not fit"));
 }
+
+#[test]
+fn of_many_tasks_at_work_some_are_listed() {
+    const MAX_LISTED: usize = 16;
+    let mut bench = Bench::new();
+    let task = |at: usize| {
+        json!({ "seq": format!("{at:03}"), "slug": format!("t{at}"), "delta": [format!("f{at}.py")], "verify": "true",
+            "depends": "none" })
+    };
+    let plan = json!({ "objective": "many", "tasks": (1..=MAX_LISTED + 1).map(task).collect::<Vec<_>>() });
+    bench.ask("campaign.create", json!({ "objective": "many" }));
+    bench.ask("campaign.add_tasks", json!({ "plan": plan }));
+    for at in 1..=MAX_LISTED + 1 {
+        bench.ask("workspace.create", json!({ "plan": plan, "task": format!("{at:03}") }));
+    }
+    let tasks = bench.ask("campaign.tasks", json!({}));
+    assert_eq!((tasks["ready"].clone(), tasks["waiting_count"].clone()), (json!([]), json!(0)));
+    assert_eq!(tasks["running"].as_array().unwrap().len(), MAX_LISTED);
+}

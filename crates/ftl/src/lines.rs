@@ -8,6 +8,7 @@ use ftl_core::value::{Fields, Value};
 use ftl_engine::amount::Unit;
 
 use crate::paint::{self, paint, safe};
+use crate::runs;
 use crate::when;
 
 /// How long a text inside a line may be.
@@ -74,8 +75,8 @@ pub(crate) fn what(fact: &Fact) -> String {
             format!("put off {action}: ftl was stopped")
         }
         Fact::Suspended { action, service, until } => {
-            let (word, service) = (paint(paint::WARNING, "suspended"), safe(service));
-            format!("{word} {action}: {service} does not answer, asked again at {}", when::clock(*until))
+            let (word, silence) = (paint(paint::WARNING, "suspended"), runs::silence(&safe(service)));
+            format!("{word} {action}: {silence}, asked again at {}", when::clock(*until))
         }
         Fact::Held { failure, .. } => format!("{} {}", paint(paint::ERROR, "held:"), why(failure)),
         Fact::Resumed { action, by, .. } => {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use ftl_core::run::{STOPPED, Time};
 use ftl_engine::amount::Unit;
+use ftl_engine::forge::PULL;
 use ftl_engine::id::RunId;
 use ftl_engine::owner::Card;
 use ftl_engine::place::Place;
@@ -132,6 +133,12 @@ pub(crate) fn answer(at: &str, question: Option<&str>) -> String {
     format!("ftl answer {at} VALUE{question}")
 }
 
+/// What is said of a service that is waited for; a pull request answers, and is not ready.
+pub(crate) fn silence(service: &str) -> String {
+    let what = if service.starts_with(PULL) { "is not ready" } else { "does not answer" };
+    format!("{service} {what}")
+}
+
 /// Something that waits for a person or a service, in one line with what to type.
 fn wait_line(run: &RunId, wait: &Wait, among: &[Wait], now: Time, width: Option<usize>) -> String {
     let (state, text) = (safe(&wait.state), safe(&wait.text));
@@ -144,7 +151,7 @@ fn wait_line(run: &RunId, wait: &Wait, among: &[Wait], now: Time, width: Option<
                 format!(", asked again {} ({})", when::left(until, now), when::clock(until))
             });
             let head = paint(paint::WARNING, format!("suspended in {state}:"));
-            format!("{head} {text} does not answer{again}")
+            format!("{head} {}{again}", silence(&text))
         }
         What::Work => format!("{text} in {state}"),
     };

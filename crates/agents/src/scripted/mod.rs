@@ -8,6 +8,7 @@ mod script;
 pub mod write;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,6 +138,9 @@ impl Play {
         if !self.timing.pause(step.delay, &*self.desk) {
             return Err(Trouble::Cancelled);
         }
+        if let Some(file) = &step.until {
+            self.wait_for(file)?;
+        }
         if let Some(text) = &step.say {
             self.desk.say(Said::Text(&self.secrets.redact(text)));
         }
@@ -187,6 +191,22 @@ impl Play {
             Done::Wrong(why) | Done::Back(why) => Err(Trouble::Bad(why)),
             Done::Submitted(json) => Ok(Rest::Submitted(json)),
         }
+    }
+
+    /// Waits for a file that somebody else makes, for as long as an agent may be silent.
+    fn wait_for(&self, file: &Path) -> Result<(), Trouble> {
+        let (file, silence) = (self.order.folder.join(file), self.order.limits.silence);
+        let end = self.timing.now() + silence;
+        while !file.exists() {
+            if self.timing.now() >= end {
+                let file = file.display();
+                return Err(Trouble::TimedOut(format!("there was no `{file}` for {silence:?}")));
+            }
+            if !self.timing.pause(NAP, &*self.desk) {
+                return Err(Trouble::Cancelled);
+            }
+        }
+        Ok(())
     }
 
     fn hang(&self) -> Result<Rest, Trouble> {

@@ -15,11 +15,11 @@
 //! submit = { summary = "written" }
 //! ```
 //!
-//! A step may wait (`delay`, milliseconds), speak, call tools, use something, and end a turn in one way:
+//! A step may wait (`delay`, milliseconds; `until`, a file that must be there), speak, call tools, use something, and end a turn in one way:
 //! `submit`, `reply`, `ask`, `die`, `hang`, `flood`, `outage`. `silent` names meters that it does not
 //! report. TOML says all of this; there is no second form.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ pub(super) struct Scene {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Step {
     pub(super) delay: Duration,
+    /// A file that it waits for, from the folder in which the agent works.
+    pub(super) until: Option<PathBuf>,
     pub(super) say: Option<String>,
     pub(super) calls: Vec<Called>,
     pub(super) usage: Usage,
@@ -94,6 +96,7 @@ struct WrittenScene {
 struct WrittenStep {
     #[serde(default)]
     delay: u64,
+    until: Option<PathBuf>,
     say: Option<String>,
     #[serde(default)]
     calls: Vec<toml::Table>,
@@ -168,8 +171,9 @@ impl WrittenStep {
         for name in [TOKENS, MONEY].into_iter().filter(|name| !silent.iter().any(|one| &**one == *name)) {
             usage.entry(Name::from(name)).or_insert(0);
         }
-        let (delay, say) = (Duration::from_millis(self.delay), self.say.clone());
-        Ok(Step { delay, say, calls, usage, silent, end: self.end()? })
+        let (delay, until) = (Duration::from_millis(self.delay), self.until.clone());
+        let say = self.say.clone();
+        Ok(Step { delay, until, say, calls, usage, silent, end: self.end()? })
     }
 
     fn end(self) -> Result<Option<End>, String> {

@@ -154,6 +154,8 @@ crate::records! {
         files: Vec<String>,
         /// The pull request, where the merge goes through a forge.
         url: Option<String>,
+        /// What the forge still waits for before the pull request can be merged.
+        checks: Option<Vec<String>>,
     }
 
     /// Both sides of one conflict.

@@ -162,4 +162,10 @@ crate::actions! {
         /// The tree that was tested and reviewed; another one is stale.
         tree: Digest,
     ) -> Landing;
+
+    /// Waits until a forge has done its checks of a story's pull request, and merges it.
+    PullMerge = "pull.merge" act (
+        /// The tree that was tested and reviewed.
+        tree: Digest,
+    ) -> Landing;
 }

@@ -48,7 +48,8 @@ const CALLS: &str = "
     story.satisfied gate (story: any, evidence: list Evidence) -> passed: bool, summary: text
     tests.run gate (site: Site) -> passed: bool, tree: digest, summary: text
     worktree.progress look (site: Site) ->
-    work.merge act (tree: digest) -> status: conflict|failed|landed, summary: text, commit: text, sides: list Side
+    work.merge act (tree: digest) -> status: conflict|failed|landed, summary: text, commit: text, sides: list Side, checks: list text
+    pull.merge act (tree: digest) -> status: conflict|failed|landed, summary: text, commit: text
     worktree.close act (site: Site) ->
     worktree.keep act (site: Site) ->
     worktree.keep act () ->
@@ -132,6 +133,7 @@ const HANDED_ON: &str = "
     architect evidence -> story.satisfied evidence
     tests.run tree -> architect tree
     tests.run tree -> work.merge tree
+    tests.run tree -> pull.merge tree
     work.merge sides -> coder feedback
     artifact.decision notes -> patch.revert reason
     artifact.decision patch -> patch.apply patch

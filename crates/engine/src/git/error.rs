@@ -36,6 +36,8 @@ pub enum Trouble {
     TooMuch,
     /// Git took too long, and was ended.
     TimedOut,
+    /// Another repository does not answer.
+    Unreachable,
     /// Git could not do it.
     Git,
     /// The disk could not do it.

@@ -61,6 +61,12 @@ impl Ended {
     }
 }
 
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Ended {
+        Ended::Failed(failure)
+    }
+}
+
 /// The last words of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {

@@ -557,3 +557,34 @@ fn lesson_match(paper: &Paper, asked: &flow::LessonMatching) -> Result<flow::Les
         why: best.map(|answer| answer.by.word().to_owned()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_a_limit_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |bytes: usize| {
+            std::fs::write(folder.path().join("a.txt"), "x".repeat(bytes)).unwrap();
+            let read = file_text(folder.path(), "a.txt").unwrap();
+            (read.text.len(), read.truncated)
+        };
+        assert_eq!(read(MAX_FILE_BYTES), (MAX_FILE_BYTES, Some(false)));
+        assert_eq!(read(MAX_FILE_BYTES + 1), (MAX_FILE_BYTES, Some(true)));
+    }
+
+    #[test]
+    fn tools_are_given_by_files_and_not_too_many() {
+        let task = |files: usize, budget: u64| {
+            let delta: Vec<String> = (0..files).map(|at| format!("{at}.rs")).collect();
+            let plan = serde_json::json!({ "objective": "o", "tasks": [{ "seq": "001", "slug": "a", "delta": delta,
+                "verify": "true", "depends": "none", "budget": budget }] });
+            plan_file::read_as(&plan.to_string(), Reading::default()).unwrap().tasks.remove(0)
+        };
+        assert_eq!(full_budget(&task(1, 5), false, 0.0), 5);
+        assert_eq!(full_budget(&task(3, 5), true, 0.0), MAX_BUDGET);
+        assert_eq!(full_budget(&task(30, 5), true, 1.0), MAX_BUDGET, "more files do not help");
+        assert_eq!(full_budget(&task(30, 12), true, 1.0), 12, "unless the plan says so");
+    }
+}

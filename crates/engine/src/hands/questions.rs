@@ -113,3 +113,30 @@ pub fn told(all: &[Asked]) -> Option<String> {
     let lines: Vec<String> = lines.collect();
     (!lines.is_empty()).then(|| lines.join("\n\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ftl_core::run::ROOT;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::place::Place;
+    use crate::store::SqliteStore;
+
+    #[test]
+    fn the_newest_questions_are_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::at(folder.path());
+        place.prepare().unwrap();
+        let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
+        let (paper, run) = (Paper::with(place, store, Config::default()), RunId::of(7));
+        for number in 0..MAX_QUESTIONS + 2 {
+            ask(&paper, &run, ROOT, &format!("q{number}")).unwrap();
+            assert!(answer(&paper, &run, ROOT, "yes", "Ada").unwrap());
+        }
+        let all = of(&paper, &run, ROOT).unwrap();
+        assert_eq!((all.len(), all[0].question.as_str()), (MAX_QUESTIONS, "q2"));
+    }
+}

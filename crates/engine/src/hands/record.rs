@@ -241,3 +241,62 @@ fn end_or_call(step: &mut RecordedStep, line: &Json) {
     step.ask = words("asked").or(step.ask.take());
     step.die = words("trouble").or(step.die.take());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::place::Place;
+    use crate::store::SqliteStore;
+
+    fn record() -> Record {
+        Record {
+            key: format!("{}.1.0", RunId::of(7)),
+            role: String::from("coder"),
+            form: None,
+            agent: String::from("a"),
+            model: None,
+            prompt: String::from("p"),
+            lines: String::new(),
+            text: String::new(),
+            full: false,
+            secrets: Arc::default(),
+            kept: false,
+        }
+    }
+
+    fn paper(root: &std::path::Path) -> Paper {
+        let place = Place::at(root);
+        place.prepare().unwrap();
+        let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
+        Paper::with(place, store, Config::default())
+    }
+
+    #[test]
+    fn a_conversation_is_kept_up_to_a_limit_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let paper = paper(folder.path());
+        let mut long = record();
+        long.heard(Said::Thought("short"));
+        long.heard(Said::Text(&"x".repeat(MAX_RECORD_BYTES)));
+        long.keep(&paper).unwrap();
+        assert!(long.full && long.lines.len() <= MAX_RECORD_BYTES, "{}", long.lines.len());
+        let (_, talk) = talks(&paper, &RunId::of(7)).unwrap().remove(0);
+        let Err(error) = recorded(&paper, &talk) else { panic!("it is whole") };
+        assert!(error.contains(&MAX_RECORD_BYTES.to_string()), "{error}");
+    }
+
+    #[test]
+    fn an_action_keeps_so_many_conversations_and_always_the_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let paper = paper(folder.path());
+        for number in 0..MAX_TALKS + 3 {
+            let mut one = record();
+            one.agent = number.to_string();
+            one.keep(&paper).unwrap();
+        }
+        let all = talks(&paper, &RunId::of(7)).unwrap();
+        assert_eq!(all.len(), MAX_TALKS);
+        assert_eq!(all[MAX_TALKS - 1].1["agent"], (MAX_TALKS + 2).to_string());
+    }
+}

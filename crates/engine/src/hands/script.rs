@@ -383,6 +383,14 @@ mod tests {
     }
 
     #[test]
+    fn a_script_is_not_too_large() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(MAX_SCRIPT_BYTES + 1).unwrap();
+        let error = Script::load(file.path()).unwrap_err();
+        assert!(error.contains(&format!("{MAX_SCRIPT_BYTES} is the most")), "{error}");
+    }
+
+    #[test]
     fn what_got_no_answer_is_asked_again_and_what_got_one_keeps_it() {
         let folder = tempfile::tempdir().unwrap();
         let hand = scripted(folder.path());

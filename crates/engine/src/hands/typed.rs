@@ -23,14 +23,14 @@ struct Typed<A, F> {
 impl<A, F> Hand for Typed<A, F>
 where
     A: Action,
-    F: Fn(&Job, A) -> Done<A> + Send + Sync,
+    F: Fn(&Job, A) -> Result<A::Answer, Ended> + Send + Sync,
 {
     fn perform(&self, job: &Job) -> Report {
         Report::free(match self.answer(job) {
             Ok(value) => Ended::Done(value),
             // Whoever calls work off wants to hear that, and not what it stumbled over on its way out.
             Err(_) if job.cancel.is_cancelled() => Ended::Cancelled,
-            Err(failure) => Ended::Failed(failure),
+            Err(ended) => ended,
         })
     }
 }
@@ -38,13 +38,13 @@ where
 impl<A, F> Typed<A, F>
 where
     A: Action,
-    F: Fn(&Job, A) -> Done<A> + Send + Sync,
+    F: Fn(&Job, A) -> Result<A::Answer, Ended> + Send + Sync,
 {
-    fn answer(&self, job: &Job) -> Result<Value, Failure> {
+    fn answer(&self, job: &Job) -> Result<Value, Ended> {
         let params = Value::record(job.action.params.iter().map(|(name, value)| (name, value.clone())));
         let action: A = params.to().map_err(|error| misfit::<A>("parameters", &error))?;
         let answer = (self.work)(job, action)?;
-        Value::of(&answer).map_err(|error| misfit::<A>("answer", &error))
+        Ok(Value::of(&answer).map_err(|error| misfit::<A>("answer", &error))?)
     }
 }
 
@@ -58,6 +58,15 @@ impl Workshop {
     pub fn doing<A: Action + 'static>(
         self,
         work: impl Fn(&Job, A) -> Done<A> + Send + Sync + 'static,
+    ) -> Workshop {
+        self.asking(move |job: &Job, action: A| work(job, action).map_err(Ended::Failed))
+    }
+
+    /// The same with a function for an action that needs a service, which may not answer.
+    #[must_use]
+    pub fn asking<A: Action + 'static>(
+        self,
+        work: impl Fn(&Job, A) -> Result<A::Answer, Ended> + Send + Sync + 'static,
     ) -> Workshop {
         self.with(A::NAME, Arc::new(Typed { work, action: PhantomData }))
     }

@@ -245,6 +245,16 @@ pub fn project(
     Ok(())
 }
 
+/// Remembers what `state.json` is, where it says what the journal says. A process that was killed after it had
+/// written the file has not; were that forgotten, a second kill would look like somebody's change.
+pub fn remember(notes: &dyn Notebook, folder: &Folder, run: &RunId) -> Result<(), DeskError> {
+    let state = State::read(folder)?.map(|(_, digest)| digest.to_string());
+    if known(notes, folder.id())?.is_some_and(|known| known.run == *run && known.state == state) {
+        return Ok(());
+    }
+    Ok(know(notes, folder.id(), &Known { run: run.clone(), state })?)
+}
+
 /// Whether one phase comes after another on the way.
 fn later(one: Phase, other: Phase) -> bool {
     one > other

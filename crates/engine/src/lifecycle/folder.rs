@@ -395,6 +395,26 @@ mod tests {
     }
 
     #[test]
+    fn a_patch_is_not_too_large() {
+        let (_root, folder) = folder();
+        folder.put(PATCH, b"x").unwrap();
+        assert_eq!(folder.bytes(PATCH).unwrap(), Some(b"x".to_vec()));
+        File::create(folder.file(PATCH)).unwrap().set_len(MAX_PATCH_BYTES + 1).unwrap();
+        let error = folder.bytes(PATCH).unwrap_err().to_string();
+        assert!(error.contains(PATCH) && error.contains(&MAX_PATCH_BYTES.to_string()), "{error}");
+    }
+
+    #[test]
+    fn tasks_are_listed_and_not_too_many() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place::at(root.path());
+        for number in 0..=MAX_TASKS {
+            fs::create_dir_all(tasks(&place).join(format!("t{number}"))).unwrap();
+        }
+        assert_eq!(list(&place).unwrap().len(), MAX_TASKS);
+    }
+
+    #[test]
     fn generated_files_are_files_and_not_too_many() {
         let (_root, folder) = folder();
         assert_eq!(folder.generated().unwrap(), Vec::<String>::new());

@@ -180,3 +180,21 @@ fn is_answered(asked: &Asked, round: Option<u64>, lines: &[Line]) -> bool {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+
+    #[test]
+    fn a_transcript_is_not_too_large() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::of(&Place::at(root.path()), &"t1".parse().unwrap());
+        folder.put(PLAN_TRANSCRIPT, b"{\"kind\":\"note\"}\n").unwrap();
+        assert!(transcript(&folder).unwrap().is_empty());
+        let file = std::fs::File::create(folder.file(PLAN_TRANSCRIPT)).unwrap();
+        file.set_len(MAX_TRANSCRIPT_BYTES + 1).unwrap();
+        let Err(error) = transcript(&folder) else { panic!("it was read") };
+        assert!(error.to_string().contains(&MAX_TRANSCRIPT_BYTES.to_string()), "{error}");
+    }
+}

@@ -1,11 +1,17 @@
 //! The record of a revert: what was undone, and why.
+//!
+//! It is about one commit of one patch. A record that saw another patch, or that names another commit than the
+//! one that stands applied, is stale: it never shows that this work was undone.
 
 use ftl_core::catalogue::lifecycle::RevertEvidence;
 
 use super::artifact::Malformed;
 use super::binding::Bindings;
-use super::folder::{Folder, PATCH, RECORD};
+use super::folder::{COMMIT, Folder, PATCH, RECORD};
 use super::plan_review::signals;
+
+/// The fewest letters that a commit is named by.
+const MIN_SHORT: usize = 7;
 
 /// What the record of a revert shows.
 pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<RevertEvidence, Malformed> {
@@ -34,6 +40,12 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<RevertEvidence, 
     if let Some(stale) = bindings.stale(folder, RECORD, &artifact, "diff_hash", patch.as_deref())? {
         return Ok(none_yet(format!("{RECORD} is stale: {stale}")));
     }
+    if let (Some(target), Some(applied)) = (&target, applied(folder)?)
+        && !names(target, &applied)
+    {
+        let stale = format!("it undid `{target}`, and {COMMIT} says that {applied} is applied");
+        return Ok(none_yet(format!("{RECORD} is stale: {stale}")));
+    }
     if reason.trim().is_empty() {
         return Ok(RevertEvidence { target, ..none_yet(format!("{RECORD} does not say why")) });
     }
@@ -43,4 +55,16 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<RevertEvidence, 
     }
     let summary = format!("undone: {}", target.as_deref().unwrap_or("nothing was applied"));
     Ok(RevertEvidence { passed: true, summary, missing: Vec::new(), target, ..none_yet(String::new()) })
+}
+
+/// The commit of this task that stands applied, as far as its folder tells. What `ftl` has undone is told no more.
+fn applied(folder: &Folder) -> Result<Option<String>, Malformed> {
+    let Some(commit) = folder.read(COMMIT)? else { return Ok(None) };
+    Ok(Some(commit.root()?.need_text("commit")?.to_owned()))
+}
+
+/// Whether a target is a commit, perhaps in short.
+fn names(target: &str, commit: &str) -> bool {
+    let target = target.trim().to_ascii_lowercase();
+    target.len() >= MIN_SHORT && commit.to_ascii_lowercase().starts_with(&target)
 }

@@ -68,10 +68,6 @@ fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Fail
             format!("`{}` has {} bytes; {MAX_DOCUMENT_BYTES} is the most", file.display(), text.len());
         return Err(Failure::usage(message, "split it, and run one part after the other"));
     }
-    if asked.land.as_deref() == Some(PULL_REQUEST) {
-        let message = "the stories of a document do not land as pull requests";
-        return Err(Failure::usage(message, "use ff, squash or branch-only, or code one story at a time"));
-    }
     let flow = Flow {
         objective: name_of(file, &text),
         plan: None,
@@ -108,12 +104,10 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     }
     let landing = route(asked.land.as_deref().unwrap_or_else(|| session.config().text("landing.how")));
     if landing == Some(Route::PullRequest) {
-        // What is missing is said now, and not when the work is done.
-        Reached::of(session.config(), &|name| std::env::var(name).ok())
-            .map_err(|error| Failure::new(error.to_string(), "docs/coding.md tells how a forge is set up"))?;
+        needs_forge(&session)?;
     }
     let opening = Opening { protocol: Name::from(CODER), inputs, terms: session.config().terms() };
-    let given = Given { allowed: &allowed, landing, ..Given::default() };
+    let given = Given { allowed: &allowed, landing, is_story: true, ..Given::default() };
     let stop = signals::stop(out)?;
     let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
@@ -124,6 +118,47 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     let rest = wheel.drive(driver, todo)?;
     let rest = wheel.with_person(cli, &id, rest)?;
     end(&wheel, &id, &Left::Rest(rest), landing)
+}
+
+/// Whether a run is a story, as `ftl code` opens one.
+pub(super) fn is_story(session: &Session, run: &RunId) -> Result<bool, Failure> {
+    session.is_story(run).map_err(|error| session_failure(&error))
+}
+
+/// What became of a story that was driven on, told as `ftl code` tells it: the person is asked how it is to land
+/// if they were to be asked then.
+pub(super) fn resumed(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Result<Exit, Failure> {
+    let landing = wheel.session.landing(run).map_err(|error| session_failure(&error))?;
+    end(wheel, run, left, landing)
+}
+
+/// The same for a story among several runs, of which the rest is told already.
+pub(super) fn resumed_among(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Result<(), Failure> {
+    let landing = wheel.session.landing(run).map_err(|error| session_failure(&error))?;
+    if landing.is_some() || !has_landed(left, &values(wheel.session, run)?) {
+        return Ok(());
+    }
+    let delivered = if is_asked(wheel.out) { asked_how(wheel, run)? } else { None };
+    match delivered {
+        Some(how) => wheel.out.text(&format!("{}  {}\n", paint(paint::GOOD, "delivered"), one_line(&how))),
+        None => tell_branch(run, wheel.out),
+    }
+}
+
+fn is_complete(left: &Left) -> bool {
+    matches!(left, Left::Rest(Rest::Rests(summary)) if summary.standing == "complete")
+}
+
+/// Whether a story has come to its end with a commit.
+fn has_landed(left: &Left, values: &Fields) -> bool {
+    is_complete(left) && values.get("commit").and_then(Value::as_text).is_some()
+}
+
+/// A forge must be set up: what is missing is said now, and not when the work is done.
+pub(super) fn needs_forge(session: &Session) -> Result<(), Failure> {
+    Reached::of(session.config(), &|name| std::env::var(name).ok())
+        .map(|_| ())
+        .map_err(|error| Failure::new(error.to_string(), "docs/coding.md tells how a forge is set up"))
 }
 
 /// How the work gets where it is wanted; nothing where the person is to be asked.
@@ -143,8 +178,7 @@ fn end(wheel: &Wheel<'_>, run: &RunId, left: &Left, landing: Option<Route>) -> R
     let values = values(wheel.session, run)?;
     let text = |name: &str| values.get(name).and_then(Value::as_text).map(str::to_owned);
     let commit = text("commit");
-    let is_complete = matches!(left, Left::Rest(Rest::Rests(summary)) if summary.standing == "complete");
-    let has_landed = is_complete && commit.is_some();
+    let (is_complete, has_landed) = (is_complete(left), has_landed(left, &values));
     let delivered = match has_landed && landing.is_none() && is_asked(out) {
         true => asked_how(wheel, run)?,
         false => None,

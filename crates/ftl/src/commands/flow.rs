@@ -11,9 +11,11 @@ use std::sync::Arc;
 use ftl_core::json::Json;
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Name, Value};
+use ftl_engine::config::PULL_REQUEST;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
 use ftl_engine::gates::Allowance;
+use ftl_engine::hands::site::Route;
 use ftl_engine::id::RunId;
 use ftl_engine::order::Order;
 use ftl_engine::plan_file::preview::Preview;
@@ -21,6 +23,7 @@ use ftl_engine::plan_file::{self, Plan, Reading, Task as PlanTask, Worker};
 use ftl_engine::session::{Given, Session};
 use ftl_engine::{decision, place::Place};
 
+use super::code::needs_forge;
 use super::ftl::{help, text_of};
 use super::run::{Left, Wheel, can_be_opened, report};
 use crate::cli::{Cli, Flow};
@@ -106,6 +109,13 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
     if let Some(how) = &flow.land {
         terms.policies.insert(asks_how(which), Policy::Answer(Value::text(how.as_str())));
     }
+    // The stories of a document go through one pull request; on this side of it their work stays on its branch.
+    let how = flow.land.as_deref().unwrap_or_else(|| session.config().text("landing.how"));
+    let pulls = document.is_some() && !flow.dry_run && how == PULL_REQUEST;
+    if pulls {
+        needs_forge(&session)?;
+        terms.policies.insert(asks_how(which), Policy::Answer(Value::text(UNASKED)));
+    }
     let unasked = !is_asked(out) && stands_in(&mut terms, which);
     let opening = Opening { protocol: Name::from(which.protocol()), inputs, terms };
     let given = Given {
@@ -114,6 +124,7 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         jobs: flow.jobs.map(usize::from),
         allowed: &allowed,
         document,
+        landing: pulls.then_some(Route::PullRequest),
         ..Given::default()
     };
     let stop = signals::stop(out)?;

@@ -22,6 +22,7 @@ use ftl_engine::store::{Lease, Most, RunRow, Store};
 use ftl_engine::summary::Summary;
 use serde_json::{Value as Json, json};
 
+use super::code;
 use crate::board::live::Live;
 use crate::board::{Board, news};
 use crate::cli::{Cli, Resume, Run};
@@ -143,6 +144,10 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
                 Left::Rest(rest) => Left::Rest(wheel.with_person(cli, &row.run, rest)?),
                 left @ Left::Theirs(..) => left,
             };
+            // One that had ended before has been told already.
+            if !row.settled && code::is_story(&session, &row.run)? {
+                return code::resumed(&wheel, &row.run, &left);
+            }
             report(&wheel, &[(row.run.clone(), left)])
         }
         several => resume_all(&Wheel { several: true, ..Wheel::new(&session, &stop, out) }, several),
@@ -198,6 +203,11 @@ fn resume_all(wheel: &Wheel<'_>, rows: &[RunRow]) -> Result<Exit, Failure> {
         }
     }
     let exit = report(wheel, &ends)?;
+    for (run, left) in &ends {
+        if code::is_story(wheel.session, run)? {
+            code::resumed_among(wheel, run, left)?;
+        }
+    }
     Ok(failure.unwrap_or(exit))
 }
 

@@ -230,6 +230,7 @@ fn git_failure(error: &GitError) -> Failure {
         | Trouble::TooMuch
         | Trouble::TimedOut
         | Trouble::Git
+        | Trouble::Unreachable
         | Trouble::Disk => Exit::Error,
     };
     let hint = error

@@ -17,6 +17,7 @@ use ftl_engine::store::MAX_COMMAND_BYTES;
 use ftl_engine::summary::{Wait, What};
 use serde_json::json;
 
+use super::code;
 use super::run::{Left, Wheel, document, left_text, value_of};
 use crate::cli::{Answer, Cli, Override, Raise, Stop};
 use crate::exit::Exit;
@@ -168,7 +169,7 @@ fn carry_out(
     let mut rest = None;
     loop {
         if let Some(reply) = session.reply(number).map_err(|error| session_failure(&error))? {
-            return tell(session, target, &reply, rest.as_ref(), out);
+            return tell(&wheel, target, &reply, rest.as_ref());
         }
         if rest.is_some() || stop.said() > 0 {
             return kept(run, true, out);
@@ -193,13 +194,8 @@ fn kept(run: &RunId, interrupted: bool, out: &Out) -> Result<Exit, Failure> {
     Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
 }
 
-fn tell(
-    session: &Session,
-    target: &Target,
-    reply: &Reply,
-    rest: Option<&Rest>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+fn tell(wheel: &Wheel<'_>, target: &Target, reply: &Reply, rest: Option<&Rest>) -> Result<Exit, Failure> {
+    let (session, out) = (wheel.session, wheel.out);
     if let Some(refused) = &reply.refused {
         return Err(session::refusal(refused, &runs::named(&target.row.run, target.instance.0)));
     }
@@ -212,6 +208,9 @@ fn tell(
         out.json(&document(run, &left))?;
     } else {
         out.text(&left_text(run, &left))?;
+    }
+    if rest.is_some() && code::is_story(session, run)? {
+        code::resumed_among(wheel, run, &left)?;
     }
     Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
 }

@@ -10,6 +10,7 @@ use ftl_core::run::{
 use ftl_core::value::Value;
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
+use ftl_engine::forge::PULL;
 use ftl_engine::hands::questions;
 use ftl_engine::id::RunId;
 use ftl_engine::journal;
@@ -341,7 +342,9 @@ fn waits(instance: &Instance) -> Vec<(String, String)> {
             }
             (Some((service, until)), _) => {
                 let (left, clock) = (when::left(*until, now), when::clock(*until));
-                format!("{} to answer, for {}; asked again {left} ({clock})", safe(service), safe(&open.whom))
+                let wanted = if service.starts_with(PULL) { "be ready" } else { "answer" };
+                let (service, whom) = (safe(service), safe(&open.whom));
+                format!("{service} to {wanted}, for {whom}; asked again {left} ({clock})")
             }
             (None, OpenKind::Call | OpenKind::Record) => safe(&open.whom),
             (None, OpenKind::Child(Some(child))) => format!("instance {child}, {}", safe(&open.whom)),

@@ -1,7 +1,8 @@
 //! How a project is built, tested and linted, by what lies in its folder. The project's own word counts most:
-//! a target or script called `test`. A lint is named only where the project says that it uses it. Nothing is
-//! run to find out.
+//! a target or script called `test`. A lint is named only where the project says that it uses it. Each command
+//! knows who named it. Nothing is run to find out.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -18,27 +19,55 @@ pub(super) struct Commands {
     pub(super) lints: Vec<String>,
     /// What builds it.
     pub(super) build: Option<String>,
+    /// Who named each of them: a setting, or a file of the project.
+    #[serde(skip)]
+    pub(super) origins: BTreeMap<String, String>,
 }
 
 impl Commands {
     /// What the settings say.
     pub(super) fn set(config: &Config) -> Commands {
         let build = config.text("worktree.build").trim();
-        Commands {
+        let mut set = Commands {
             tests: config.texts("worktree.tests"),
             lints: config.texts("worktree.lints"),
             build: (!build.is_empty()).then(|| build.to_owned()),
+            origins: BTreeMap::new(),
+        };
+        for (key, all) in [("worktree.tests", &set.tests), ("worktree.lints", &set.lints)] {
+            set.origins.extend(all.iter().map(|one| (one.clone(), key.to_owned())));
         }
+        set.origins.extend(set.build.iter().map(|one| (one.clone(), String::from("worktree.build"))));
+        set
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &String> {
+        self.tests.iter().chain(&self.lints).chain(&self.build)
+    }
+
+    /// Who named a command.
+    pub(super) fn origin(&self, command: &str) -> &str {
+        self.origins.get(command).map_or("the story", String::as_str)
+    }
+
+    /// The same, named by a file.
+    fn named_by(mut self, file: &str) -> Commands {
+        self.origins = self.all().map(|one| (one.clone(), file.to_owned())).collect();
+        self
     }
 
     /// The same with what a folder shows where the settings say nothing.
     pub(super) fn or_found(&self, folder: &Path) -> Commands {
         let found = found(folder);
         let first = |set: &Vec<String>, found: Vec<String>| if set.is_empty() { found } else { set.clone() };
+        let mut origins = found.origins;
+        origins.extend(self.origins.clone());
         Commands {
             tests: first(&self.tests, found.tests),
             lints: first(&self.lints, found.lints),
             build: self.build.clone().or(found.build),
+            origins,
         }
     }
 }
@@ -53,11 +82,13 @@ fn found(folder: &Path) -> Commands {
         let text = file.map(|file| text_of(folder, file)).unwrap_or_default();
         if has_target(&text, "test") {
             let own = |target: &str| has_target(&text, target).then(|| format!("{program} {target}"));
-            return Commands {
+            let all = Commands {
                 tests: own("test").into_iter().collect(),
                 lints: own("lint").into_iter().collect(),
                 build: own("build"),
+                ..Commands::default()
             };
+            return all.named_by(file.unwrap_or(&program));
         }
     }
     let mut all = Commands::default();
@@ -65,6 +96,7 @@ fn found(folder: &Path) -> Commands {
         all.tests.extend(one.tests);
         all.lints.extend(one.lints);
         all.build = all.build.or(one.build);
+        all.origins.extend(one.origins);
     }
     all
 }
@@ -97,7 +129,9 @@ fn cargo(folder: &Path) -> Commands {
         tests: vec![String::from("cargo test")],
         lints: format.into_iter().chain(lints).collect(),
         build: Some(String::from("cargo build")),
+        ..Commands::default()
     }
+    .named_by("Cargo.toml")
 }
 
 fn node(folder: &Path) -> Commands {
@@ -117,7 +151,9 @@ fn node(folder: &Path) -> Commands {
         tests: script("test").into_iter().collect(),
         lints: script("lint").into_iter().collect(),
         build: script("build"),
+        ..Commands::default()
     }
+    .named_by("package.json")
 }
 
 fn python(folder: &Path) -> Commands {
@@ -128,23 +164,34 @@ fn python(folder: &Path) -> Commands {
         all.into_iter().any(|entry| is_test(&entry.file_name().to_string_lossy()))
     };
     let says = |file: &str, word: &str| text_of(folder, file).contains(word);
-    let uses_pytest = is_there(folder, "pytest.ini")
-        || says("setup.cfg", "[tool:pytest]")
-        || says("tox.ini", "[pytest]")
-        || is_there(folder, "conftest.py")
-        || is_there(folder, "tests/conftest.py")
-        || project.contains("[tool.pytest");
-    let tests = match () {
-        () if uses_pytest => Some("python3 -m pytest"),
-        () if has_tests(folder) => Some("python3 -m unittest"),
-        () if has_tests(&folder.join("tests")) => Some("python3 -m unittest discover tests"),
-        () => None,
+    let pytest = [
+        ("pytest.ini", is_there(folder, "pytest.ini")),
+        ("setup.cfg", says("setup.cfg", "[tool:pytest]")),
+        ("tox.ini", says("tox.ini", "[pytest]")),
+        ("conftest.py", is_there(folder, "conftest.py")),
+        ("tests/conftest.py", is_there(folder, "tests/conftest.py")),
+        ("pyproject.toml", project.contains("[tool.pytest")),
+    ];
+    let pytest = pytest.into_iter().find(|(_, uses)| *uses).map(|(file, _)| file);
+    let tests = match pytest {
+        Some(file) => Some(("python3 -m pytest", file)),
+        None if has_tests(folder) => Some(("python3 -m unittest", "test_*.py")),
+        None if has_tests(&folder.join("tests")) => {
+            Some(("python3 -m unittest discover tests", "tests/test_*.py"))
+        }
+        None => None,
     };
-    let uses_ruff = is_there(folder, "ruff.toml") || project.contains("[tool.ruff");
+    let ruff =
+        [("ruff.toml", is_there(folder, "ruff.toml")), ("pyproject.toml", project.contains("[tool.ruff"))];
+    let ruff = ruff.into_iter().find(|(_, uses)| *uses).map(|(file, _)| ("ruff check", file));
+    let only = |one: Option<(&str, &str)>| -> Vec<String> {
+        one.into_iter().map(|(command, _)| command.to_owned()).collect()
+    };
     Commands {
-        tests: tests.map(str::to_owned).into_iter().collect(),
-        lints: uses_ruff.then(|| String::from("ruff check")).into_iter().collect(),
+        tests: only(tests),
+        lints: only(ruff),
         build: None,
+        origins: [tests, ruff].into_iter().flatten().map(|(one, file)| (one.into(), file.into())).collect(),
     }
 }
 
@@ -156,7 +203,9 @@ fn go(folder: &Path) -> Commands {
         tests: vec![String::from("go test ./...")],
         lints: vec![String::from("go vet ./...")],
         build: Some(String::from("go build ./...")),
+        ..Commands::default()
     }
+    .named_by("go.mod")
 }
 
 #[cfg(test)]
@@ -209,7 +258,13 @@ mod tests {
             let found = Commands::default().or_found(folder.path());
             assert_eq!(found.tests.join(", "), cells[1], "{line}");
             assert_eq!(found.lints.join(", "), cells[2], "{line}");
-            assert_eq!(found.build.unwrap_or_default(), cells[3], "{line}");
+            assert_eq!(found.build.clone().unwrap_or_default(), cells[3], "{line}");
+            let files: Vec<&str> = cells[0].split(' ').filter_map(|one| one.split('=').next()).collect();
+            for command in found.all() {
+                let origin = found.origin(command);
+                let is_one = files.contains(&origin) || origin.ends_with("test_*.py");
+                assert!(is_one, "{line}: `{command}` is named by {origin}");
+            }
         }
     }
 

@@ -19,14 +19,14 @@ use ftl_core::value::{Fields, Name};
 use serde::{Deserialize, Serialize};
 
 use super::brief::Noted;
-use super::{Site, Sites};
+use super::{Route, Site, Sites};
 use crate::change::{Change, Content, Kind};
 use crate::clock;
 use crate::gates::verify::{self, Policy, Verified};
 use crate::gates::{Restore, blocks, restore, told};
 use crate::git::{self, Branch, Checked, Delivering, Key, Landed, Merged, Oid, Repo};
 use crate::hands::typed::Done;
-use crate::hands::{Job, Workshop};
+use crate::hands::{Ended, Job, Workshop};
 use crate::id::RunId;
 use crate::process::Cancel;
 use crate::store::notebook::Notebook as _;
@@ -38,7 +38,7 @@ pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
     let (land, deliver) = (sites.clone(), sites.clone());
     workshop
         .doing(move |job, asked: WorkLand| land.land(job, &asked))
-        .doing(move |job, asked: BranchDeliver| deliver.deliver(job, &asked))
+        .asking(move |job, asked: BranchDeliver| deliver.deliver(job, &asked))
 }
 
 /// A landing, as it is noted.
@@ -131,8 +131,11 @@ impl Sites {
             .map_err(|why| why.to_string())
     }
 
-    fn deliver(&self, job: &Job, asked: &BranchDeliver) -> Done<BranchDeliver> {
-        self.bring(job, asked.how)
+    fn deliver(&self, job: &Job, asked: &BranchDeliver) -> Result<Delivered, Ended> {
+        match self.landing {
+            Some(Route::PullRequest) => self.deliver_pull(job),
+            Some(Route::Branch(_)) | None => Ok(self.bring(job, asked.how)?),
+        }
     }
 
     /// Brings what has landed in a run to the person's branch.
@@ -140,10 +143,7 @@ impl Sites {
         let repo = self.repo()?;
         repo.begin(&job.run)?;
         let (commands, about) = self.landed(&job.run)?;
-        let message = match about.as_slice() {
-            [one] => one.clone(),
-            all => format!("Work of {} tasks\n\n{}", all.len(), all.join("\n")),
-        };
+        let message = message_of(&about);
         let when = clock::wall() / 1000;
         let delivering = Delivering { run: &job.run, how, message: &message, when };
         let mut again = |merged: &Merged| self.passes_all(job, &repo, merged, &commands);
@@ -165,7 +165,7 @@ impl Sites {
     }
 
     /// The commands that what has landed in a run was verified with, and what it was about.
-    fn landed(&self, run: &RunId) -> Result<(Vec<String>, Vec<String>), Failure> {
+    pub(super) fn landed(&self, run: &RunId) -> Result<(Vec<String>, Vec<String>), Failure> {
         let (mut commands, mut about) = (Vec::new(), Vec::new());
         let ours = format!("{run}.");
         for (key, note) in self.paper.store().notes(LANDINGS)? {
@@ -201,6 +201,14 @@ impl Sites {
     }
 }
 
+/// What is said of all that has landed, as a commit says it.
+pub(super) fn message_of(about: &[String]) -> String {
+    match about {
+        [one] => one.clone(),
+        all => format!("Work of {} tasks\n\n{}", all.len(), all.join("\n")),
+    }
+}
+
 fn read(note: &str) -> Result<LandedNote, Failure> {
     serde_json::from_str(note).map_err(|error| {
         let message = format!("what was noted of a landing cannot be read: {error}");
@@ -224,6 +232,7 @@ impl Site {
             sides: Vec::new(),
             files: Vec::new(),
             url: None,
+            checks: None,
         };
         match landed {
             Landed::Done { commit, tree, files } => {

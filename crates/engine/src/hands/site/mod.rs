@@ -13,7 +13,7 @@
 //! | `land` | `work.land`, `branch.deliver` |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
-//! | `story`, `commands` | a story's worktree, its tests and its merge; how a project is tested |
+//! | `story`, `commands`, `programs` | a story's worktree, its tests and its merge; how a project is tested, and whether it can be |
 //! | `close` | worktrees that nobody needs any more |
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
 
@@ -23,6 +23,7 @@ mod close;
 mod commands;
 mod gates;
 mod land;
+mod programs;
 mod proof;
 mod pull;
 mod story;
@@ -70,6 +71,8 @@ pub struct Sites {
     plan: Mutex<Option<(PlanShape, Arc<Plan>)>>,
     landing: Option<Route>,
     forge: Result<Reached, ForgeError>,
+    /// How long the checks of a pull request are waited for.
+    checks: Duration,
     repo: Mutex<Option<Repo>>,
     turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
 }
@@ -107,6 +110,7 @@ impl Sites {
             plan: Mutex::default(),
             landing: None,
             forge: Reached::of(config, &|name| std::env::var(name).ok()),
+            checks: config.checks(),
             repo: Mutex::default(),
             turns: Mutex::default(),
         }
@@ -310,6 +314,7 @@ impl From<GitError> for Failure {
             | Trouble::Replaced
             | Trouble::Unknown
             | Trouble::Cancelled
+            | Trouble::Unreachable
             | Trouble::Git
             | Trouble::Disk => FailureKind::CouldNotRun,
         };

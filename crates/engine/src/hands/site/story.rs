@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_core::catalogue::build::{LandingStatus, VerifyOutcome};
+use ftl_core::catalogue::build::{Landing, LandingStatus, VerifyOutcome};
 use ftl_core::catalogue::code::{
-    Progress, Site as SiteShape, SiteClosed, TestCheck, TestReport, TestsRun, WorkMerge, WorktreeClose,
-    WorktreeKeep, WorktreeOpen, WorktreeProgress,
+    Progress, PullMerge, Site as SiteShape, SiteClosed, TestCheck, TestReport, TestsRun, WorkMerge,
+    WorktreeClose, WorktreeKeep, WorktreeOpen, WorktreeProgress,
 };
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::run::{Failure, FailureKind, ROOT};
@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 use super::commands::Commands;
 use super::gates::{Command, no_answer};
 use super::land::Wish;
-use super::{Route, Site, Sites, folder_in, prefix};
+use super::{Route, Site, Sites, folder_in, prefix, programs};
 use crate::clock;
 use crate::gates::verify::{self, Policy, Verified, against};
-use crate::gates::{blocks, told};
-use crate::git::{Oid, WorktreeId};
+use crate::gates::{Yard, blocks, told};
+use crate::git::{GitError, Oid, WorktreeId};
 use crate::hands::typed::Done;
-use crate::hands::{Job, Workshop};
+use crate::hands::{Ended, Job, Workshop};
 use crate::id::RunId;
 use crate::store::notebook::Notebook;
 use crate::store::{Digest, StoreError};
@@ -49,14 +49,15 @@ const MAX_SUBJECT_LETTERS: usize = 72;
 pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
     let shared = || sites.clone();
     let (open, close, keep) = (shared(), shared(), shared());
-    let (progress, tests, merge) = (shared(), shared(), shared());
+    let (progress, tests, merge, pull) = (shared(), shared(), shared(), shared());
     workshop
         .doing(move |job, asked: WorktreeOpen| open.open_story(job, &asked.story))
         .doing(move |job, asked: WorktreeClose| close.close_story(job, &asked.site))
         .doing(move |job, asked: WorktreeKeep| keep.keep_story(job, asked.site.as_ref()))
         .doing(move |job, asked: WorktreeProgress| progress.progress(job, &asked.site))
         .doing(move |job, asked: TestsRun| tests.tests(job, &asked))
-        .doing(move |job, asked: WorkMerge| merge.merge(job, &asked))
+        .asking(move |job, asked: WorkMerge| merge.merge(job, &asked))
+        .asking(move |job, _: PullMerge| pull.await_pull(job))
 }
 
 /// A story, as it is noted.
@@ -83,12 +84,13 @@ impl Sites {
                 commands
                     .tests
                     .extend(self.verify_of(&job.run, story)?.filter(|one| !commands.tests.contains(one)));
+                self.has_programs(&site, &commands)?;
                 let noted = Story { about: about(story), commands };
                 self.put_note(STORIES, site.tree.id.as_str(), &noted)?;
                 noted
             }
         };
-        let Commands { tests, lints, build } = noted.commands;
+        let Commands { tests, lints, build, .. } = noted.commands;
         Ok(SiteShape {
             path: site.folder.display().to_string(),
             branch: site.repo.branch(&job.run)?.name,
@@ -97,6 +99,18 @@ impl Sites {
             lints: Some(lints),
             build,
         })
+    }
+
+    /// Whether the programs of a story's commands are there. A worktree in which nothing can be tested goes
+    /// before anybody has worked in it.
+    fn has_programs(&self, site: &Site, commands: &Commands) -> Result<(), Failure> {
+        let missing = programs::missing(commands, &site.folder, &Yard::environment());
+        if missing.is_empty() {
+            return Ok(());
+        }
+        // What cannot be closed now is swept when the run rests.
+        let _ = site.repo.close_worktree(&site.tree.id, "its programs are missing", clock::wall() / 1000);
+        Err(Failure::new(FailureKind::CouldNotRun, missing))
     }
 
     /// What was noted of the story of a job's instance.
@@ -174,20 +188,8 @@ impl Sites {
 
     /// What tests have said more than once, the most frequent first.
     fn repeats(&self, id: &WorktreeId) -> Result<Vec<String>, Failure> {
-        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        for (_, note) in self.paper.store().notes(&format!("{TESTED}-{}", id.as_str()))? {
-            let summary: String = serde_json::from_str(&note).unwrap_or_default();
-            let first = summary.lines().next().unwrap_or_default().to_owned();
-            *counts.entry(first).or_default() += 1;
-        }
-        let mut counts: Vec<(u64, String)> = counts.into_iter().map(|(said, count)| (count, said)).collect();
-        counts.retain(|(count, _)| *count > 1);
-        counts.sort_by(|left, right| right.cmp(left));
-        Ok(counts
-            .into_iter()
-            .take(MAX_REPEATS)
-            .map(|(count, said)| format!("{count} times: {said}"))
-            .collect())
+        let notes = self.paper.store().notes(&format!("{TESTED}-{}", id.as_str()))?;
+        Ok(repeated(notes.into_iter().map(|(_, note)| serde_json::from_str(&note).unwrap_or_default())))
     }
 
     /// How often something was done in a worktree, this time included, however often it is asked again.
@@ -267,19 +269,20 @@ impl Sites {
         Ok(TestReport { passed, failed: !passed, summary, tree: Some(tree.digest()), checks })
     }
 
-    fn merge(&self, job: &Job, asked: &WorkMerge) -> Done<WorkMerge> {
+    fn merge(&self, job: &Job, asked: &WorkMerge) -> Result<Landing, Ended> {
         let story = self.story(job)?.ok_or_else(|| {
             let message = "no worktree was opened here for a story";
             Failure::new(FailureKind::Failed, message)
         })?;
-        let tree = Some(asked.tree.as_str().parse()?);
+        let tree = Some(asked.tree.as_str().parse().map_err(|error: GitError| Failure::from(error))?);
         let verify = match self.folder_if_open(job)? {
             Some(folder) => self.or_now(story.commands.tests, &folder),
             None => story.commands.tests,
         };
         // A story of a campaign gets to the person's branch with its campaign.
         let route = self.landing.filter(|_| job.action.instance == ROOT);
-        if route == Some(Route::PullRequest) {
+        // The first that lands begins where the forge is, alone or in a campaign.
+        if self.landing == Some(Route::PullRequest) {
             self.catch_up(job)?;
         }
         let about = story.about.clone();
@@ -294,6 +297,19 @@ impl Sites {
         }
         Ok(landed)
     }
+}
+
+/// What was said more than once, by its first line, the most frequent first.
+fn repeated(said: impl Iterator<Item = String>) -> Vec<String> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for summary in said {
+        let first = summary.lines().next().unwrap_or_default().to_owned();
+        *counts.entry(first).or_default() += 1;
+    }
+    let mut counts: Vec<(u64, String)> = counts.into_iter().map(|(said, count)| (count, said)).collect();
+    counts.retain(|(count, _)| *count > 1);
+    counts.sort_by(|left, right| right.cmp(left));
+    counts.into_iter().take(MAX_REPEATS).map(|(count, said)| format!("{count} times: {said}")).collect()
 }
 
 fn verify_key(run: &RunId, story: &str) -> String {
@@ -322,6 +338,14 @@ pub(super) fn about(story: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_is_said_again_and_again_the_most_frequent_is_told() {
+        let said = ["once", "b\nmore", "a", "b\nother", "a", "b"].map(str::to_owned);
+        assert_eq!(repeated(said.into_iter()), ["3 times: b", "2 times: a"]);
+        let many = (0..=MAX_REPEATS).flat_map(|at| [at.to_string(), at.to_string()]);
+        assert_eq!(repeated(many).len(), MAX_REPEATS);
+    }
 
     #[test]
     fn a_commit_says_what_a_story_is_about() {

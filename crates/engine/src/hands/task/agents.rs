@@ -164,13 +164,18 @@ fn tell(folder: &Folder, params: &mut Fields, patch: bool) -> Result<(), Failure
         params.insert(Name::from("plan"), plan);
     }
     if patch && let Some(bytes) = folder.bytes(PATCH)? {
-        let mut text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN_BYTES)]).into_owned();
-        if bytes.len() > MAX_SHOWN_BYTES {
-            text.push_str("\n(the rest is not shown)\n");
-        }
-        params.insert(Name::from("patch"), Value::text(text));
+        params.insert(Name::from("patch"), Value::text(shown(&bytes)));
     }
     Ok(())
+}
+
+/// A patch as a reviewer reads it.
+fn shown(patch: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(&patch[..patch.len().min(MAX_SHOWN_BYTES)]).into_owned();
+    if patch.len() > MAX_SHOWN_BYTES {
+        text.push_str("\n(the rest is not shown)\n");
+    }
+    text
 }
 
 fn signals(signals: Option<&Vec<Signal>>) -> Result<Json, Failure> {
@@ -418,5 +423,17 @@ fn without_nulls(json: Json) -> Json {
             Json::object(fields.map(|(key, value)| (key, without_nulls(value))))
         }
         Json::Null | Json::Bool(_) | Json::Int(_) | Json::Large(_) | Json::Float(_) | Json::Text(_) => json,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_patch_is_shown_in_part_and_says_so() {
+        assert_eq!(shown(&b"x".repeat(MAX_SHOWN_BYTES)).len(), MAX_SHOWN_BYTES);
+        let long = shown(&b"x".repeat(MAX_SHOWN_BYTES + 1));
+        assert_eq!(long, format!("{}\n(the rest is not shown)\n", "x".repeat(MAX_SHOWN_BYTES)));
     }
 }

@@ -242,3 +242,52 @@ fn recorded(folder: &Folder, job: &Job) -> Result<Option<shapes::Reverted>, Fail
     let commit = root.text("commit")?.map(str::to_owned);
     Ok(Some(shapes::Reverted { target, commit, path: Some(folder.shown(RECORD)) }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ftl_core::catalogue::build::VerifyOutcome;
+
+    use super::*;
+    use crate::gates::verify::{Census, Failure as Failing, Verified};
+    use crate::lifecycle::folder::PLAN;
+    use crate::place::Place;
+
+    #[test]
+    fn a_report_lists_the_first_of_many_cases() {
+        let failing = |at: usize| Failing { name: format!("t{at}"), message: String::new() };
+        let failures: Vec<Failing> = (0..=MAX_CASES).map(failing).collect();
+        let failed = failures.len() as u64;
+        let census = Census { run: Some(failed), failed, failures, ..Census::default() };
+        let ran = Verified {
+            outcome: VerifyOutcome::Failed,
+            summary: String::new(),
+            command: String::from("make test"),
+            exit: 1,
+            took: Duration::ZERO,
+            runs: 1,
+            census: Some(census),
+            output: None,
+            bound_to: String::new(),
+        };
+        let mut total = shapes::CaseCounts { passed: 0, failed: 0, skipped: 0, error: 0 };
+        let json = suite_json(&Suite { kind: "test", ran }, 0, &mut total);
+        assert_eq!(json.get("cases").unwrap().items().len(), MAX_CASES);
+        assert_eq!(total.failed, failed, "all of them count");
+    }
+
+    #[test]
+    fn a_commit_has_a_short_subject() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::of(&Place::at(root.path()), &"t1".parse().unwrap());
+        let title = "x".repeat(MAX_SUBJECT_LETTERS + 1);
+        let plan = Json::object([
+            ("id", Json::from("t1")),
+            ("title", Json::from(&title)),
+            ("brief", Json::from("Do it")),
+        ]);
+        folder.put_json(PLAN, &plan).unwrap();
+        assert_eq!(message_of(&folder), format!("{}\n\nDo it", &title[1..]));
+    }
+}

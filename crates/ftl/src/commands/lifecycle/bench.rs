@@ -192,7 +192,7 @@ impl<'a> Bench<'a> {
         Ok(run)
     }
 
-    /// Brings `state.json` to where the journal is, where it lags behind.
+    /// Brings `state.json` to where the journal is, where it lags behind, and remembers it.
     pub(super) fn catch_up(
         &self,
         folder: &Folder,
@@ -202,7 +202,9 @@ impl<'a> Bench<'a> {
     ) -> Result<(), Failure> {
         match lags {
             Some(from) => self.project(folder, run, from, phase),
-            None => Ok(()),
+            None => {
+                desk::remember(&**self.paper()?.store(), folder, run).map_err(|error| desk_failure(&error))
+            }
         }
     }
 
@@ -450,5 +452,21 @@ fn listed(all: &[TaskId]) -> String {
             some.join(", "),
             if all.len() > MAX_LISTED { ", …" } else { "" }
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_names_some_of_many_tasks() {
+        let all: Vec<TaskId> = (0..=MAX_LISTED).map(|at| format!("t{at}").parse().unwrap()).collect();
+        assert_eq!(
+            listed(&all[..MAX_LISTED]).matches('t').count(),
+            MAX_LISTED + "with --task".matches('t').count()
+        );
+        assert!(!listed(&all[..MAX_LISTED]).contains('…'));
+        assert!(listed(&all).ends_with("t7, …"), "{}", listed(&all));
     }
 }

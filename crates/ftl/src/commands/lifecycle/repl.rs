@@ -97,13 +97,17 @@ fn scripted(bench: &Bench<'_>) -> Result<Exit, Failure> {
     Ok(worst)
 }
 
+/// How lines are edited and remembered.
+fn config() -> Result<Config, ReadlineError> {
+    Ok(Config::builder().max_history_size(MAX_HISTORY)?.auto_add_history(true).build())
+}
+
 /// Lines that somebody types.
 fn typed(bench: &Bench<'_>) -> Result<Exit, Failure> {
     let cannot = |error: ReadlineError| {
         Failure::new(format!("the terminal cannot be read: {error}"), "run it in another one")
     };
-    let config =
-        Config::builder().max_history_size(MAX_HISTORY).map_err(cannot)?.auto_add_history(true).build();
+    let config = config().map_err(cannot)?;
     let mut editor: Editor<Words, DefaultHistory> = Editor::with_config(config).map_err(cannot)?;
     editor.set_helper(Some(Words));
     let file = bench.session.place().store().join("repl.history");
@@ -417,6 +421,16 @@ mod tests {
             assert_eq!(kind(line), wanted, "{line}");
         }
         assert_eq!(kind(&"x".repeat(MAX_LINE_BYTES + 1)), "wrong");
+    }
+
+    #[test]
+    fn so_many_lines_are_remembered() {
+        use rustyline::history::History as _;
+        let mut history = DefaultHistory::with_config(&config().unwrap());
+        for number in 0..=MAX_HISTORY {
+            history.add(&format!("/note {number}")).unwrap();
+        }
+        assert_eq!(history.len(), MAX_HISTORY);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod edges;
 mod kills;
 mod pulls;
 mod reviews;
+mod setups;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -239,6 +240,63 @@ fn a_person_at_the_terminal_is_asked_how_it_lands_and_can_take_it_back() {
     );
     dir.ftl(&["undo"]).code(0);
     assert_eq!(dir.read("a.txt"), "a\n");
+}
+
+/// A story that is held because its architect is gone, and by now could go on.
+fn held(more: &[&str]) -> (Dir, String) {
+    let gone = "[[scene]]\nrole = \"architect\"\nform = \"code_review\"\n[[scene.step]]\ndie = \"gone\"\n";
+    let dir = repository(&[&[gone.to_owned()], &content()[..]].concat());
+    let run = run_of(&code(&dir, more).code(3));
+    dir.write("play.toml", content().concat());
+    (dir, run)
+}
+
+#[test]
+fn after_a_resume_a_person_is_asked_how_it_lands_as_after_the_first_command() {
+    let (dir, run) = held(&[]);
+    let terminal = Terminal::typing(&dir, &["resume", &run]);
+    until("it asks", || plain(&terminal.text()).contains(&format!("Land ftl/{run} on your branch?")));
+    terminal.enter("ff");
+    let (code, seen) = terminal.ended();
+    assert_eq!(code, 0, "{seen}");
+    assert!(plain(&seen).contains("delivered  `master` is at"), "{seen}");
+    assert_eq!(dir.read("a.txt"), "done\n");
+    // Nobody is asked again about what has ended.
+    dir.ftl(&["resume", &run]).code(0);
+    // Without a terminal it stays where it is, and the last line says so.
+    let (dir, run) = held(&[]);
+    let ended = dir.ftl(&["resume", &run]).code(0);
+    let last = ended.out.trim_end().lines().last().unwrap();
+    assert!(last.contains("nobody was asked how to land it: the work is on the branch ftl/"), "{ended:#?}");
+    assert_eq!(dir.read("a.txt"), "a\n");
+    // What was said before counts; the report is the one of `ftl code`.
+    let (dir, run) = held(&["--land", "squash"]);
+    let json = dir.ftl(&["resume", &run, "--json"]).code(0).json();
+    assert!(json["report"]["delivered"].as_str().unwrap().contains("`master` is at"), "{json:#}");
+    assert_eq!(dir.read("a.txt"), "done\n");
+}
+
+#[test]
+fn each_of_several_stories_that_end_together_is_told() {
+    let (dir, first) = held(&[]);
+    let gone = "[[scene]]\nrole = \"architect\"\nform = \"code_review\"\n[[scene.step]]\ndie = \"gone\"\n";
+    dir.write("play.toml", [&[gone.to_owned()], &content()[..]].concat().concat());
+    let second = run_of(&code(&dir, &[]).code(3));
+    dir.write("play.toml", content().concat());
+    // An order waits for each, and one command drives them both.
+    for run in [&first, &second] {
+        dir.ftl(&["override", run, "AWAIT_MERGE", "--reason", "I looked", "--by", "Ada", "--no-wait"])
+            .code(0);
+    }
+    let ended = dir.ftl(&["resume"]).code(0);
+    for run in [&first, &second] {
+        let line = format!("nobody was asked how to land it: the work is on the branch ftl/{run}");
+        assert!(ended.out.contains(&line), "{ended:#?}");
+    }
+    // An order that brings a story to its end tells it too.
+    let (dir, run) = held(&[]);
+    let words = ["override", &run, "AWAIT_MERGE", "--reason", "I looked", "--by", "Ada"];
+    dir.ftl(&words).code(0).says(&[&format!("the work is on the branch ftl/{run}")]);
 }
 
 #[test]

@@ -51,10 +51,20 @@ fn what_is_no_verdict_is_not_approved() {
 }
 
 #[test]
+fn an_architect_that_waits_for_what_never_comes_is_not_waited_for() {
+    let waits = "[[scene]]\nrole = \"architect\"\n[[scene.step]]\nuntil = \"../never\"\nreply = \"x\"\n";
+    let settings = format!("{BOUND}{TESTED}").replace("[agents.mind]\n", "[agents.mind]\nsilence = \"1s\"\n");
+    let dir = set(&but(&[waits.to_owned()]), &settings);
+    let run = run_of(&code(&dir, &[]).code(3));
+    assert_eq!(held(&dir, &run), "PLAN_REVIEW");
+    dir.ftl(&["why", &run]).code(0).says(&["there was no `", "../never` for 1s"]);
+}
+
+#[test]
 fn a_verdict_is_void_when_the_tree_is_another_one() {
     // While the architect looks, somebody writes into the worktree.
-    let waits = "[[scene]]\nrole = \"architect\"\nform = \"code_review\"\n[[scene.step]]\ndelay = 5000\n\
-        submit = { verdict = \"APPROVE\", feedback = \"good\" }\n";
+    let waits = "[[scene]]\nrole = \"architect\"\nform = \"code_review\"\n[[scene.step]]\n\
+        until = \"../../../meet-written\"\nsubmit = { verdict = \"APPROVE\", feedback = \"good\" }\n";
     let dir = repository(&but(&[waits.to_owned()]));
     let started = dir.start(&["code", "a story", "--json"]);
     let file = || {
@@ -66,6 +76,7 @@ fn a_verdict_is_void_when_the_tree_is_another_one() {
     });
     let file = file().unwrap();
     fs::write(&file, "done, and more\n").unwrap();
+    dir.write("meet-written", "");
     let ended = started.ended().code(3);
     let run = run_of(&ended);
     assert_eq!(held(&dir, &run), "CODE_REVIEW");

@@ -339,6 +339,7 @@ fn the_decision_and_the_record() {
     let name = "accept/decision.json";
     let decided = |verdict: &str, route: Option<&str>, signals: &[&str]| decision(verdict, route, signals);
     let nobody = decided("accepted", None, &[]).replace("\"Ada\"", "\" \"");
+    let saw = |digest: &str| RECORD.replacen('{', &format!("{{\"meta\":{{\"diff_hash\":\"{digest}\"}},"), 1);
     let cases: &[Case<'_>] = &[
         ("accept", name, &decided("needs_work", None, &[]), 0, Some("codegen"), "needs_work"),
         ("accept", name, &decided("needs_work", Some("review"), &[]), 0, Some("review"), ""),
@@ -364,8 +365,66 @@ fn the_decision_and_the_record() {
         ("revert", "revert/record.json", r#"{"reason":" "}"#, 4, None, "does not say why"),
         ("revert", "revert/record.json", r#"{"reason":"x","partial":true}"#, 4, None, "only a part"),
         ("revert", "revert/record.json", "{}", 6, None, "has no `reason`"),
+        ("revert", "revert/record.json", "{\"reason\":", 6, None, "is not valid JSON"),
+        ("revert", "revert/record.json", &saw(&digest(PATCH)), 0, Some("done"), "undone"),
+        ("revert", "revert/record.json", &saw(&digest("another")), 4, None, "stale"),
     ];
     table(cases);
+}
+
+#[test]
+fn a_record_of_another_commit_is_stale() {
+    let dir = repository();
+    let record = |target: &str| RECORD.replace("\"none\"", &format!("\"{target}\""));
+    let applied = "0123456789abcdef0123456789abcdef01234567";
+    let other = applied.replace("0123", "9123");
+    let cases = [
+        (other.as_str(), 4, None, "stale"),
+        ("none", 4, None, "stale"),
+        ("012345", 4, None, "stale"),
+        (applied, 0, Some("done"), "undone"),
+        ("0123456", 0, Some("done"), "undone"),
+    ];
+    for (number, (target, code, to, word)) in cases.into_iter().enumerate() {
+        let id = format!("s{number}");
+        task(&dir, &id, "revert", ALL);
+        put(&dir, &id, "accept/commit.json", &format!("{{\"commit\":\"{applied}\"}}"));
+        put(&dir, &id, "revert/record.json", &record(target));
+        let answer = next(&dir, &id, &[], code, to);
+        assert!(answer["reason"].as_str().unwrap().contains(word), "{target}: {answer:#}");
+    }
+    // What says which commit stands applied is an artifact like others.
+    task(&dir, "bad", "revert", ALL);
+    put(&dir, "bad", "accept/commit.json", "{}");
+    put(&dir, "bad", "revert/record.json", RECORD);
+    let answer = next(&dir, "bad", &[], 6, None);
+    assert!(answer["reason"].as_str().unwrap().contains("accept/commit.json:1:1"), "{answer:#}");
+}
+
+#[test]
+fn a_record_of_an_earlier_revert_does_not_undo_what_was_applied_since() {
+    let dir = repository();
+    task(&dir, "t", "accept", ALL);
+    let apply = || {
+        say(&dir, "t", &["accept", "--reason", "good"]).code(0);
+        next(&dir, "t", &[], 0, Some("done"));
+        say(&dir, "t", &["redo", "accept", "--reason", "it broke the export"]).code(0);
+        say(&dir, "t", &["revert", "--reason", "it broke the export"]).code(0);
+    };
+    apply();
+    say(&dir, "t", &["revert"]).code(0);
+    let earlier = get(&dir, "t", "revert/record.json");
+    next(&dir, "t", &[], 0, Some("done"));
+    say(&dir, "t", &["redo", "accept", "--reason", "it was good after all"]).code(0);
+    apply();
+    put(&dir, "t", "revert/record.json", &earlier);
+    let answer = next(&dir, "t", &[], 4, None);
+    assert!(answer["reason"].as_str().unwrap().contains("stale: it undid"), "{answer:#}");
+    assert!(dir.path("note.txt").exists(), "nothing was undone");
+    // Undone for good, it counts.
+    say(&dir, "t", &["revert"]).code(0);
+    next(&dir, "t", &[], 0, Some("done"));
+    assert!(!dir.path("note.txt").exists());
 }
 
 #[test]
@@ -375,10 +434,11 @@ fn evidence_without_a_digest_is_bound_when_it_is_first_seen() {
         ("plan_review", "planning/planning.ai.json", PLAN, "review/plan-review.json", "codegen"),
         ("review", "code/diff.patch", PATCH, "review/code-review.json", "test"),
         ("test", "code/diff.patch", PATCH, "eval/eval-report.json", "accept"),
+        ("revert", "code/diff.patch", PATCH, "revert/record.json", "done"),
     ];
     for (phase, seen, text, evidence, to) in cases {
         let id = format!("b-{phase}");
-        task(&dir, &id, phase, ALL);
+        task(&dir, &id, phase, &[ALL, &[("revert/record.json", RECORD)]].concat());
         say(&dir, &id, &["adopt"]).code(0);
         put(&dir, &id, seen, &format!("{text}\n"));
         let answer = next(&dir, &id, &[], 4, None);

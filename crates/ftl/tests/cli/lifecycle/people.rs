@@ -327,3 +327,47 @@ fn keys_stay_out_of_what_people_write() {
         assert!(!text.contains(&key), "{name}: {text}");
     }
 }
+
+#[test]
+fn a_task_that_another_command_has_is_waited_for_and_not_for_ever() {
+    let dir = repository();
+    task(&dir, "t", "planning", ALL);
+    say(&dir, "t", &["adopt"]).code(0);
+    let lock = std::fs::File::open(dir.path(".ftl/store/tasks/t")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let before = super::get(&dir, "t", "state.json");
+    dir.ftl(&["next", "--task", "t"]).code(1).says(&["another ftl works on task t"]);
+    assert_eq!(super::get(&dir, "t", "state.json"), before);
+    drop(lock);
+    super::next(&dir, "t", &[], 0, Some("plan_review"));
+}
+
+#[test]
+fn two_kills_in_a_row_are_not_taken_for_a_change_of_somebody() {
+    let dir = repository();
+    task(&dir, "t", "codegen", ALL);
+    say(&dir, "t", &["adopt"]).code(0);
+    let note = || -> String {
+        let find = "SELECT body FROM notes WHERE kind = 'lifecycle.task' AND key = 't'";
+        dir.database().query_row(find, [], |row| row.get(0)).unwrap()
+    };
+    let set = |body: &str| {
+        let update = "UPDATE notes SET body = ?1 WHERE kind = 'lifecycle.task' AND key = 't'";
+        assert_eq!(dir.database().execute(update, [body]).unwrap(), 1);
+    };
+    // Killed once after the file was written: what is remembered is older than the file.
+    let mut older: Json = serde_json::from_str(&note()).unwrap();
+    older["state"] = json!("00");
+    set(&older.to_string());
+    let (file, patch) = (get(&dir, "t", "state.json"), get(&dir, "t", "code/diff.patch"));
+    super::remove(&dir, "t", "code/diff.patch");
+    next(&dir, "t", &[], 4, None);
+    let remembered = note();
+    put(&dir, "t", "code/diff.patch", &patch);
+    next(&dir, "t", &[], 0, Some("review"));
+    // Killed again before the file was written: both are as they were, and only the journal has moved.
+    put(&dir, "t", "state.json", &file);
+    set(&remembered);
+    let answer = say(&dir, "t", &["next"]).code(0).json();
+    assert_eq!((&answer["from"], &answer["to"]), (&json!("review"), &json!("test")), "{answer:#}");
+}
