@@ -9,6 +9,7 @@ use std::path::Path;
 
 use ftl_core::catalogue::Catalogue;
 use ftl_core::desk::{Allowance, Write};
+use serde_json::Value as Json;
 
 use crate::bench::{self, ASK, SUBMIT};
 use crate::contract::{Part, PartKind};
@@ -298,13 +299,31 @@ fn lessons(lessons: &[String]) -> String {
 }
 
 fn answer(filling: &Filling<'_>) -> String {
-    let schema = serde_json::to_string_pretty(filling.answer.json()).unwrap_or_default();
+    let schema = shortest(filling.answer.json()).to_string();
     let how = if filling.allowance.tools.contains(SUBMIT) {
         format!("End by calling `{SUBMIT}` with an answer of this schema:")
     } else {
         String::from("Answer with JSON of this schema and nothing else:")
     };
     format!("{how}\n\n```json\n{schema}\n```")
+}
+
+/// A schema without what says nothing to whoever answers: every prompt is paid for.
+fn shortest(schema: &Json) -> Json {
+    match schema {
+        Json::Object(members) => {
+            let says = |key: &str, value: &Json| match key {
+                "$schema" => false,
+                "title" => !value.is_string(),
+                "additionalProperties" => *value != Json::Bool(true),
+                _ => true,
+            };
+            let kept = members.iter().filter(|(key, value)| says(key, value));
+            Json::Object(kept.map(|(key, value)| (key.clone(), shortest(value))).collect())
+        }
+        Json::Array(items) => items.iter().map(shortest).collect(),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => schema.clone(),
+    }
 }
 
 /// A text between fences that it cannot close, marked as data.
@@ -368,6 +387,26 @@ mod tests {
                 assert!(feedback.len() == 1 && feedback[0].text.contains("MEND IT"), "{}", role.name);
                 assert!(prompt.parts[0].text.contains(form.about), "{}", role.name);
             }
+        }
+    }
+
+    /// What a builder is told besides its brief: at four letters for a token, fewer than six hundred of them.
+    #[test]
+    fn what_a_builder_is_told_besides_its_brief_is_short() {
+        const MAX_TOKENS: usize = 600;
+        let tools = ["read", "search", "edit", "write", "bash", "recall", "ask", "submit"].map(Name::from);
+        let write = Write::Only(["src/some/file.rs".to_owned()].into());
+        let allowance = Allowance { tools: tools.into(), write, calls: Some(5), ..Allowance::default() };
+        let role = Catalogue::standard().role("builder").unwrap();
+        for form in &role.forms {
+            let answer = Schema::new(ftl_core::catalogue::schema(&form.answer)).unwrap();
+            let folder = Path::new("a/folder/that/is/as/long/as/such/folders/are/.ftl/worktrees/nvcsn4dc-1");
+            let filling =
+                Filling { role: "builder", task: form.about, folder, ..filling(&allowance, &answer) };
+            let prompt = filled(&filling);
+            let letters =
+                prompt.system.len() + prompt.parts.iter().map(|part| part.text.len()).sum::<usize>();
+            assert!(letters / 4 < MAX_TOKENS, "{}: {letters} letters\n{prompt:?}", form.about);
         }
     }
 

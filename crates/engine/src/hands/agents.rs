@@ -365,7 +365,23 @@ impl Asked<'_> {
 fn told(value: &Value) -> String {
     match value.as_text() {
         Some(text) => text.to_owned(),
-        None => serde_json::to_string_pretty(value).unwrap_or_default(),
+        None => {
+            let mut json = serde_json::to_value(value).unwrap_or_default();
+            drop_nothing(&mut json);
+            serde_json::to_string_pretty(&json).unwrap_or_default()
+        }
+    }
+}
+
+/// Leaves out members that are nothing: an agent is told what there is, and every word of it is paid for.
+fn drop_nothing(json: &mut serde_json::Value) {
+    match json {
+        serde_json::Value::Object(members) => {
+            members.retain(|_, value| !value.is_null());
+            members.values_mut().for_each(drop_nothing);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(drop_nothing),
+        _ => {}
     }
 }
 
