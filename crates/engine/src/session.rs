@@ -511,6 +511,8 @@ impl Session {
     ) -> Result<Rest, SessionError> {
         let (lease, run) = (driver.lease().clone(), driver.id().clone());
         let (hands, sites) = self.or_give_back(&lease, self.hands(&run))?;
+        // Copies of the paperwork have caught up when the run rests.
+        let _lagging = self.paper.as_ref().map(Paper::lagging);
         let clock = SystemClock::not_before(driver.last());
         let rest = drive(driver, todo, &*hands, &clock, stop, watch).map_err(SessionError::from);
         if let (Ok(_), Some(sites)) = (&rest, sites) {

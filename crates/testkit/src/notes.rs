@@ -86,6 +86,10 @@ pub fn a_change_sees_its_own_writes(book: &dyn Notebook) {
         notes.put("a", "x", "two")?;
         assert_eq!(notes.get("a", "x")?.as_deref(), Some("two"));
         assert_eq!(notes.keys("a")?, ["x", "z"]);
+        assert_eq!(
+            notes.all("a")?,
+            [("x", "two"), ("z", "new")].map(|(key, body)| (key.into(), body.into()))
+        );
         notes.remove("a", "x")?;
         assert_eq!((notes.get("a", "x")?, notes.keys("a")?), (None, vec!["z".to_owned()]));
         Ok(true)

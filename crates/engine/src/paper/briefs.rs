@@ -239,7 +239,7 @@ impl Paper {
         let Some(name) = self.own(path) else { return close_elsewhere(path, end) };
         self.take_over(&projected(&name))?;
         // The campaign is told in the same change, so its copy must be in order before.
-        self.campaign()?;
+        self.take_over_campaign()?;
         let mut told: Option<Result<(Closed, bool), PaperError>> = None;
         self.store().amend(&mut |notes: &mut dyn Notes| {
             let ended = match notes.get(KIND, &name.stem())? {

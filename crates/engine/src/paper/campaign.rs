@@ -11,14 +11,15 @@ use std::sync::Arc;
 use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Seq, Status, Unreachable};
 
 use super::archive;
-use super::projection::{Form, Projected, Texts, json_text, keep};
+use super::projection::{Form, Projected, json_text, stamp_pending};
+use super::sheet::{self, Sheet};
 use super::{Paper, PaperError};
 use crate::gates::plain;
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, Plan, Reading, Task};
-use crate::store::{Notes, StoreError};
+use crate::store::{Notebook as _, Notes, StoreError};
 use ftl_core::json::Json;
-use ftl_core::json::rows::{self, Rows};
+use ftl_core::json::rows;
 
 /// The version of the format of the original's files.
 const SCHEMA: &str = "1.0";
@@ -42,13 +43,13 @@ pub struct Revised {
     pub kept: Vec<String>,
 }
 
-fn projected() -> Projected {
+pub(super) fn projected() -> Projected {
     Projected {
         kind: "campaign",
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("campaign.json"),
         check: |text| json_text(text, check),
-        form: Form::Json,
+        form: Form::Rows("tasks"),
     }
 }
 
@@ -242,9 +243,10 @@ impl Paper {
 
     /// The name of the campaign that goes on, if it has one. Its tasks are not looked at.
     pub fn active_campaign(&self) -> Result<Option<String>, PaperError> {
-        let Some(body) = self.read_text(&projected())? else { return Ok(None) };
-        let found = TaskTexts::of(&body)?;
-        let head = Campaign::read(&parsed(&format!("{}{}", found.before, found.after))?).map_err(damaged)?;
+        let what = projected();
+        self.take_over(&what)?;
+        let Some(body) = self.store().note(what.kind, &what.key)? else { return Ok(None) };
+        let head = understood(&sheet::head_of(&body, &what)?.0)?;
         Ok(head.id().filter(|_| head.is_active()).map(str::to_owned))
     }
 
@@ -317,18 +319,44 @@ impl Paper {
         Ok(archived.1)
     }
 
-    /// Gives a task a status. Nothing else of the campaign is taken apart for it, however long it is.
+    /// Gives a task a status. Nothing else of the campaign is taken apart or written for it, however long it is; in
+    /// a run, its copy comes a little later.
     pub fn update_task(&self, seq: &str, status: &str, now: &str) -> Result<(), PaperError> {
         let status = Status::parse(status).map_err(|error| {
             PaperError::refused(error.to_string(), "a task is pending, in_progress, complete or blocked")
         })?;
-        self.change_body(&projected(), |body| {
-            let found = TaskTexts::of(body.ok_or_else(no_campaign)?)?;
-            let Some(at) = found.place(seq)? else { return Err(found.unknown(seq)?) };
-            let mut one = read_task(&parsed(found.items[at])?).map_err(damaged)?;
-            one.settle(status, now);
-            Ok((Some(found.with(|index, _| (index == at).then(|| one.to_json().compact()))?), ()))
+        let what = projected();
+        if self.lag.is_allowed() {
+            return self.settle_later(&what, seq, (status, now));
+        }
+        self.change_items(&what, |sheet| {
+            let tasks = TaskTexts(sheet.ok_or_else(no_campaign)?);
+            let Some(at) = tasks.place(seq)? else { return Err(tasks.unknown(seq)?) };
+            Ok((BTreeMap::from([(at, settled(&tasks.0.items()[at], status, now)?)]), ()))
         })
+    }
+
+    /// Gives a task a status, and lets the copy of the campaign lag.
+    fn settle_later(
+        &self,
+        what: &Projected,
+        seq: &str,
+        (status, now): (Status, &str),
+    ) -> Result<(), PaperError> {
+        self.take_over(what)?;
+        let mut told = Ok(());
+        self.store().amend(&mut |notes| {
+            told = settle_row(notes, what, seq, (status, now)).and_then(|is_there| match is_there {
+                true => Ok(()),
+                false => {
+                    let sheet = Sheet::fetch(notes, what)?.ok_or_else(no_campaign)?;
+                    Err(TaskTexts(&sheet).unknown(seq)?)
+                }
+            });
+            Ok(told.is_ok())
+        })?;
+        told?;
+        self.project_later(what)
     }
 
     /// How the campaign stands, and what can no longer be reached.
@@ -340,17 +368,16 @@ impl Paper {
     /// Blocks every task that can never run; their seqs. Of a task only that is read and written which has to do
     /// with it: a campaign of ten thousand takes long to take apart and to put together again.
     pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, PaperError> {
-        self.change_body(&projected(), |body| {
-            let Some(body) = body else { return Ok((None, Vec::new())) };
-            let found = TaskTexts::of(body)?;
-            let blocked = progress(&found.outlines()?)?.propagate();
-            if blocked.is_empty() {
-                return Ok((None, Vec::new()));
+        self.change_items(&projected(), |sheet| {
+            let Some(sheet) = sheet else { return Ok((BTreeMap::new(), Vec::new())) };
+            let blocked = progress(&TaskTexts(sheet).outlines()?)?.propagate();
+            let mut items = BTreeMap::new();
+            for task in &blocked {
+                let at = task.place.index();
+                let text = rows::put(&sheet.items()[at], &block(task, now));
+                items.insert(at, text.ok_or_else(|| damaged(format!("no task: {}", task.seq)))?);
             }
-            let changed: BTreeMap<usize, &Unreachable> =
-                blocked.iter().map(|task| (task.place.index(), task)).collect();
-            let texts = found.with(|at, text| rows::put(text, &block(changed.get(&at)?, now)))?;
-            Ok((Some(texts), blocked.iter().map(|task| task.seq.to_string()).collect()))
+            Ok((items, blocked.iter().map(|task| task.seq.to_string()).collect()))
         })
     }
 
@@ -423,29 +450,81 @@ pub(super) fn settle_in(
 ) -> Result<bool, PaperError> {
     let what = projected();
     let Some(body) = notes.get(what.kind, &what.key)? else { return Ok(false) };
-    let json = Json::parse(&body).map_err(|error| StoreError::Corrupt(format!("a note is {error}")))?;
-    let mut campaign = understood(&json)?;
-    if !campaign.is_active() || campaign.id() != Some(id) {
+    let head = understood(&sheet::head_of(&body, &what)?.0)?;
+    if !head.is_active() || head.id() != Some(id) {
         return Ok(false);
     }
-    let Some(place) = campaign.progress()?.graph().find(seq) else { return Ok(false) };
-    campaign.settle(place, status, now);
-    keep(notes, &what, Some(&campaign.to_json()))?;
+    settle_row(notes, &what, seq, (status, now))
+}
+
+/// Gives a task of the campaign a status and writes nothing else of it; whether there is such a task. Its copy lags
+/// until somebody writes it.
+fn settle_row(
+    notes: &mut dyn Notes,
+    what: &Projected,
+    seq: &str,
+    (status, now): (Status, &str),
+) -> Result<bool, PaperError> {
+    let Some(body) = notes.get(what.kind, &what.key)? else { return Err(no_campaign()) };
+    let is_parted = sheet::head_of(&body, what)?.1;
+    drop(body);
+    let guess = if is_parted { guessed(notes, what, seq)? } else { None };
+    match guess {
+        Some((at, old)) => sheet::put_item(notes, what, (at, &settled(&old, status, now)?))?,
+        None => {
+            let Some(mut sheet) = Sheet::fetch(notes, what)? else { return Ok(false) };
+            let Some(at) = TaskTexts(&sheet).place(seq)? else { return Ok(false) };
+            sheet.set(at, settled(&sheet.items()[at], status, now)?);
+            sheet.keep(notes, what, &[at])?;
+        }
+    }
+    stamp_pending(notes, what)?;
     Ok(true)
 }
 
+/// A task where its seq lets expect it: most plans count their tasks from one, or from nought.
+fn guessed(
+    notes: &mut dyn Notes,
+    what: &Projected,
+    seq: &str,
+) -> Result<Option<(usize, String)>, PaperError> {
+    let Some(wanted @ Seq::Number(number)) = Seq::read(seq) else { return Ok(None) };
+    let Ok(number) = usize::try_from(number) else { return Ok(None) };
+    for at in [number.checked_sub(1), Some(number)].into_iter().flatten() {
+        if let Some(text) = sheet::item(notes, what, at)?
+            && Seq::read(&outline(&text)?.0) == Some(wanted)
+        {
+            return Ok(Some((at, text)));
+        }
+    }
+    Ok(None)
+}
+
+/// The text of a task with another status.
+fn settled(text: &str, status: Status, now: &str) -> Result<String, PaperError> {
+    let mut one = read_task(&parsed(text)?).map_err(damaged)?;
+    one.settle(status, now);
+    Ok(one.to_json().compact())
+}
+
 impl Paper {
-    /// Writes the copy of the campaign as it is now.
+    /// Takes over a copy of the campaign that was changed by hand.
+    pub(super) fn take_over_campaign(&self) -> Result<(), PaperError> {
+        self.take_over(&projected())
+    }
+
+    /// Writes the copy of the campaign as it is now, or a little later where it may lag.
     pub(super) fn project_campaign(&self) -> Result<(), PaperError> {
-        self.project(&projected())
+        self.project_later(&projected())
+    }
+
+    /// Writes the copy of the campaign if it lags. Where that fails, whoever looks next writes it.
+    pub(super) fn catch_up_campaign(&self) {
+        let _ = self.catch_up(&projected());
     }
 }
 
 impl Campaign {
-    fn settle(&mut self, place: TaskPlace, status: Status, now: &str) {
-        self.tasks[place.index()].settle(status, now);
-    }
-
     /// Takes the tasks of a plan in the place of its own; what is the same task keeps how far it is.
     fn take_plan(&mut self, plan: Plan) {
         let Plan { framework, tasks, .. } = plan;
@@ -473,38 +552,23 @@ fn block(cause: &Unreachable, now: &str) -> [(&'static str, Json); 5] {
     ]
 }
 
-/// The texts of a campaign's tasks in the text that is kept of it.
-struct TaskTexts<'a> {
-    body: &'a str,
-    before: &'a str,
-    items: Vec<&'a str>,
-    after: &'a str,
+/// Of a task its seq, what it depends on and how far it is.
+fn outline(text: &str) -> Result<(String, Vec<String>, Status), PaperError> {
+    let all = rows::fields(text).ok_or_else(|| damaged(format!("no task: {text:.80}")))?;
+    let wanted = ["seq", "depends", "status"].map(|key| {
+        let value = all.iter().find(|(quoted, _)| quoted[1..quoted.len() - 1] == *key);
+        value.map_or(Ok(Json::Null), |(_, value)| parsed(value)).map(|value| (key, value))
+    });
+    let [seq, depends, status] = wanted;
+    read_outline(&Json::object([seq?, depends?, status?])).map_err(damaged)
 }
 
-impl<'a> TaskTexts<'a> {
-    fn of(body: &'a str) -> Result<TaskTexts<'a>, PaperError> {
-        if let Some(rows::Split { before, items, after }) = rows::split(body, "tasks") {
-            return Ok(TaskTexts { body, before, items, after });
-        }
-        // The original's may have none.
-        match parsed(body)?.get("tasks") {
-            None | Some(Json::Null) => Ok(TaskTexts { body, before: body, items: Vec::new(), after: "" }),
-            Some(_) => Err(damaged(String::from("its tasks are not written as we write them"))),
-        }
-    }
+/// The texts of a campaign's tasks.
+struct TaskTexts<'a>(&'a Sheet);
 
-    /// Of each task its seq, what it depends on and how far it is.
+impl TaskTexts<'_> {
     fn outlines(&self) -> Result<Vec<(String, Vec<String>, Status)>, PaperError> {
-        let outline = |text: &&str| {
-            let all = rows::fields(text).ok_or_else(|| damaged(format!("no task: {text:.80}")))?;
-            let wanted = ["seq", "depends", "status"].map(|key| {
-                let value = all.iter().find(|(quoted, _)| quoted[1..quoted.len() - 1] == *key);
-                value.map_or(Ok(Json::Null), |(_, value)| parsed(value)).map(|value| (key, value))
-            });
-            let [seq, depends, status] = wanted;
-            read_outline(&Json::object([seq?, depends?, status?])).map_err(damaged)
-        };
-        self.items.iter().map(outline).collect()
+        self.0.items().iter().map(|text| outline(text)).collect()
     }
 
     /// Which task a seq names, in any spelling.
@@ -516,21 +580,8 @@ impl<'a> TaskTexts<'a> {
 
     fn unknown(&self, seq: &str) -> Result<PaperError, PaperError> {
         let known: Vec<String> = self.outlines()?.into_iter().take(10).map(|(seq, _, _)| seq).collect();
-        let hint = format!("the campaign has {} tasks: {}", self.items.len(), known.join(", "));
+        let hint = format!("the campaign has {} tasks: {}", self.0.items().len(), known.join(", "));
         Ok(PaperError::refused(format!("Unknown task: {seq}"), hint))
-    }
-
-    /// Both texts of the campaign, with other texts for some of its tasks.
-    fn with(&self, change: impl Fn(usize, &str) -> Option<String>) -> Result<Texts, PaperError> {
-        let mut written = Rows::new(self.before, self.body.len() * 3 / 2);
-        for (at, text) in self.items.iter().enumerate() {
-            match change(at, text) {
-                Some(other) => written.push(&other),
-                None => written.push(text),
-            }
-        }
-        let head = parsed(&format!("{}{}", self.before, self.after))?;
-        Ok(written.finish(&head, "tasks", self.after))
     }
 }
 

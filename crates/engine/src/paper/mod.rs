@@ -9,11 +9,15 @@ pub mod briefs;
 pub mod campaign;
 pub mod events;
 pub mod explored;
+pub mod lag;
 pub mod lessons;
 pub mod logfile;
 pub mod observer;
 pub mod phase;
 pub mod projection;
+mod sheet;
+#[cfg(test)]
+mod tests;
 pub mod views;
 
 use std::fmt;
@@ -34,6 +38,7 @@ pub struct Paper {
     config: Config,
     embedder: OnceLock<Chosen>,
     notices: Mutex<Vec<String>>,
+    lag: lag::Lag,
 }
 
 impl Paper {
@@ -44,7 +49,8 @@ impl Paper {
 
     /// The same with settings: they say which embedder makes the vectors of lessons.
     pub fn with(place: Place, store: Arc<SqliteStore>, config: Config) -> Paper {
-        Paper { place, store, config, embedder: OnceLock::new(), notices: Mutex::default() }
+        let (embedder, notices, lag) = (OnceLock::new(), Mutex::default(), lag::Lag::default());
+        Paper { place, store, config, embedder, notices, lag }
     }
 
     /// Where it lies.

@@ -4,9 +4,11 @@
 //! note, so that it never goes back. The store remembers the digests of the last copies, and a small
 //! file beside it which of them was written last. A file with another digest was changed by hand, or is
 //! the original's: it is taken over if it makes sense, and refused otherwise. A file that is gone, or
-//! that a killed process did not come to write, is written again with the next look.
+//! that a killed process did not come to write, is written again with the next look. A copy that may lag has a mark
+//! in the place of its digest until somebody lays it out, and is never known by anything else.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use std::thread::JoinHandle;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 
+use super::sheet::{self, Sheet, stow};
 use super::{Paper, PaperError};
 use crate::place::{Beside, mark};
 use crate::store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
@@ -37,6 +40,9 @@ const LARGE_BYTES: usize = 256 * 1024;
 
 /// What stands for the digest of a file that is not there.
 const GONE: &str = "-";
+
+/// What stands for the digest of a copy that lags: its note was changed, and nobody has laid it out yet.
+const PENDING: &str = "~";
 
 /// How a copy stands to its note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +95,8 @@ pub enum Form {
     Text,
     /// As JSON without white space; the copy is laid out for people.
     Json,
+    /// The same, with each item of this list in a note of its own. The copy may lag while a run is driven.
+    Rows(&'static str),
 }
 
 /// A check of a text that must be JSON and pass a check of its own.
@@ -99,9 +107,22 @@ pub(super) fn json_text(text: &str, check: fn(&Json) -> Result<(), String>) -> R
 }
 
 fn written(value: &Json) -> String {
-    let mut text = value.pretty();
+    with_end(value.pretty())
+}
+
+fn with_end(mut text: String) -> String {
     text.push('\n');
     text
+}
+
+/// The text of a copy with its digest; that of no copy where there is none.
+fn with_digest(text: Option<String>) -> (Option<String>, String) {
+    let digest = text.as_ref().map_or_else(|| GONE.to_owned(), |text| digest(text.as_bytes()));
+    (text, digest)
+}
+
+fn sheet_text(sheet: Option<Sheet>, what: &Projected) -> Result<Option<String>, StoreError> {
+    sheet.map(|sheet| sheet.pretty(what).map(with_end)).transpose()
 }
 
 impl Paper {
@@ -113,7 +134,7 @@ impl Paper {
     /// The text of a note, after a change by hand was taken over.
     pub(super) fn read_text(&self, what: &Projected) -> Result<Option<String>, PaperError> {
         self.take_over(what)?;
-        Ok(self.store.note(what.kind, &what.key)?)
+        Ok(sheet::fetch_now(&*self.store, what)?)
     }
 
     /// The value of a note, after a change by hand was taken over.
@@ -133,7 +154,7 @@ impl Paper {
         let mut told: Option<Result<T, PaperError>> = None;
         let mut kept: Option<Copied> = None;
         let amended = self.store.amend(&mut |notes| {
-            let body = notes.get(what.kind, &what.key)?;
+            let body = sheet::fetch(notes, what)?;
             let is_large = body.as_ref().is_some_and(|body| body.len() > LARGE_BYTES);
             let before = body.map(|body| parsed(&body)).transpose()?;
             match edit(before, notes) {
@@ -158,29 +179,26 @@ impl Paper {
         self.finish(what, amended, kept, told)
     }
 
-    /// Changes the body of a note while nobody else does, and its copy after it. The work makes both texts; where
-    /// it makes none, or there is no note, nothing is written.
-    pub(super) fn change_body<T>(
+    /// Changes items of a note that is kept in rows while nobody else does, and its copy after it. Where the work
+    /// sets none, or there is no note, nothing is written.
+    pub(super) fn change_items<T>(
         &self,
         what: &Projected,
-        mut edit: impl FnMut(Option<&str>) -> Result<(Option<Texts>, T), PaperError>,
+        mut edit: impl FnMut(Option<&Sheet>) -> Result<(Items, T), PaperError>,
     ) -> Result<T, PaperError> {
         self.take_over(what)?;
         let path = self.file(what);
         let mut told: Option<Result<T, PaperError>> = None;
         let mut kept: Option<Copied> = None;
         let amended = self.store.amend(&mut |notes| {
-            let body = notes.get(what.kind, &what.key)?;
-            let done = edit(body.as_deref());
-            drop(body);
-            told = Some(match done {
-                Ok((Some((body, mut copy)), done)) => {
-                    copy.push('\n');
-                    kept = Some(keep_beside(notes, what, &path, || body, move || copy)?);
+            let sheet = Sheet::fetch(notes, what)?;
+            told = Some(match (edit(sheet.as_ref()), sheet) {
+                (Ok((items, done)), Some(sheet)) if !items.is_empty() => {
+                    kept = Some(keep_items(notes, what, (sheet, items), &path)?);
                     Ok(done)
                 }
-                Ok((None, done)) => Ok(done),
-                Err(error) => Err(error),
+                (Ok((_, done)), Some(_) | None) => Ok(done),
+                (Err(error), Some(_) | None) => Err(error),
             });
             Ok(kept.is_some())
         });
@@ -258,22 +276,72 @@ impl Paper {
     fn copy(&self, what: &Projected) -> Result<(), PaperError> {
         let path = self.file(what);
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
-        let (digest, mark) = match self.store.note(what.kind, &what.key)? {
-            Some(body) => {
-                let text = match what.form {
-                    Form::Text => body,
-                    Form::Json => written(&parsed(&body)?),
-                };
-                let mark = write(&path, &text).map_err(on_disk)?;
-                (digest(text.as_bytes()), mark)
-            }
+        let (text, digest) = self.laid_out(what)?;
+        let mark = match text {
+            Some(text) => write(&path, &text).map_err(on_disk)?,
             None => {
                 remove(&path).map_err(on_disk)?;
-                (GONE.to_owned(), None)
+                None
             }
         };
         self.set_seen(&what.file, &digest, mark.as_deref());
         Ok(())
+    }
+
+    /// The text that a copy is to have, and its digest, which the store knows.
+    fn laid_out(&self, what: &Projected) -> Result<(Option<String>, String), PaperError> {
+        match what.form {
+            Form::Text => {
+                let body = self.store.note(what.kind, &what.key)?;
+                Ok(with_digest(body))
+            }
+            Form::Json => {
+                let body = self.store.note(what.kind, &what.key)?;
+                Ok(with_digest(body.map(|body| parsed(&body)).transpose()?.as_ref().map(written)))
+            }
+            Form::Rows(_) if !self.is_pending(what)? => {
+                let found = with_digest(sheet_text(Sheet::now(&*self.store, what)?, what)?);
+                // Somebody may have changed it in this very moment, and let its copy lag.
+                let is_known = stamps(self.store.note(STAMPS, &what.file)?).contains(&found.1);
+                if is_known { Ok(found) } else { self.stamp_lagging(what) }
+            }
+            Form::Rows(_) => self.stamp_lagging(what),
+        }
+    }
+
+    fn is_pending(&self, what: &Projected) -> Result<bool, PaperError> {
+        Ok(stamps(self.store.note(STAMPS, &what.file)?).last().is_some_and(|last| last == PENDING))
+    }
+
+    /// Lays out a copy that lags, and keeps its digest before anybody writes it.
+    fn stamp_lagging(&self, what: &Projected) -> Result<(Option<String>, String), PaperError> {
+        let mut made = None;
+        self.store.amend(&mut |notes| {
+            let found = with_digest(sheet_text(Sheet::fetch(notes, what)?, what)?);
+            stamp(notes, what, &found.1)?;
+            made = Some(found);
+            Ok(true)
+        })?;
+        made.map_or_else(undone, Ok)
+    }
+
+    /// Lets the copy of a note that was just changed lag, where it may; it is written now otherwise.
+    pub(super) fn project_later(&self, what: &Projected) -> Result<(), PaperError> {
+        if self.lag.is_allowed() {
+            self.lag.begin();
+            return Ok(());
+        }
+        self.project(what)
+    }
+
+    /// Writes a copy that lags. One that somebody changed meanwhile is left to the next look, and so is one that
+    /// cannot be written now.
+    pub(super) fn catch_up(&self, what: &Projected) -> Result<(), PaperError> {
+        let _held = self.hold().map_err(|error| PaperError::disk(self.file(what), &error))?;
+        match self.glance(what)? {
+            Standing::Newest | Standing::Foreign => Ok(()),
+            Standing::Behind => self.copy(what),
+        }
     }
 
     /// Writes a copy again that is gone or has fallen behind. That it cannot be written keeps nobody
@@ -288,6 +356,10 @@ impl Paper {
     pub(super) fn take_over(&self, what: &Projected) -> Result<(), PaperError> {
         match self.glance(what)? {
             Standing::Newest => Ok(()),
+            Standing::Behind if matches!(what.form, Form::Rows(_)) && self.lag.is_allowed() => {
+                self.lag.begin();
+                Ok(())
+            }
             Standing::Behind => {
                 self.mend(what);
                 Ok(())
@@ -419,8 +491,8 @@ fn joined(writing: JoinHandle<io::Result<Beside>>) -> io::Result<Beside> {
     writing.join().unwrap_or_else(|_| Err(io::Error::other("the copy was not written")))
 }
 
-/// A note and its copy, as texts.
-pub(super) type Texts = (String, String);
+/// Items of a note that is kept in rows: the place of each, and its new text.
+pub(super) type Items = BTreeMap<usize, String>;
 
 fn undone<T>() -> Result<T, PaperError> {
     Err(PaperError::refused("nothing was done", "try again"))
@@ -436,7 +508,25 @@ fn keep_large(
     let value = Arc::new(value);
     let shared = value.clone();
     // Taking a large value apart takes a while: whoever is last does it.
-    keep_beside(notes, what, path, move || value.compact(), move || written(&shared))
+    let put = move |notes: &mut dyn Notes| stow(notes, what, &value.compact());
+    keep_beside(notes, what, path, put, move || Ok(written(&shared)))
+}
+
+/// Keeps items of a note, while its copy is laid out and written.
+fn keep_items(
+    notes: &mut dyn Notes,
+    what: &Projected,
+    (mut sheet, items): (Sheet, Items),
+    path: &Path,
+) -> Result<Copied, StoreError> {
+    let places: Vec<usize> = items.keys().copied().collect();
+    for (at, text) in items {
+        sheet.set(at, text);
+    }
+    let sheet = Arc::new(sheet);
+    let (shared, own) = (sheet.clone(), what.clone());
+    let put = move |notes: &mut dyn Notes| sheet.keep(notes, what, &places);
+    keep_beside(notes, what, path, put, move || shared.pretty(&own).map(with_end))
 }
 
 /// Keeps a note, while its copy is laid out and written beside the old one: it is put in its place only after the
@@ -445,20 +535,21 @@ fn keep_beside(
     notes: &mut dyn Notes,
     what: &Projected,
     path: &Path,
-    body: impl FnOnce() -> String,
-    copy: impl FnOnce() -> String + Send + 'static,
+    put: impl FnOnce(&mut dyn Notes) -> Result<(), StoreError>,
+    copy: impl FnOnce() -> Result<String, StoreError> + Send + 'static,
 ) -> Result<Copied, StoreError> {
     let (path, (tell, told)) = (path.to_owned(), channel());
     let failed = |error: io::Error| StoreError::Failed(format!("no thread could be started: {error}"));
     let writing = std::thread::Builder::new().name(String::from("copy")).spawn(move || {
         let text = copy();
-        let _ = tell.send(digest(text.as_bytes()));
+        let _ = tell.send(text.as_ref().map(|text| digest(text.as_bytes())).map_err(StoreError::clone));
+        let text = text.map_err(|error| io::Error::other(error.to_string()))?;
         Beside::marked(&path, text.as_bytes())
     });
     let writing = writing.map_err(failed)?;
-    let kept = notes.put(what.kind, &what.key, &body()).and_then(|()| {
+    let kept = put(notes).and_then(|()| {
         let lost = |_| StoreError::Failed(String::from("the copy of a note was not laid out"));
-        let digest = told.recv().map_err(lost)?;
+        let digest = told.recv().map_err(lost)??;
         stamp(notes, what, &digest).map(|()| digest)
     });
     match kept {
@@ -473,7 +564,7 @@ fn keep_beside(
 
 /// Keeps a value as a note; the text of its copy, and the digest of that.
 fn keep_json(notes: &mut dyn Notes, what: &Projected, value: &Json) -> Result<(String, String), StoreError> {
-    notes.put(what.kind, &what.key, &value.compact())?;
+    stow(notes, what, &value.compact())?;
     let text = written(value);
     let digest = digest(text.as_bytes());
     stamp(notes, what, &digest)?;
@@ -482,21 +573,17 @@ fn keep_json(notes: &mut dyn Notes, what: &Projected, value: &Json) -> Result<(S
 
 /// Removes a note; its copy will be gone.
 pub(super) fn drop_text(notes: &mut dyn Notes, what: &Projected) -> Result<(), StoreError> {
-    if notes.get(what.kind, &what.key)?.is_none() {
-        return Ok(());
-    }
-    notes.remove(what.kind, &what.key)?;
-    stamp(notes, what, GONE)
+    if sheet::drop_note(notes, what)? { stamp(notes, what, GONE) } else { Ok(()) }
 }
 
 /// Keeps a text as a note, and the digest that its copy will have.
 pub(super) fn keep_text(notes: &mut dyn Notes, what: &Projected, text: &str) -> Result<(), StoreError> {
     match what.form {
         Form::Text => {
-            notes.put(what.kind, &what.key, text)?;
+            stow(notes, what, text)?;
             stamp(notes, what, &digest(text.as_bytes()))
         }
-        Form::Json => keep_json(notes, what, &parsed(text)?).map(drop),
+        Form::Json | Form::Rows(_) => keep_json(notes, what, &parsed(text)?).map(drop),
     }
 }
 
@@ -504,10 +591,18 @@ fn stamp(notes: &mut dyn Notes, what: &Projected, digest: &str) -> Result<(), St
     stamp_file(notes, &what.file, digest)
 }
 
+/// Remembers that the copy of a note lags behind it.
+pub(super) fn stamp_pending(notes: &mut dyn Notes, what: &Projected) -> Result<(), StoreError> {
+    stamp(notes, what, PENDING)
+}
+
 /// Remembers that a file will have a digest.
 pub(super) fn stamp_file(notes: &mut dyn Notes, file: &str, digest: &str) -> Result<(), StoreError> {
     let mut known = stamps(notes.get(STAMPS, file)?);
-    known.retain(|one| one != digest);
+    if known.last().is_some_and(|last| last == digest) {
+        return Ok(());
+    }
+    known.retain(|one| one != digest && one != PENDING);
     known.push(digest.to_owned());
     let from = known.len().saturating_sub(MAX_STAMPS);
     notes.put(STAMPS, file, &known[from..].join("\n"))
@@ -572,6 +667,11 @@ d1     |    | d1 | Newest
 d1     | d1 | d1 | Newest
 d1     | d1 | -  | Behind
 d1     | d1 | d9 | Foreign
+d1 ~   | d1 | d1 | Behind
+d1 ~   |    | d1 | Behind
+d1 ~   | d1 | -  | Behind
+d1 ~   | d1 | d9 | Foreign
+d0 d1 ~ | d1 | d0 | Foreign
 d1 d2  | d1 | d1 | Behind
 d1 d2  | d1 | d2 | Newest
 d1 d2  | d2 | d1 | Foreign

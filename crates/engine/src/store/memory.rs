@@ -109,6 +109,11 @@ impl Notes for Page {
         Ok(self.0.get(&(kind.to_owned(), key.to_owned())).cloned())
     }
 
+    fn all(&mut self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let notes = self.0.iter().filter(|((one, _), _)| one == kind);
+        Ok(notes.map(|((_, key), body)| (key.clone(), body.clone())).collect())
+    }
+
     fn keys(&mut self, kind: &str) -> Result<Vec<String>, StoreError> {
         Ok(self.0.keys().filter(|(one, _)| one == kind).map(|(_, key)| key.clone()).collect())
     }

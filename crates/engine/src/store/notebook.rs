@@ -38,6 +38,9 @@ pub trait Notes {
     /// The note of a kind and a key, as it is in the middle of the change.
     fn get(&mut self, kind: &str, key: &str) -> Result<Option<String>, StoreError>;
 
+    /// All notes of a kind with their keys, in the order of the keys.
+    fn all(&mut self, kind: &str) -> Result<Vec<(String, String)>, StoreError>;
+
     /// The keys of a kind, in order.
     fn keys(&mut self, kind: &str) -> Result<Vec<String>, StoreError>;
 

@@ -25,10 +25,7 @@ impl Notebook for SqliteStore {
         if !self.has_notes() {
             return Ok(Vec::new());
         }
-        self.read(|open| {
-            let mut find = open.prepare_cached("SELECT key, body FROM notes WHERE kind = ?1 ORDER BY key")?;
-            find.query_map([kind], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-        })
+        self.read(|open| all(open, kind))
     }
 
     fn keys(&self, kind: &str) -> Result<Vec<String>, StoreError> {
@@ -78,6 +75,10 @@ impl Notes for Page<'_> {
         self.told(get(self.open, kind, key))
     }
 
+    fn all(&mut self, kind: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.told(all(self.open, kind))
+    }
+
     fn keys(&mut self, kind: &str) -> Result<Vec<String>, StoreError> {
         self.told(keys(self.open, kind))
     }
@@ -95,6 +96,11 @@ impl Notes for Page<'_> {
 fn get(open: &Connection, kind: &str, key: &str) -> rusqlite::Result<Option<String>> {
     let mut find = open.prepare_cached("SELECT body FROM notes WHERE kind = ?1 AND key = ?2")?;
     find.query_row([kind, key], |row| row.get(0)).optional()
+}
+
+fn all(open: &Connection, kind: &str) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut find = open.prepare_cached("SELECT key, body FROM notes WHERE kind = ?1 ORDER BY key")?;
+    find.query_map([kind], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 fn keys(open: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {

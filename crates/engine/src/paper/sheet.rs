@@ -1,0 +1,230 @@
+//! A long note in parts: the head of an object, and every item of its list as a small note of its own.
+//!
+//! Whoever changes one task of a thousand writes one small note, not all of them. Parts stand under the kind of
+//! their head, so that one look sees all as they were at the same moment. Nobody reads or writes a part but
+//! through here: what is seen is always whole. A note that an earlier version kept whole is read as it is, and
+//! becomes parts with its next change.
+
+use super::projection::{Form, Projected};
+use crate::store::{Notebook, Notes, StoreError};
+use ftl_core::json::Json;
+use ftl_core::json::rows::{self, Rows, Split};
+
+/// A longer list stays in one note: to change ten thousand items in one go takes longer in ten thousand notes
+/// than in one.
+pub(super) const MAX_PARTS: usize = 2_000;
+
+/// An object with a long list, and the texts of its items without white space.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    before: String,
+    items: Vec<String>,
+    after: String,
+    /// Whether it is kept in parts.
+    is_parted: bool,
+}
+
+impl Sheet {
+    /// The sheet as it is in the middle of a change.
+    pub(super) fn fetch(notes: &mut dyn Notes, what: &Projected) -> Result<Option<Sheet>, StoreError> {
+        Sheet::of(what, notes.all(what.kind)?)
+    }
+
+    /// The sheet as it is now.
+    pub(super) fn now(book: &dyn Notebook, what: &Projected) -> Result<Option<Sheet>, StoreError> {
+        Sheet::of(what, book.notes(what.kind)?)
+    }
+
+    /// Puts the notes of a kind together.
+    fn of(what: &Projected, notes: Vec<(String, String)>) -> Result<Option<Sheet>, StoreError> {
+        let (mut head, mut items) = (None, Vec::new());
+        for (key, body) in notes {
+            if key == *what.key {
+                head = Some(body);
+            } else if key == part(what, items.len()) {
+                items.push(body);
+            } else {
+                return Err(StoreError::Corrupt(format!("the note {} {key} has no place", what.kind)));
+            }
+        }
+        let Some(head) = head else { return Ok(None) };
+        let mut sheet = Sheet::read(&head, what)?;
+        if sheet.is_parted {
+            sheet.items = items;
+        }
+        Ok(Some(sheet))
+    }
+
+    /// Takes a whole body apart, or the head of a parted one. An object without the list has no items.
+    fn read(body: &str, what: &Projected) -> Result<Sheet, StoreError> {
+        if let Some(Split { before, items, after }) = rows::split(body, list(what)) {
+            let is_parted = items.is_empty();
+            let items = items.into_iter().map(str::to_owned).collect();
+            return Ok(Sheet { before: before.to_owned(), items, after: after.to_owned(), is_parted });
+        }
+        match parsed(body)?.get(list(what)) {
+            None | Some(Json::Null) => {
+                let (before, after) = (body.to_owned(), String::new());
+                Ok(Sheet { before, items: Vec::new(), after, is_parted: false })
+            }
+            Some(_) => Err(StoreError::Corrupt(format!("the {} of a note are no list", list(what)))),
+        }
+    }
+
+    /// The texts of its items.
+    pub(super) fn items(&self) -> &[String] {
+        &self.items
+    }
+
+    /// Puts a text in the place of an item's.
+    pub(super) fn set(&mut self, at: usize, text: String) {
+        if let Some(item) = self.items.get_mut(at) {
+            *item = text;
+        }
+    }
+
+    /// The object without its items.
+    fn head(&self) -> String {
+        format!("{}{}", self.before, self.after)
+    }
+
+    /// All of it, without white space.
+    pub(super) fn body(&self) -> String {
+        let bytes = self.items.iter().map(|item| item.len() + 1).sum::<usize>();
+        let mut body = String::with_capacity(self.before.len() + bytes + self.after.len());
+        body.push_str(&self.before);
+        for (at, item) in self.items.iter().enumerate() {
+            if at > 0 {
+                body.push(',');
+            }
+            body.push_str(item);
+        }
+        body.push_str(&self.after);
+        body
+    }
+
+    /// All of it, laid out for people.
+    pub(super) fn pretty(&self, what: &Projected) -> Result<String, StoreError> {
+        let head = parsed(&self.head())?;
+        let mut rows = Rows::new("", self.items.iter().map(String::len).sum());
+        for item in &self.items {
+            rows.push(item);
+        }
+        Ok(rows.finish(&head, list(what), "").1)
+    }
+
+    /// Whether it is to be kept in parts.
+    fn can_part(&self) -> bool {
+        !self.after.is_empty() && self.items.len() <= MAX_PARTS
+    }
+
+    /// Keeps it, where only these items were set since it was fetched.
+    pub(super) fn keep(
+        &self,
+        notes: &mut dyn Notes,
+        what: &Projected,
+        set: &[usize],
+    ) -> Result<(), StoreError> {
+        if !self.is_parted || !self.can_part() {
+            return self.keep_all(notes, what);
+        }
+        set.iter().try_for_each(|at| match self.items.get(*at) {
+            Some(item) => notes.put(what.kind, &part(what, *at), item),
+            None => Ok(()),
+        })
+    }
+
+    /// Keeps all of it. What stands there already is not written again, and what is left over goes.
+    fn keep_all(&self, notes: &mut dyn Notes, what: &Projected) -> Result<(), StoreError> {
+        let (head, items) = match self.can_part() {
+            true => (self.head(), self.items.as_slice()),
+            false => (self.body(), &[][..]),
+        };
+        let mut old = notes.all(what.kind)?.into_iter().peekable();
+        let mut place = |notes: &mut dyn Notes, key: &str, body: &str| {
+            let is_there = match old.next_if(|(found, _)| found == key) {
+                Some((_, found)) => found == body,
+                None => false,
+            };
+            if is_there { Ok(()) } else { notes.put(what.kind, key, body) }
+        };
+        place(notes, &what.key, &head)?;
+        for (at, item) in items.iter().enumerate() {
+            place(notes, &part(what, at), item)?;
+        }
+        old.try_for_each(|(key, _)| notes.remove(what.kind, &key))
+    }
+}
+
+/// The body of a note, however it is kept, in the middle of a change.
+pub(super) fn fetch(notes: &mut dyn Notes, what: &Projected) -> Result<Option<String>, StoreError> {
+    match what.form {
+        Form::Text | Form::Json => notes.get(what.kind, &what.key),
+        Form::Rows(_) => Ok(Sheet::fetch(notes, what)?.map(|sheet| sheet.body())),
+    }
+}
+
+/// The body of a note, however it is kept, as it is now.
+pub(super) fn fetch_now(book: &dyn Notebook, what: &Projected) -> Result<Option<String>, StoreError> {
+    match what.form {
+        Form::Text | Form::Json => book.note(what.kind, &what.key),
+        Form::Rows(_) => Ok(Sheet::now(book, what)?.map(|sheet| sheet.body())),
+    }
+}
+
+/// Keeps the body of a note, in parts where it has some.
+pub(super) fn stow(notes: &mut dyn Notes, what: &Projected, body: &str) -> Result<(), StoreError> {
+    match what.form {
+        Form::Text | Form::Json => notes.put(what.kind, &what.key, body),
+        Form::Rows(_) => Sheet::read(body, what)?.keep_all(notes, what),
+    }
+}
+
+/// Removes a note with all of its parts; whether it was there.
+pub(super) fn drop_note(notes: &mut dyn Notes, what: &Projected) -> Result<bool, StoreError> {
+    let is_there = notes.get(what.kind, &what.key)?.is_some();
+    let keys = match what.form {
+        Form::Text | Form::Json => vec![what.key.to_string()],
+        Form::Rows(_) => notes.keys(what.kind)?,
+    };
+    keys.iter().try_for_each(|key| notes.remove(what.kind, key))?;
+    Ok(is_there)
+}
+
+/// The object without its items, and whether it is kept in parts.
+pub(super) fn head_of(body: &str, what: &Projected) -> Result<(Json, bool), StoreError> {
+    match rows::split(body, list(what)) {
+        Some(found) => Ok((parsed(&format!("{}{}", found.before, found.after))?, found.items.is_empty())),
+        None => Ok((parsed(body)?, false)),
+    }
+}
+
+/// One item of a note that is kept in parts.
+pub(super) fn item(notes: &mut dyn Notes, what: &Projected, at: usize) -> Result<Option<String>, StoreError> {
+    notes.get(what.kind, &part(what, at))
+}
+
+/// Puts a text in the place of one item of a note that is kept in parts.
+pub(super) fn put_item(
+    notes: &mut dyn Notes,
+    what: &Projected,
+    (at, text): (usize, &str),
+) -> Result<(), StoreError> {
+    notes.put(what.kind, &part(what, at), text)
+}
+
+/// The key of an item: in the order of keys, items stand behind their head in the order of the list.
+fn part(what: &Projected, at: usize) -> String {
+    format!("{}.{at:06}", what.key)
+}
+
+fn list(what: &Projected) -> &'static str {
+    match what.form {
+        Form::Text | Form::Json => "",
+        Form::Rows(list) => list,
+    }
+}
+
+fn parsed(body: &str) -> Result<Json, StoreError> {
+    Json::parse(body).map_err(|error| StoreError::Corrupt(format!("a note is {error}")))
+}

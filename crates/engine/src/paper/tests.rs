@@ -1,0 +1,279 @@
+//! A campaign in rows, and its copy that may lag: what the store holds, what is written, what a kill leaves.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::projection::STAMPS;
+use super::sheet::MAX_PARTS;
+use super::*;
+use crate::store::Notebook as _;
+use ftl_core::json::Json;
+
+const NOW: &str = "2026-01-02T03:04:05";
+
+struct Bench {
+    folder: tempfile::TempDir,
+    paper: Arc<Paper>,
+}
+
+fn paper(folder: &std::path::Path) -> Arc<Paper> {
+    let place = Place::at(folder.to_owned());
+    place.prepare().unwrap();
+    let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
+    Arc::new(Paper::new(place, store))
+}
+
+fn plan(tasks: usize) -> String {
+    let task = |number: usize| {
+        let depends = if number == 1 { String::from("\"none\"") } else { format!("[\"{:03}\"]", number - 1) };
+        format!(
+            r#"{{"seq":"{number:03}","slug":"task-{number}","type":"BUILD","delta":["src/f{number}.py"],"verify":"true","depends":{depends}}}"#
+        )
+    };
+    let tasks: Vec<String> = (1..=tasks).map(task).collect();
+    format!(r#"{{"objective":"a long way","tasks":[{}]}}"#, tasks.join(","))
+}
+
+impl Bench {
+    fn new(tasks: usize) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let paper = paper(folder.path());
+        paper.create_campaign("a long way", None, NOW).unwrap();
+        paper.add_tasks(&plan(tasks), NOW).unwrap();
+        Bench { folder, paper }
+    }
+
+    /// Whoever comes after a process that was killed.
+    fn after(self) -> Bench {
+        let Bench { folder, paper: old } = self;
+        drop(old);
+        let paper = paper(folder.path());
+        Bench { folder, paper }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join(".ftl/campaign.json")
+    }
+
+    fn copy(&self) -> String {
+        fs::read_to_string(self.file()).unwrap()
+    }
+
+    /// The campaign as the store has it, as its copy is to be.
+    fn kept(&self) -> String {
+        let found = self.paper.read(&super::campaign::projected()).unwrap().unwrap();
+        format!("{}\n", found.pretty())
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.paper.store.keys("campaign").unwrap()
+    }
+
+    fn status(&self, at: usize) -> &'static str {
+        self.paper.campaign().unwrap().unwrap().tasks()[at].status.as_str()
+    }
+
+    /// Changes a task as a run does that is killed before it has written the copy.
+    fn killed_after(&self, seq: &str, status: &str) {
+        let before = self.copy();
+        let runs = self.paper.lag.pretend();
+        self.paper.update_task(seq, status, NOW).unwrap();
+        drop(runs);
+        assert_eq!(self.copy(), before, "nothing of it is in the copy");
+        assert!(self.paper.store.note(STAMPS, "campaign.json").unwrap().unwrap().ends_with('~'));
+    }
+
+    fn log_bytes(&self) -> u64 {
+        let files = fs::read_dir(self.folder.path().join(".ftl/store")).unwrap().flatten();
+        let logs = files.filter(|file| file.file_name().to_string_lossy().ends_with("-wal"));
+        logs.map(|file| file.metadata().unwrap().len()).sum()
+    }
+}
+
+#[test]
+fn each_task_is_a_note_and_the_campaign_is_whole() {
+    let bench = Bench::new(3);
+    assert_eq!(bench.keys(), ["current", "current.000000", "current.000001", "current.000002"]);
+    let head = bench.paper.store.note("campaign", "current").unwrap().unwrap();
+    assert!(head.contains(r#""tasks":[]"#), "{head}");
+    assert_eq!(bench.copy(), bench.kept());
+    // A shorter list leaves nothing behind, and a new campaign nothing of the old one.
+    bench.paper.add_tasks(&plan(2), NOW).unwrap();
+    assert_eq!(bench.keys().len(), 3);
+    bench.paper.create_campaign("another", None, NOW).unwrap();
+    assert_eq!(bench.keys(), ["current"]);
+    assert_eq!(bench.paper.archives().unwrap()[0].1.tasks().len(), 2, "the old one is whole in the archive");
+}
+
+#[test]
+fn a_campaign_of_an_earlier_version_is_read_and_becomes_rows_with_its_next_change() {
+    for change in ["update", "update in a run", "propagate", "merge"] {
+        let bench = Bench::new(3);
+        let (copy, json) = (bench.copy(), bench.paper.campaign().unwrap().unwrap().to_json());
+        let keys = bench.keys();
+        let store = bench.paper.store.clone();
+        store
+            .amend(&mut |notes| {
+                keys.iter().try_for_each(|key| notes.remove("campaign", key))?;
+                notes.put("campaign", "current", &json.compact()).map(|()| true)
+            })
+            .unwrap();
+        let bench = bench.after();
+        assert_eq!((bench.kept(), bench.copy(), bench.keys().len()), (copy.clone(), copy, 1), "{change}");
+        match change {
+            "update" => bench.paper.update_task("2", "complete", NOW).unwrap(),
+            "update in a run" => bench.killed_after("0002", "complete"),
+            "propagate" => {
+                bench.paper.update_task("1", "blocked", NOW).unwrap();
+                assert_eq!(bench.paper.propagate_blocks(NOW).unwrap(), ["002", "003"]);
+            }
+            _ => assert_eq!(bench.paper.merge_plan(&plan(4), NOW).unwrap().merged, 1),
+        }
+        assert!(bench.keys().len() >= 4, "{change}");
+        assert_eq!(bench.kept(), bench.copy(), "{change}");
+    }
+}
+
+#[test]
+fn a_campaign_that_is_too_long_stays_in_one_note() {
+    let bench = Bench::new(MAX_PARTS);
+    assert_eq!(bench.keys().len(), MAX_PARTS + 1);
+    bench.paper.add_tasks(&plan(MAX_PARTS + 1), NOW).unwrap();
+    assert_eq!(bench.keys(), ["current"]);
+    bench.killed_after("007", "complete");
+    bench.paper.update_task("8", "complete", NOW).unwrap();
+    assert_eq!((bench.status(6), bench.status(7)), ("complete", "complete"));
+    assert_eq!((bench.keys().len(), bench.copy()), (1, bench.kept()));
+}
+
+#[test]
+fn one_task_of_three_hundred_is_changed_with_few_bytes() {
+    let bench = Bench::new(300);
+    let written = |work: &dyn Fn()| {
+        let before = bench.log_bytes();
+        work();
+        let after = bench.log_bytes();
+        assert!(after > before, "{before} {after}");
+        after - before
+    };
+    let single = written(&|| bench.paper.update_task("150", "in_progress", NOW).unwrap());
+    assert!(single < 32 * 1024, "{single}");
+    let runs = bench.paper.lag.pretend();
+    bench.paper.update_task("151", "in_progress", NOW).unwrap();
+    let second = written(&|| bench.paper.update_task("152", "in_progress", NOW).unwrap());
+    assert!(second < 16 * 1024, "{second}");
+    drop(runs);
+    assert_eq!(bench.kept(), bench.copy());
+}
+
+#[test]
+fn tasks_are_found_in_any_spelling_wherever_they_stand() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench { paper: paper(folder.path()), folder };
+    bench.paper.create_campaign("x", None, NOW).unwrap();
+    let task = |seq: &str| {
+        format!(r#"{{"seq":"{seq}","slug":"a","type":"BUILD","delta":["a{seq}"],"verify":"true"}}"#)
+    };
+    let seqs = ["002", "001", "007", "000"].map(task);
+    bench.paper.add_tasks(&format!(r#"{{"objective":"x","tasks":[{}]}}"#, seqs.join(",")), NOW).unwrap();
+    let _runs = bench.paper.lag.pretend();
+    for (seq, at) in [("2", 0), ("001", 1), ("0007", 2), ("0", 3)] {
+        bench.paper.update_task(seq, "complete", NOW).unwrap();
+        assert_eq!(bench.status(at), "complete", "{seq}");
+    }
+    let error = bench.paper.update_task("9", "complete", NOW).unwrap_err();
+    assert_eq!(error.to_string(), "Unknown task: 9");
+    assert_eq!(error.hint().unwrap(), "the campaign has 4 tasks: 002, 001, 007, 000");
+}
+
+#[test]
+fn a_copy_that_lags_is_written_by_whoever_looks_next() {
+    let bench = Bench::new(5);
+    bench.killed_after("001", "complete");
+    bench.killed_after("002", "in_progress");
+    let bench = bench.after();
+    assert_eq!((bench.status(0), bench.status(1)), ("complete", "in_progress"));
+    assert_eq!(bench.copy(), bench.kept());
+    assert_eq!(bench.paper.notices(), Vec::<String>::new(), "our own copy is nobody's change");
+    // Also where it is gone, and where the next one changes something else.
+    bench.killed_after("002", "complete");
+    fs::remove_file(bench.file()).unwrap();
+    bench.paper.update_task("003", "blocked", NOW).unwrap();
+    assert_eq!((bench.status(1), bench.copy()), ("complete", bench.kept()));
+    bench.killed_after("003", "pending");
+    bench.paper.complete_campaign(None, &[], NOW).unwrap();
+    assert_eq!((bench.copy(), bench.paper.notices()), (bench.kept(), Vec::new()));
+}
+
+#[test]
+fn a_change_by_hand_of_a_copy_that_lags_is_taken_over_or_refused() {
+    let bench = Bench::new(3);
+    bench.killed_after("001", "complete");
+    let by_hand = bench.copy().replace("task-3", "third");
+    fs::write(bench.file(), &by_hand).unwrap();
+    bench.paper.catch_up_campaign();
+    assert_eq!(bench.copy(), by_hand, "it is not written over");
+    // A run finds it with its next action.
+    let runs = bench.paper.lag.pretend();
+    bench.paper.update_task("002", "complete", NOW).unwrap();
+    assert_eq!(bench.paper.campaign().unwrap().unwrap().tasks()[2].task.slug, "third");
+    assert!(bench.paper.notices()[0].contains("campaign.json was changed by hand and is taken over"));
+    drop(runs);
+    assert_eq!((bench.status(1), bench.copy()), ("complete", bench.kept()));
+
+    bench.killed_after("003", "complete");
+    let before = bench.paper.store.notes("campaign").unwrap();
+    fs::write(bench.file(), "{\"half\":").unwrap();
+    let runs = bench.paper.lag.pretend();
+    for refused in [
+        bench.paper.update_task("001", "blocked", NOW).unwrap_err(),
+        bench.paper.campaign().unwrap_err(),
+        bench.paper.merge_plan(&plan(4), NOW).unwrap_err(),
+    ] {
+        assert!(matches!(&refused, PaperError::Malformed { path, .. } if *path == bench.file()), "{refused}");
+    }
+    drop(runs);
+    bench.paper.catch_up_campaign();
+    assert_eq!((bench.copy().as_str(), bench.paper.store.notes("campaign").unwrap()), ("{\"half\":", before));
+    fs::remove_file(bench.file()).unwrap();
+    assert_eq!((bench.status(2), bench.copy()), ("complete", bench.kept()));
+}
+
+#[test]
+fn while_a_run_is_driven_the_copy_comes_soon_and_at_the_latest_when_it_rests() {
+    let bench = Bench::new(3);
+    let first = bench.paper.lagging();
+    let second = bench.paper.lagging();
+    bench.paper.update_task("001", "complete", NOW).unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while !bench.copy().contains("\"complete\"") {
+        assert!(Instant::now() < until, "the copy never came");
+        std::thread::yield_now();
+    }
+    drop(first);
+    assert!(bench.paper.lag.is_allowed(), "another run is driven");
+    bench.paper.update_task("002", "in_progress", NOW).unwrap();
+    drop(second);
+    assert!(!bench.paper.lag.is_allowed());
+    assert!(bench.copy().contains("\"in_progress\""));
+    assert_eq!(bench.copy(), bench.kept());
+}
+
+#[test]
+fn what_the_original_left_becomes_rows_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench { paper: paper(folder.path()), folder };
+    for tasks in
+        ["null", "[]", r#"[{"seq": 1, "slug": "é", "depends": "none"}, {"seq": "002", "depends": ["001"]}]"#]
+    {
+        let text =
+            format!(r#"{{"objective": "old", "status": "active", "tasks": {tasks}, "more": [1, 2.50]}}"#);
+        fs::write(bench.file(), &text).unwrap();
+        let json = Json::parse(&text).unwrap();
+        assert_eq!(bench.paper.read(&super::campaign::projected()).unwrap(), Some(json), "{tasks}");
+        assert_eq!(bench.copy(), text, "it stays as it is until something changes");
+    }
+    bench.paper.update_task("1", "complete", NOW).unwrap();
+    assert_eq!((bench.keys().len(), bench.copy()), (3, bench.kept()));
+}
