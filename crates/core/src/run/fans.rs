@@ -9,7 +9,6 @@ use super::draft::{Draft, Work};
 use super::eval::{self, eval, texts};
 use super::fact::{ActionId, Answer, Ask, Fact, Failure, FailureKind, Fan, InstanceId, ThreadId, Time};
 use super::instance::OpenKind;
-use super::steps::{ask_of, digest};
 use super::walk::{Flow, Here};
 use crate::language::syntax::{Args, Expr, Ident, Step, What};
 use crate::program::Whom;
@@ -22,7 +21,7 @@ impl Draft<'_> {
         let mut all = Vec::new();
         for code in &here.node.calls {
             let params = self.params(here, code);
-            asks.push(ask_of(code, params.as_ref().unwrap_or(&Fields::new())));
+            asks.push(self.ask_of(code, params.as_ref().unwrap_or(&Fields::new())));
             all.push(params);
         }
         for code in &here.node.calls {
@@ -169,7 +168,7 @@ impl Draft<'_> {
             };
             let key = Name::from(key.to_string());
             if seen.insert(key.clone()) {
-                let digest = digest(&Fields::from([(item.name.clone(), value.clone())]));
+                let digest = self.digest(&Fields::from([(item.name.clone(), value.clone())]));
                 asks.push(Ask { whom: Name::from("item"), branch: key, digest });
                 items.push(value.clone());
             }

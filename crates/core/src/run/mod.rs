@@ -5,6 +5,7 @@
 //! replay of no facts. Nothing here reads a clock, and two decisions on equal runs are equal.
 
 mod apply;
+mod digests;
 mod draft;
 pub mod eval;
 pub mod fact;
@@ -37,6 +38,7 @@ pub use replay::{Divergence, Replayed};
 
 use crate::library::Library;
 use apply::Store;
+use digests::Digests;
 use draft::Draft;
 use index::{Index, Marks};
 
@@ -49,13 +51,15 @@ pub struct Run {
     index: Index,
     terms: Arc<Terms>,
     next: u64,
+    digests: Digests,
 }
 
 impl Run {
     /// A run before its first fact.
     pub fn new(library: Arc<Library>) -> Run {
         let (instances, purses) = (Vec::new(), Vec::new());
-        Run { library, instances, purses, index: Index::default(), terms: Arc::default(), next: 1 }
+        let (index, terms, digests) = (Index::default(), Arc::default(), Digests::default());
+        Run { library, instances, purses, index, terms, next: 1, digests }
     }
 
     /// What follows from an input: facts to keep, actions to start, actions to cancel. Changes

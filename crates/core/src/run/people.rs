@@ -9,7 +9,7 @@ use super::fact::{ActionId, End, Fact, Failure, FailureKind, Fan, InstanceId, Pa
 use super::input::{Action, Event, Refusal, RefusalKind, Wanted};
 use super::instance::{Instance, OpenKind};
 use super::steps::How;
-use super::steps::{digest, question_of};
+use super::steps::question_of;
 use super::walk::{Flow, Here};
 use crate::language::syntax::What;
 use crate::program::{Program, StateCode};
@@ -463,7 +463,7 @@ impl Draft<'_> {
     /// Whether an action, made again, is what was asked for.
     pub(super) fn unchanged(&self, id: InstanceId, action: &Action) -> bool {
         let open = self.get(id).and_then(|one| one.open.get(&action.id));
-        open.is_some_and(|open| open.digest == digest(&action.params))
+        open.is_some_and(|open| open.digest == self.digest(&action.params))
     }
 }
 

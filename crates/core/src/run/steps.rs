@@ -4,8 +4,6 @@
 //! the declared type first: an answer that does not fit is a failure of the step, so that a closed
 //! set of verdicts stays closed.
 
-use sha2::{Digest as _, Sha256};
-
 use super::draft::Draft;
 use super::eval::{self, Names};
 use super::fact::{
@@ -63,13 +61,22 @@ impl Draft<'_> {
         if let Some(flow) = self.cannot_afford(here, &code.whom) {
             return flow;
         }
-        let ask = ask_of(code, &params);
+        let ask = self.ask_of(code, &params);
         let entry = self.put(
             here.id,
             Fact::Asked { thread: here.thread.clone(), place: here.place, asks: vec![ask], fan: None },
         );
         self.begin(here, code, ActionId { entry, index: 0 }, params);
         Flow::Rest
+    }
+
+    /// How an entry names what is asked.
+    pub(super) fn ask_of(&self, code: &CallCode, params: &Fields) -> Ask {
+        Ask { whom: code.label.clone(), branch: code.branch.clone(), digest: self.digest(params) }
+    }
+
+    pub(super) fn digest(&self, params: &Fields) -> Name {
+        self.run.digests.of(params)
     }
 
     /// Starts one thing that was asked for.
@@ -299,7 +306,7 @@ impl Draft<'_> {
         params: &Fields,
         fan: Option<Fan>,
     ) -> ActionId {
-        let ask = Ask { whom: Name::from(whom), branch: Name::from(whom), digest: digest(params) };
+        let ask = Ask { whom: Name::from(whom), branch: Name::from(whom), digest: self.digest(params) };
         let (thread, place) = (here.thread.clone(), here.place);
         let entry = self.put(here.id, Fact::Asked { thread, place, asks: vec![ask], fan });
         ActionId { entry, index: 0 }
@@ -352,11 +359,6 @@ pub(super) fn question_of(node: &Node, names: &dyn Names) -> Fields {
     params
 }
 
-/// How an entry names what is asked.
-pub(super) fn ask_of(code: &CallCode, params: &Fields) -> Ask {
-    Ask { whom: code.label.clone(), branch: code.branch.clone(), digest: digest(params) }
-}
-
 fn wanted(node: &Node, code: &CallCode) -> Option<Wanted> {
     match &code.whom {
         Whom::Action(name) => Some(Wanted::Action(name.clone())),
@@ -370,23 +372,6 @@ fn wanted(node: &Node, code: &CallCode) -> Option<Wanted> {
         }
         Whom::Run(_) => None,
     }
-}
-
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-/// The digest of parameters, as short as is safe.
-pub(super) fn digest(params: &Fields) -> Name {
-    let mut text = Vec::with_capacity(256);
-    if serde_json::to_writer(&mut text, params).is_err() {
-        text.clear();
-    }
-    let hash = Sha256::digest(&text);
-    let mut hex = [0u8; 32];
-    for (pair, byte) in hex.chunks_exact_mut(2).zip(hash) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
-    Name::from(std::str::from_utf8(&hex).unwrap_or_default())
 }
 
 /// Whether an answer is what was declared.
