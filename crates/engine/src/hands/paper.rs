@@ -328,7 +328,7 @@ fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     let (create, parse, complete, block) = (paper.clone(), paper.clone(), paper.clone(), paper.clone());
     workshop
         .doing(move |_, asked: flow::WorkspaceCreate| {
-            brief(&create, &read_plan(&asked.plan)?, &asked, &|path| create.source(path))
+            brief(&create, &read_plan(&asked.plan)?, asked.task.as_deref(), &|path| create.source(path))
         })
         .doing(move |_, asked: flow::WorkspaceParse| {
             let found = parse.parse_workspace(&place(&parse, &asked.path))?;
@@ -401,10 +401,10 @@ fn words(value: &Value) -> String {
 pub(super) fn brief(
     paper: &Paper,
     plan: &Plan,
-    asked: &flow::WorkspaceCreate,
+    seq: Option<&str>,
     sources: Sources<'_>,
 ) -> Result<flow::Brief, Failure> {
-    let task = match &asked.task {
+    let task = match seq {
         Some(seq) => plan.find(seq),
         None => plan.tasks.first().filter(|_| plan.tasks.len() == 1),
     };
@@ -421,7 +421,7 @@ pub(super) fn brief(
     let known = brief.prior_knowledge.as_ref().is_some_and(|known| !known.failures.is_empty());
     let full = full_budget(task, known, brief.framework_confidence.unwrap_or(0.0));
     let direct = plan.tasks.len() == 1 && !known && is_small(sources, task);
-    if asked.task.is_some() {
+    if seq.is_some() {
         paper.update_task(&task.seq, "in_progress", &clock::local())?;
     }
     Ok(flow::Brief {

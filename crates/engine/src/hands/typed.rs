@@ -23,7 +23,7 @@ struct Typed<A, F> {
 impl<A, F> Hand for Typed<A, F>
 where
     A: Action,
-    F: Fn(&Job, A) -> Result<A::Answer, Ended> + Send + Sync,
+    F: Fn(&Job) -> Result<A::Answer, Ended> + Send + Sync,
 {
     fn perform(&self, job: &Job) -> Report {
         Report::free(match self.answer(job) {
@@ -38,14 +38,18 @@ where
 impl<A, F> Typed<A, F>
 where
     A: Action,
-    F: Fn(&Job, A) -> Result<A::Answer, Ended> + Send + Sync,
+    F: Fn(&Job) -> Result<A::Answer, Ended> + Send + Sync,
 {
     fn answer(&self, job: &Job) -> Result<Value, Ended> {
-        let params = Value::record(job.action.params.iter().map(|(name, value)| (name, value.clone())));
-        let action: A = params.to().map_err(|error| misfit::<A>("parameters", &error))?;
-        let answer = (self.work)(job, action)?;
+        let answer = (self.work)(job)?;
         Ok(Value::of(&answer).map_err(|error| misfit::<A>("answer", &error))?)
     }
+}
+
+/// The parameters of a job as its action's own type.
+pub(super) fn params<A: Action>(job: &Job) -> Result<A, Failure> {
+    let params = Value::record(job.action.params.iter().map(|(name, value)| (name, value.clone())));
+    params.to().map_err(|error| misfit::<A>("parameters", &error))
 }
 
 fn misfit<A: Action>(what: &str, error: &serde_json::Error) -> Failure {
@@ -68,6 +72,17 @@ impl Workshop {
         self,
         work: impl Fn(&Job, A) -> Result<A::Answer, Ended> + Send + Sync + 'static,
     ) -> Workshop {
-        self.with(A::NAME, Arc::new(Typed { work, action: PhantomData }))
+        let work = move |job: &Job| work(job, params::<A>(job)?);
+        self.with(A::NAME, Arc::new(Typed::<A, _> { work, action: PhantomData }))
+    }
+
+    /// The same with a function that reads the parameters itself, because it has seen some of them before.
+    #[must_use]
+    pub(super) fn reading<A: Action + 'static>(
+        self,
+        work: impl Fn(&Job) -> Done<A> + Send + Sync + 'static,
+    ) -> Workshop {
+        let work = move |job: &Job| work(job).map_err(Ended::Failed);
+        self.with(A::NAME, Arc::new(Typed::<A, _> { work, action: PhantomData }))
     }
 }

@@ -70,8 +70,9 @@ fn sixteen_worktrees_are_made_at_once() {
         let stage = stage.clone();
         std::thread::spawn(move || stage.open(instance).path)
     };
-    let threads: Vec<_> = (0..16).map(open).collect();
+    // Looked at before anybody works beside us.
     let wanted = files(&stage.root());
+    let threads: Vec<_> = (0..16).map(open).collect();
     for thread in threads {
         assert_eq!(files(&thread.join().unwrap()), wanted);
     }

@@ -7,15 +7,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_core::catalogue::campaign::{CampaignSummary, Summary};
 use ftl_core::catalogue::flow::{Analysis, Brief, ObserverAnalyze, WorkspaceCreate};
-use ftl_core::catalogue::plan::Plan as PlanShape;
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::json::Json;
 use ftl_core::plan::Status;
 use ftl_core::run::Failure;
+use ftl_core::value::Value;
 
 use super::{Sites, prefix};
 use crate::git::{Branch, GitError, Repo, Trouble};
 use crate::hands::paper::{analyzed, brief, read_plan, shaped, timeout};
+use crate::hands::typed::params;
 use crate::hands::{Job, Workshop};
 use crate::paper::campaign::no_campaign;
 use crate::plan_file::Plan;
@@ -23,7 +24,7 @@ use crate::plan_file::Plan;
 pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
     let (briefs, observer, summary) = (sites.clone(), sites.clone(), sites.clone());
     workshop
-        .doing(move |job, asked: WorkspaceCreate| briefs.brief(job, &asked))
+        .reading::<WorkspaceCreate>(move |job| briefs.brief(job))
         .doing(move |job, asked: ObserverAnalyze| observer.analyze(job, &asked))
         .doing(move |job, _: CampaignSummary| summary.summary(job))
 }
@@ -41,36 +42,42 @@ impl Sites {
 
     /// A brief that shows the code as the run's branch has it: what landed before, and nothing that the
     /// person has not committed.
-    fn brief(&self, job: &Job, asked: &WorkspaceCreate) -> Result<Brief, Failure> {
-        let made = self.brief_of(job, asked)?;
-        let task =
-            asked.plan.tasks.iter().find(|task| made.id == Some(format!("{}-{}", task.seq, task.slug)));
+    fn brief(&self, job: &Job) -> Result<Brief, Failure> {
+        let (plan, seq) = self.asked(job)?;
+        let made = self.brief_of(job, &plan, seq.as_deref())?;
+        let task = plan.tasks.iter().find(|task| made.id == Some(task.id()));
         if let Some(task) = task {
             self.note_verify(&job.run, &made.story, &task.verify)?;
         }
         Ok(made)
     }
 
-    /// A plan that was read. Every task of a campaign comes with the whole plan, and it is checked once.
-    fn plan(&self, shape: &PlanShape) -> Result<Arc<Plan>, Failure> {
+    /// The plan and the task that are asked for. Every task of a campaign comes with the whole plan, and it is read and
+    /// checked once.
+    fn asked(&self, job: &Job) -> Result<(Arc<Plan>, Option<String>), Failure> {
+        let given = |name: &str| job.action.params.get(name).unwrap_or(&Value::None);
         let mut last = super::lock(&self.plan);
-        if let Some((read, plan)) = &*last
-            && read == shape
+        if let (Some((read, plan)), Value::Record(given), Value::Text(seq)) =
+            (&*last, given("plan"), given("task"))
+            && Arc::ptr_eq(read, given)
         {
-            return Ok(plan.clone());
+            return Ok((plan.clone(), Some(seq.to_string())));
         }
-        let plan = Arc::new(read_plan(shape)?);
-        *last = Some((shape.clone(), plan.clone()));
-        Ok(plan)
+        let asked: WorkspaceCreate = params(job)?;
+        let plan = Arc::new(read_plan(&asked.plan)?);
+        if let Value::Record(given) = given("plan") {
+            // It is held, so that no other can take its place in memory.
+            *last = Some((given.clone(), plan.clone()));
+        }
+        Ok((plan, asked.task))
     }
 
-    fn brief_of(&self, job: &Job, asked: &WorkspaceCreate) -> Result<Brief, Failure> {
-        let plan = self.plan(&asked.plan)?;
+    fn brief_of(&self, job: &Job, plan: &Plan, seq: Option<&str>) -> Result<Brief, Failure> {
         match self.run_s_branch(job)? {
-            None => brief(&self.paper, &plan, asked, &|path| self.paper.source(path)),
+            None => brief(&self.paper, plan, seq, &|path| self.paper.source(path)),
             Some((repo, branch)) => {
                 let below = prefix(&repo);
-                brief(&self.paper, &plan, asked, &|path| {
+                brief(&self.paper, plan, seq, &|path| {
                     crate::plan_file::check_path(path).ok()?;
                     repo.file_at(&branch.tip, &below.join(path)).ok().flatten()
                 })

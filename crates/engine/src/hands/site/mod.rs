@@ -35,9 +35,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ftl_core::catalogue::build::Delivery;
-use ftl_core::catalogue::plan::Plan as PlanShape;
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::run::{Failure, FailureKind};
+use ftl_core::value::Fields;
 use serde::{Deserialize, Serialize};
 
 use super::{Job, Workshop};
@@ -67,8 +67,8 @@ pub struct Sites {
     allowed: Vec<Allowance>,
     /// How many tasks stand behind each of the campaign, by seq.
     rows: Mutex<BTreeMap<String, usize>>,
-    /// The plan that was read last.
-    plan: Mutex<Option<(PlanShape, Arc<Plan>)>>,
+    /// The plan that was read last, and what it was read from.
+    plan: Mutex<Option<(Arc<Fields>, Arc<Plan>)>>,
     landing: Option<Route>,
     forge: Result<Reached, ForgeError>,
     /// How long the checks of a pull request are waited for.
