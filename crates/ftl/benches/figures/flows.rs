@@ -159,7 +159,7 @@ fn schedule() {
             let _ = write!(
                 script,
                 "[[scene]]\nrole = \"builder\"\nform = \"plan\"\ntold = \"{seq:04}-t\"\n[[scene.step]]\n\
-                 delay = \"{sleep}ms\"\nsubmit = {{ approach = \"sleep\" }}\n"
+                 delay = {sleep}\nsubmit = {{ approach = \"sleep\" }}\n"
             );
             parents.push(above);
             sleeps.push(sleep);
