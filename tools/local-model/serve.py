@@ -14,6 +14,8 @@ params.n_ctx = 8192
 params.n_parallel = 1
 params.use_jinja = True
 params.model_alias = ["local"]
+# The likeliest word each time: a small model wanders otherwise.
+params.sampling.temp = 0.0
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 while True:
