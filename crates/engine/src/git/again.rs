@@ -4,14 +4,11 @@
 //! machine was started again since, the worktree is made what it was then. Whatever is found instead is kept
 //! first: nothing is taken away that exists only there.
 
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::At as _;
-use super::worktree::{WorktreeRecord, says};
+use super::worktree::{WorktreeRecord, remove_whole, says};
 use super::{GitError, Oid, Repo, WorktreeId, ledger};
 use crate::process::table::boot_id;
 
@@ -55,15 +52,11 @@ impl Repo {
         self.runner.step("restore worktree")?;
         let (id, index, path) = (&record.id, self.index_file(&record.id), self.path_of(&record.id));
         // What it says about files is from before.
-        match fs::remove_file(&index) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            removed => removed.at(&index)?,
-        }
+        remove_whole(&index)?;
         let why = "the machine was started again";
         if self.stands(id) && self.keep(id, why, crate::clock::wall() / 1000).is_err() {
             // What git cannot look at is put aside as it is.
-            let aside = self.place.worktrees().join(format!("{id}.aside-{:016x}", crate::id::random()?));
-            fs::rename(&path, &aside).at(&path)?;
+            self.set_aside(id)?;
         }
         let head: Result<Oid, GitError> = Oid::read(&says(&self.admin(id).join("HEAD")));
         let is_sound = self.stands(id) && self.is_registered(id) && head.is_ok();

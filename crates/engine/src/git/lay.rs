@@ -3,13 +3,13 @@
 //! the way that exists only there.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::error::At as _;
 use super::look::{Seen, below, look};
 use super::runner::Input;
 use super::tree::{Differing, unlock};
+use super::worktree::remove_whole;
 use super::{GitError, Oid, Repo};
 
 impl Repo {
@@ -24,10 +24,7 @@ impl Repo {
     pub(super) fn lay_all(&self, index: &Path, folder: &Path, tree: &Oid) -> Result<(), GitError> {
         unlock(index)?;
         // What an earlier try knew about files is not believed.
-        match fs::remove_file(index) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            removed => removed.at(index)?,
-        }
+        remove_whole(index)?;
         let call = self.inside(index, folder).words(["read-tree", "--reset", "-u", tree.as_str()]);
         self.run(call)?.ok().map(drop)
     }

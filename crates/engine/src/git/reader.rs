@@ -294,6 +294,9 @@ mod tests {
         let odd = ["", "a b", "HEAD\ncontents HEAD", "refs/heads/none"].map(str::to_owned);
         assert_eq!(scratch.info(&odd), [None, None, None, None], "no name is taken for a question");
         assert_eq!(scratch.pid(), pid, "one git was enough");
+        let long = "x".repeat(usize::try_from(MAX_LINE_BYTES).unwrap());
+        let said = scratch.reader.info(&scratch.runner, &scratch.call(), &[long]);
+        assert_eq!(said.err().unwrap().trouble, Trouble::Git, "a line has an end");
     }
 
     #[test]
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_object_is_an_error_with_what_git_says_of_it() {
+    fn a_damaged_object_is_never_taken_for_a_sound_one() {
         let scratch = Scratch::new();
         let blob = scratch.blob(b"precious");
         let (first, rest) = blob.as_str().split_at(2);

@@ -280,9 +280,9 @@ impl Repo {
         Ok(false)
     }
 
-    /// Something in the place of a worktree that is to be made: nobody's work is known to be in it, and
-    /// it is moved away and not removed.
-    fn set_aside(&self, id: &WorktreeId) -> Result<(), GitError> {
+    /// Something that stands where a worktree belongs and that git does not know: it is moved away, and removed
+    /// only where it holds nothing but the file that git makes first.
+    pub(super) fn set_aside(&self, id: &WorktreeId) -> Result<(), GitError> {
         let path = self.path_of(id);
         let Ok(found) = fs::symlink_metadata(&path) else { return Ok(()) };
         self.runner.step("set aside")?;
