@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-use crate::stage::{Ended, Running, scale};
+use crate::stage::{Ended, LOOK, Running, scale};
 
 /// How large a disk is.
 const DISK_BYTES: u64 = 96 * 1024 * 1024;
@@ -90,7 +90,7 @@ impl Disk {
                 return;
             }
             assert!(began.elapsed() < Duration::from_secs(60), "somebody stays");
-            std::thread::yield_now();
+            std::thread::sleep(LOOK);
         }
     }
 }

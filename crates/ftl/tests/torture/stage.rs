@@ -18,7 +18,7 @@ use tempfile::TempDir;
 const MAX_WAIT: Duration = Duration::from_secs(180);
 
 /// How often something outside is looked at.
-const LOOK: Duration = Duration::from_millis(3);
+pub(crate) const LOOK: Duration = Duration::from_millis(3);
 
 /// What `haul` is opened with.
 pub(crate) const HAUL: [&str; 5] =
