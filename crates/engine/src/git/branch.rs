@@ -3,13 +3,9 @@
 //! Where it is, is written in the ledger; the ref is compared with that each time. A branch that somebody
 //! else has moved or removed is put back, and what it was moved to is kept.
 
-use std::fs;
-use std::io;
-
 use serde::{Deserialize, Serialize};
 
 use super::lock::Held;
-use super::runner::Input;
 use super::worktree::says;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
 use crate::id::RunId;
@@ -158,46 +154,9 @@ impl Repo {
         Ok(record)
     }
 
-    /// What a ref is, as a commit; none where it is not.
-    pub(super) fn resolve(&self, name: &str) -> Result<Option<Oid>, GitError> {
-        self.check_identity()?;
-        let asked = [name.to_owned()];
-        let known = self.refs.info(&self.runner, &|| self.at_home(&self.common), &asked)?;
-        match known.into_iter().next().flatten() {
-            Some(info) => Ok(Some(info.oid)),
-            // A ref to what is not there is a ref all the same.
-            None if self.may_be(name) => self.resolve_at(&self.common, name),
-            None => Ok(None),
-        }
-    }
-
-    /// Whether there may be a ref of that name, or one below it. Where it is not so, nobody need ask git.
-    pub(super) fn may_be(&self, name: &str) -> bool {
-        let name = name.trim_end_matches('/');
-        let is_loose = fs::symlink_metadata(self.common.join(name)).is_ok();
-        if is_loose || !self.has_plain_refs() {
-            return true;
-        }
-        match fs::read(self.common.join("packed-refs")) {
-            Ok(bytes) => bytes.windows(name.len()).any(|found| found == name.as_bytes()),
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
-        }
-    }
-
-    /// Whether refs are files, which git has always known.
-    pub(super) fn has_plain_refs(&self) -> bool {
-        !self.common.join("reftable").exists()
-    }
-
     /// The commit that is checked out in the person's checkout.
     pub(super) fn person_s_head(&self) -> Result<Option<Oid>, GitError> {
         if self.own == self.common { self.resolve("HEAD") } else { self.resolve_at(&self.own, "HEAD") }
-    }
-
-    pub(super) fn resolve_at(&self, git: &std::path::Path, name: &str) -> Result<Option<Oid>, GitError> {
-        let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", name];
-        let said = self.run(self.at_home(git).words(words))?;
-        if said.code == 0 { Oid::read(&said.out).map(Some) } else { Ok(None) }
     }
 
     /// The person's branch, as a whole ref.
@@ -212,27 +171,5 @@ impl Repo {
         let said = self.run(self.at_home(&self.own).words(words))?;
         let name = String::from_utf8_lossy(&said.out).trim().to_owned();
         Ok((said.code == 0 && name.starts_with("refs/heads/")).then_some(name))
-    }
-
-    /// Moves refs, all or none, each only from where it was seen. Who moves refs shows a lock; a git that
-    /// outlives us moves them from there as well, or not at all.
-    pub(super) fn move_refs(
-        &self,
-        moves: &[(String, &Oid, Option<Oid>)],
-        _held: &Held,
-    ) -> Result<(), GitError> {
-        self.check_identity()?;
-        let nothing = self.chamber.nothing();
-        let mut text = Vec::new();
-        for (name, new, old) in moves {
-            let old = old.as_ref().map_or(nothing.as_str(), Oid::as_str);
-            text.extend_from_slice(format!("update {name}\0{new}\0{old}\0").as_bytes());
-        }
-        let words = ["update-ref", "-z", "--no-deref", "--create-reflog", "-m", "ftl", "--stdin"];
-        let call = self.at_home(&self.common).words(words).input(Input::Bytes(text));
-        self.run(call)?.ok().map(drop).map_err(|error| {
-            let hint = "a branch called `ftl` is in the way of branches `ftl/…`; see also `git show-ref`";
-            error.hint(hint)
-        })
     }
 }

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use super::error::At as _;
 use super::runner::Call;
 use super::{GitError, Trouble};
-use crate::place::replace;
 
 /// What every path is: bytes, whatever an attributes file says.
 const ATTRIBUTES: &[u8] =
@@ -119,9 +118,13 @@ fn lines_of(file: &Path) -> Result<Vec<u8>, GitError> {
     }
 }
 
+/// Has a file say something. What a power cut takes away is written again when the repository is opened next, so
+/// nobody waits for the disk.
 fn put(file: &Path, bytes: &[u8]) -> Result<(), GitError> {
     if fs::read(file).is_ok_and(|found| found == bytes) {
         return Ok(());
     }
-    replace(file, bytes).at(file)
+    let own = crate::id::random()?;
+    let beside = file.with_extension(format!("{own:016x}"));
+    fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, file)).at(file)
 }

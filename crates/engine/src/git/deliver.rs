@@ -159,16 +159,6 @@ impl Repo {
         Ok(Ok(commit))
     }
 
-    pub(super) fn is_ancestor(&self, old: &Oid, new: &Oid) -> Result<bool, GitError> {
-        let words = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];
-        let said = self.run(self.about_objects().words(words))?;
-        match said.code {
-            0 => Ok(true),
-            1 => Ok(false),
-            _ => Err(said.error()),
-        }
-    }
-
     /// Carries out the last delivery of a list.
     fn carry(
         &self,

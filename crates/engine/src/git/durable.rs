@@ -55,6 +55,15 @@ impl Repo {
         })
     }
 
+    /// Finds out what is on the disk before anybody has to wait for it: the first time is the one that takes long.
+    /// What goes wrong is said when something is to be made durable.
+    pub(super) fn sync_early(&self) {
+        let mut state = self.synced.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (State::Unknown, Ok(now)) = (*state, self.moment()) {
+            *state = if self.sync_systems(None).is_ok() { State::Until(now) } else { State::Failed };
+        }
+    }
+
     /// Now, as the disk stamps it.
     pub(super) fn moment(&self) -> Result<Moment, GitError> {
         let file = self.chamber.home().join("moment");

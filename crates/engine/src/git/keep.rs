@@ -183,13 +183,19 @@ impl Repo {
     fn whole_tree(&self, record: &WorktreeRecord, folder: &Path) -> Result<(Oid, Vec<Vec<u8>>), GitError> {
         let id = &record.id;
         let index = self.chamber.home().join("index").join(format!("{id}.keep"));
-        let known = self.known_tree(&self.index_file(id));
-        self.start_index(&self.index_file(id), &index, &record.base)?;
-        let mut survey = self.survey(&index, folder)?;
+        let ours = self.index_file(id);
+        let known = self.known_tree(&ours);
+        let before = self.as_before(&ours, folder);
+        // Nothing can be hidden where there is nothing else.
+        let is_all_known = before.is_some() && self.is_all_known(&ours, folder);
+        self.start_index(&ours, &index, &record.base)?;
+        let mut survey = match before {
+            Some(standing) => Survey { left_out: standing.left_out, ..Survey::default() },
+            None => self.survey(&index, folder)?,
+        };
         let mut odds = Odds::of(folder);
-        for path in
-            self.hidden(record, &index, folder)?.into_iter().chain(self.changed_copies(&index, folder)?)
-        {
+        let hidden = if is_all_known { Vec::new() } else { self.hidden(record, &index, folder)? };
+        for path in hidden.into_iter().chain(self.changed_copies(&index, folder)?) {
             if path.ends_with(b"/") || is_doubtful(&path) {
                 odds.add(folder, &path, &path)?;
             } else {

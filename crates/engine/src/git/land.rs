@@ -5,7 +5,6 @@
 //! is synced and written down. The same landing asked for again is answered again. A conflict brings the
 //! worktree onto the tip, with both sides marked in its files, after what stood there was kept.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use ftl_core::catalogue::build::Side;
@@ -349,22 +348,12 @@ impl Repo {
                 Seen::Nothing { blocked: false } => {}
                 // What goes makes room; a link that is left was kept, and so were files on the way.
                 Seen::Nothing { blocked: true } | Seen::Special => {}
-                Seen::Folder | Seen::File(_) | Seen::Link if self.is_laid(folder, change)? => {}
+                // It was laid before a crash.
+                Seen::Folder | Seen::File(_) | Seen::Link if self.is_as(folder, path, &change.after)? => {}
                 Seen::Folder | Seen::File(_) | Seen::Link => odds.add(folder, path, path)?,
             }
         }
         if odds.is_empty() { Ok(()) } else { self.keep_odds(id, &odds, folder) }
-    }
-
-    /// Whether a file is there already as it comes: it was laid before a crash.
-    fn is_laid(&self, folder: &Path, change: &Differing) -> Result<bool, GitError> {
-        let file = below(folder, &change.path);
-        let found = fs::symlink_metadata(&file).at(&file)?;
-        if !found.is_file() || found.len() > MAX_CONTENT_BYTES {
-            return Ok(false);
-        }
-        let wanted = self.contents(&[&change.after.oid], MAX_CONTENT_BYTES, MAX_CONTENT_BYTES)?;
-        Ok(wanted.into_iter().flatten().next() == Some(fs::read(&file).at(&file)?))
     }
 
     /// Shows the agent's own git that the worktree is on the tip now.

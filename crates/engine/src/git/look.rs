@@ -2,10 +2,12 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,43 @@ pub(super) fn look(folder: &Path, bytes: &[u8]) -> io::Result<Seen> {
     Ok(Seen::Folder)
 }
 
+/// What is in a file of so many bytes at most. Whatever is no file is not waited for and a link not followed, also
+/// where it takes the place of a file this very moment.
+pub(super) fn read_file(file: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let open = fs::OpenOptions::new().read(true).custom_flags(flags).open(file)?;
+    if !open.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file"));
+    }
+    let mut bytes = Vec::new();
+    open.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too large"));
+    }
+    Ok(bytes)
+}
+
 /// The parts of a list that git wrote with a zero byte after each.
 pub(super) fn zeroed(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == 0).filter(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_are_read_and_only_as_much_as_is_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "1234").unwrap();
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        let mode = rustix::fs::Mode::from_bits_truncate(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(read_file(&at("file"), 4).unwrap(), b"1234");
+        for (name, most) in [("file", 3), ("link", 9), ("pipe", 9), (".", 9), ("none", 9)] {
+            assert!(read_file(&at(name), most).is_err(), "{name}");
+        }
+        assert_eq!(read_file(&at("none"), 9).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
 }

@@ -9,11 +9,14 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `runner` | runs git: environment, settings, limits |
-//! | `reader` | a git that stays and answers about objects and refs |
+//! | `staying`, `reader` | a git that stays; one that answers about objects |
+//! | `refs` | what refs are; moving them, all or none |
 //! | `chamber` | the git folder of our own |
+//! | `told` | the person's settings of git, read once |
 //! | `names`, `error` | words that are checked once; sentences for people |
 //! | `lock`, `ledger`, `durable` | kernel locks; what is written down beside the refs; syncing |
 //! | `tree`, `look` | what stands in a folder now, as a tree; what differs between trees |
+//! | `glance` | whether a folder is as it was, without starting git |
 //! | `lay` | files written into a folder, so that doing it twice is doing it once |
 //! | `commit` | commits whose names depend on nothing but their arguments |
 //! | `branch` | the branch of a run |
@@ -29,6 +32,7 @@ mod commit;
 mod deliver;
 mod durable;
 mod error;
+mod glance;
 mod keep;
 mod land;
 mod lay;
@@ -41,9 +45,12 @@ mod odd;
 pub mod patch;
 mod person;
 mod reader;
+mod refs;
 mod remote;
 mod runner;
 mod salvage;
+mod staying;
+mod told;
 mod tree;
 mod undo;
 mod worktree;
@@ -66,7 +73,7 @@ pub use merge::{MAX_SIDE_BYTES, MAX_SIDES};
 pub use names::{Key, MAX_KEY_LETTERS, MAX_WORKTREE_LETTERS, Oid, WorktreeId};
 pub use odd::MAX_ODD_FILES;
 pub use remote::Remote;
-pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, Watch};
+pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, Watch, program};
 pub use salvage::Extent;
 pub use tree::{MAX_CHANGED_FILES, Standing};
 pub use undo::Undone;
@@ -75,8 +82,11 @@ pub use worktree::{Closed, MAX_COPIED_BYTES, MAX_COPIED_FILES, Progress, Worktre
 use chamber::{Chamber, Rules};
 use durable::Synced;
 use error::At as _;
+use glance::Known;
 use reader::Reader;
+use refs::Mover;
 use runner::{Call, Output, Runner};
+use told::Told;
 
 use crate::place::Place;
 
@@ -133,14 +143,20 @@ pub struct Repo {
     /// The git folder that all worktrees share.
     common: PathBuf,
     identity: Identity,
+    /// Who the person's own git says they are.
+    named: Option<Person>,
+    /// Whether the repository says that it has no checkout of its own.
+    is_bare: bool,
     chamber: Chamber,
     synced: Arc<Synced>,
     /// Answers about objects, out of the chamber.
     objects: Arc<Reader>,
     /// Answers about refs, out of the repository itself.
     refs: Arc<Reader>,
-    /// The trees of indexes of ours, as long as these are the same.
-    trees: Arc<Mutex<BTreeMap<PathBuf, (String, Oid)>>>,
+    /// Moves refs.
+    mover: Arc<Mover>,
+    /// What was found through indexes of ours, as long as these are the same.
+    trees: Arc<Mutex<BTreeMap<PathBuf, Known>>>,
     /// What the indexes of worktrees are known by that were given to them.
     given: Arc<Mutex<BTreeMap<WorktreeId, String>>>,
 }
@@ -168,16 +184,17 @@ impl Repo {
         let runner = Runner::find(&top)?.limit(settings.limit);
         let identity = Identity::of(&common).at(&common)?;
         place.prepare().at(&place.state())?;
-        let format = object_format(&runner, &common)?;
+        let told = Told::ask(&runner, &settings, &own)?;
+        let format = told.object_format()?;
         let prefix = root.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
-        let ignored = person_ignores(&runner, &settings, &own)?;
+        let ignored = told.ignored(&runner, &settings, &own)?;
         let chamber =
             Chamber::prepare(&place.store().join("git"), &common, &format, &Rules { prefix, ignored })?;
         for folder in ["index", "worktrees", "runs", "locks", "trash"] {
             let folder = chamber.home().join(folder);
             fs::create_dir_all(&folder).at(&folder)?;
         }
-        let (synced, objects, refs, trees, given) = Default::default();
+        let (synced, objects, refs, mover, trees, given) = Default::default();
         Ok(Repo {
             runner,
             place,
@@ -186,10 +203,13 @@ impl Repo {
             own,
             common,
             identity,
+            named: told.person(),
+            is_bare: told.is_bare(),
             chamber,
             synced,
             objects,
             refs,
+            mover,
             trees,
             given,
         })
@@ -212,6 +232,15 @@ impl Repo {
         Repo { runner: self.runner.watched(watch), ..self }
     }
 
+    /// Starts what will be asked soon. What cannot be started is started when it is needed, and says why it cannot.
+    pub fn get_ready(&self) {
+        if self.check_identity().is_ok() {
+            self.objects.get_ready(&self.runner, &|| self.about_objects());
+            self.get_mover_ready();
+            self.sync_early();
+        }
+    }
+
     /// The place.
     pub fn place(&self) -> &Place {
         &self.place
@@ -222,18 +251,9 @@ impl Repo {
         &self.top
     }
 
-    /// Who the person's own git says they are. Their settings are read, and nothing in them is run.
+    /// Who the person's own git says they are, as it was when the repository was opened.
     pub fn person(&self) -> Option<Person> {
-        let words = ["config", "-z", "--get-regexp", r"^user\.(name|email)$"];
-        let out = self.as_person(words).ok()?.ok().ok()?;
-        let text = String::from_utf8_lossy(&out).into_owned();
-        // The last one wins, as it does for git.
-        let ask = |key: &str| {
-            let mut found = text.split('\0').rev().filter_map(|entry| entry.split_once('\n'));
-            let value = found.find(|(name, _)| *name == key)?.1.trim();
-            (!value.is_empty()).then(|| value.to_owned())
-        };
-        Some(Person { name: ask("user.name")?, email: ask("user.email")? })
+        self.named.clone()
     }
 
     /// Asks with the person's own settings; only for commands that look settings or attributes up.
@@ -277,6 +297,22 @@ impl Repo {
     }
 }
 
+/// Whether it is plain to see that a folder is in a repository of our own with a commit; where it is not, git can say
+/// more.
+pub fn has_commit(root: &Path) -> bool {
+    let us = rustix::process::geteuid().as_raw();
+    let is_ours = |path: &Path| fs::metadata(path).is_ok_and(|found| found.uid() == us);
+    let has = |common: &Path, oid: &Oid| {
+        let (folder, rest) = oid.as_str().split_at(2);
+        let packs = fs::read_dir(common.join("objects/pack")).is_ok_and(|mut all| all.next().is_some());
+        packs || common.join("objects").join(folder).join(rest).is_file()
+    };
+    find(root).is_ok_and(|(top, own, common)| {
+        let head = refs::head(&own, &common);
+        is_ours(&top) && is_ours(&own) && head.is_some_and(|head| has(&common, &head))
+    })
+}
+
 /// Asks with the person's own settings, which are read: nothing that they name is run.
 fn ask_as_person<'a>(
     runner: &Runner,
@@ -289,16 +325,6 @@ fn ask_as_person<'a>(
         call = call.var("HOME", home);
     }
     runner.run(call.var("GIT_CONFIG_GLOBAL", settings.global()))
-}
-
-/// What the person has git ignore everywhere.
-fn person_ignores(runner: &Runner, settings: &Settings, own: &Path) -> Result<Option<PathBuf>, GitError> {
-    let out = ask_as_person(runner, settings, own, ["config", "--type=path", "--get", "core.excludesFile"])?;
-    let set = out.out.strip_suffix(b"\n").filter(|path| !path.is_empty());
-    Ok(match set {
-        Some(path) => Some(look::path(path).to_owned()).filter(|file| file.is_absolute()),
-        None => settings.config_file("ignore"),
-    })
 }
 
 /// The top of a checkout, its git folder, and the git folder that is shared. Found without git, which
@@ -338,18 +364,4 @@ fn follow(top: &Path, git: &Path) -> Result<PathBuf, GitError> {
         return Err(GitError::new(Trouble::NoRepository, message));
     };
     Ok(top.join(named))
-}
-
-/// How a repository names its objects. This is also where a git that is too old is found out.
-fn object_format(runner: &Runner, common: &Path) -> Result<String, GitError> {
-    let call = Call::new(common).var("GIT_DIR", common).words(["rev-parse", "--show-object-format"]);
-    let said = runner.run(call)?;
-    if said.code != 0 {
-        runner.check_version(common)?;
-    }
-    let format = String::from_utf8_lossy(&said.ok()?).trim().to_owned();
-    match format.as_str() {
-        "sha1" | "sha256" => Ok(format),
-        other => Err(GitError::new(Trouble::Unsuitable, format!("objects named by {other} are not known"))),
-    }
 }

@@ -17,7 +17,7 @@ use super::look::{self, Seen, below, look, zeroed};
 use super::runner::Input;
 use super::tree::{Differing, Entry, MODE_SUBMODULE, unlock, unreadable};
 use super::worktree::says;
-use super::{GitError, Identity, Oid, Repo};
+use super::{GitError, Identity, Oid, Repo, Trouble};
 
 /// How often the lock on the index is tried; whoever looks at the status has it for a moment.
 const LOCK_TRIES: usize = 40;
@@ -79,10 +79,11 @@ impl Repo {
             let folder = folder.display();
             return Ok(Reach::Barred(format!("`{name}` is being rebased (see `{folder}`)")));
         }
-        let out = self.ask(["worktree", "list", "--porcelain", "-z"])?.ok()?;
+        let mut here = self.is_here_alone(target);
+        let asked =
+            if here { Vec::new() } else { self.ask(["worktree", "list", "--porcelain", "-z"])?.ok()? };
         let mut at = PathBuf::new();
-        let mut here = false;
-        for line in zeroed(&out) {
+        for line in zeroed(&asked) {
             if let Some(path) = line.strip_prefix(b"worktree ") {
                 at = look::path(path).to_owned();
             } else if line.strip_prefix(b"branch ") == Some(target.as_bytes()) {
@@ -103,19 +104,39 @@ impl Repo {
         })
     }
 
-    /// A git folder in which a branch is being rebased.
-    fn rebased_in(&self, target: &str) -> Result<Option<PathBuf>, GitError> {
+    /// Whether it is plain to see that a branch is checked out in the person's checkout and nowhere else.
+    fn is_here_alone(&self, target: &str) -> bool {
+        let named = [b"ref: ", target.as_bytes()].concat();
+        let names = |folder: &Path| says(&folder.join("HEAD")) == named;
+        self.has_plain_refs()
+            && !self.is_bare
+            && self.own == self.common
+            && names(&self.own)
+            && self.git_folders().is_ok_and(|all| all.iter().skip(1).all(|other| !names(other)))
+    }
+
+    /// The git folders of the repository: the one that is shared, then those of worktrees.
+    fn git_folders(&self) -> Result<Vec<PathBuf>, GitError> {
         let mut folders = vec![self.common.clone()];
-        if let Ok(all) = fs::read_dir(self.common.join("worktrees")) {
-            for entry in all {
-                folders.push(entry.at(&self.common)?.path());
+        let linked = self.common.join("worktrees");
+        match fs::read_dir(&linked) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            all => {
+                for entry in all.at(&linked)? {
+                    folders.push(entry.at(&linked)?.path());
+                }
             }
         }
+        Ok(folders)
+    }
+
+    /// A git folder in which a branch is being rebased.
+    fn rebased_in(&self, target: &str) -> Result<Option<PathBuf>, GitError> {
         let is_rebased = |folder: &PathBuf| {
             let mut names = ["rebase-merge", "rebase-apply"].iter();
             names.any(|name| says(&folder.join(name).join("head-name")) == target.as_bytes())
         };
-        Ok(folders.into_iter().find(is_rebased))
+        Ok(self.git_folders()?.into_iter().find(is_rebased))
     }
 
     /// Moves a branch that nobody has checked out.
@@ -141,21 +162,28 @@ impl Repo {
             let why = "another git command is working in the checkout (`index.lock` is there)";
             return Ok(Moved::Refused(String::from(why)));
         };
-        match self.move_files(target, (from, to), &changes, held)? {
-            Ok(index) => lock.install(self, &index).map(|()| Moved::Done),
+        let (found, index) = match self.look_first(target, (from, to), &changes) {
+            Ok(Ok(looked)) => looked,
+            Ok(Err(why)) => return lock.release(self).map(|()| Moved::Refused(why)),
+            Err(error) => {
+                // Nothing was moved yet, so nobody need be kept out.
+                lock.release(self)?;
+                return Err(error);
+            }
+        };
+        match self.move_files((target, found), (from, to), (&changes, &index), held)? {
+            Ok(()) => lock.install(self, &index).map(|()| Moved::Done),
             Err(why) => lock.release(self).map(|()| Moved::Refused(why)),
         }
     }
 
-    /// Writes the files and moves the ref: the index to be installed, or why nothing was moved. An error
-    /// in between leaves the lock: the checkout is half way, and the same move asked again completes it.
-    fn move_files(
+    /// Where the branch is, and a copy of the person's index; or why nothing can be moved.
+    fn look_first(
         &self,
         target: &str,
         (from, to): (&Oid, &Oid),
         changes: &[Differing],
-        held: &Held,
-    ) -> Result<Result<PathBuf, String>, GitError> {
+    ) -> Result<Result<(Option<Oid>, PathBuf), String>, GitError> {
         let found = self.resolve(target)?;
         if found.as_ref() != Some(from) && found.as_ref() != Some(to) {
             return Ok(Err(moved_on(target)));
@@ -164,17 +192,29 @@ impl Repo {
         let theirs = self.own.join("index");
         unlock(&index)?;
         fs::copy(&theirs, &index).at(&theirs)?;
-        if let Some(why) = self.in_the_way(&index, changes)? {
-            return Ok(Err(why));
-        }
-        self.lay(&index, &self.top, changes)?;
+        Ok(match self.in_the_way(&index, changes)? {
+            Some(why) => Err(why),
+            None => Ok((found, index)),
+        })
+    }
+
+    /// Writes the files and moves the ref; or why nothing was moved. An error in between leaves the lock: the
+    /// checkout is half way, and the same move asked again completes it.
+    fn move_files(
+        &self,
+        (target, found): (&str, Option<Oid>),
+        (from, to): (&Oid, &Oid),
+        (changes, index): (&[Differing], &Path),
+        held: &Held,
+    ) -> Result<Result<(), String>, GitError> {
+        self.lay(index, &self.top, changes)?;
         if found.as_ref() == Some(from)
             && self.move_refs(&[(target.to_owned(), to, Some(from.clone()))], held).is_err()
         {
-            self.lay(&index, &self.top, &turned(changes))?;
+            self.lay(index, &self.top, &turned(changes))?;
             return Ok(Err(moved_on(target)));
         }
-        Ok(Ok(index))
+        Ok(Ok(()))
     }
 
     /// Why the checkout cannot take a change as bytes: then it is the person's own git that must do it.
@@ -192,8 +232,12 @@ impl Repo {
             let path = String::from_utf8_lossy(&change.path);
             return Ok(Some(format!("`{path}` would change, and with it what your git does to files")));
         }
-        let out = self.as_person(["config", "--list", "-z"])?.ok()?;
-        for line in zeroed(&out) {
+        // Neither waits for the other.
+        let (listed, converted) = std::thread::scope(|scope| {
+            let converted = scope.spawn(|| self.converted(changes));
+            (self.as_person(["config", "--list", "-z"]), converted.join())
+        });
+        for line in zeroed(&listed?.ok()?) {
             let text = String::from_utf8_lossy(line).to_lowercase();
             let set = |key: &str, bad: &[&str]| {
                 text.split_once('\n').is_some_and(|(name, value)| name == key && bad.contains(&value))
@@ -206,7 +250,8 @@ impl Repo {
                 return Ok(Some(String::from("the checkout is a sparse one, or its index is split")));
             }
         }
-        self.converted(changes)
+        converted
+            .unwrap_or_else(|_| Err(GitError::new(Trouble::Git, "git could not be asked about attributes")))
     }
 
     /// Whether an attribute says that a file in the checkout is not what the repository holds.
@@ -230,23 +275,27 @@ impl Repo {
     /// What is in the way of a change, in a sentence. The index is a copy of the person's.
     fn in_the_way(&self, index: &Path, changes: &[Differing]) -> Result<Option<String>, GitError> {
         let entries = self.entries(index, changes)?;
-        let dirty = self.dirty(index)?;
-        let after = self.chamber.home().join("index").join("person.after");
-        unlock(&after)?;
-        fs::copy(index, &after).at(&after)?;
-        self.enter(&after, changes)?;
-        let unlike_new = self.dirty(&after)?;
-        fs::remove_file(&after).at(&after)?;
+        // What their git takes for unchanged although its bytes are others: ends of lines, mostly.
+        let mut dirty: Option<BTreeSet<Vec<u8>>> = None;
         let going: BTreeSet<&[u8]> =
             changes.iter().filter(|change| !change.after.is_there()).map(|change| &*change.path).collect();
         let mut bad = Vec::new();
         for change in changes {
             let path = &change.path;
-            let staged = entries.get(path.as_slice());
-            let is_old = staged == Some(&change.before) && !dirty.contains(path.as_slice());
+            let (staged, looked_at) = match entries.get(path.as_slice()) {
+                Some(found) => (Some(&found.entry), found.is_looked_at),
+                None => (None, false),
+            };
+            let mut is_old = staged == Some(&change.before);
+            if is_old && !self.is_as(&self.top, path, &change.before)? {
+                let dirty = match &mut dirty {
+                    Some(dirty) => dirty,
+                    None => dirty.insert(self.dirty(index)?),
+                };
+                is_old = looked_at && !dirty.contains(path.as_slice());
+            }
+            let is_new = !is_old && self.is_as(&self.top, path, &change.after)?;
             let seen = look(&self.top, path).at(&below(&self.top, path))?;
-            let is_there = matches!(seen, Seen::File(_) | Seen::Link);
-            let is_new = is_there && change.after.is_there() && !unlike_new.contains(path.as_slice());
             let known = [&change.before, &change.after]
                 .iter()
                 .any(|side| staged.map_or(!side.is_there(), |found| found == *side));
@@ -265,9 +314,9 @@ impl Repo {
     }
 
     /// What the index has at the paths of a change. An entry in a conflict is none that could be known.
-    fn entries(&self, index: &Path, changes: &[Differing]) -> Result<BTreeMap<Vec<u8>, Entry>, GitError> {
+    fn entries(&self, index: &Path, changes: &[Differing]) -> Result<BTreeMap<Vec<u8>, Staged>, GitError> {
         let wanted: BTreeSet<&[u8]> = changes.iter().map(|change| &*change.path).collect();
-        let out = self.run(self.inside(index, &self.top).words(["ls-files", "-z", "-s", "-t"]))?.ok()?;
+        let out = self.run(self.inside(index, &self.top).words(["ls-files", "-z", "-s", "-v"]))?.ok()?;
         let mut found = BTreeMap::new();
         for line in zeroed(&out) {
             let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { return Err(unreadable(line)) };
@@ -280,8 +329,10 @@ impl Repo {
             let [tag, mode, oid, stage] = words[..] else { return Err(unreadable(line)) };
             let mode = u32::from_str_radix(mode, 8).map_err(|_| unreadable(line))?;
             // A mode that no tree has equals neither side.
-            let mode = if tag == "H" && stage == "0" { mode } else { u32::MAX };
-            found.insert(path.to_vec(), Entry { mode, oid: oid.parse()? });
+            let mode = if tag.eq_ignore_ascii_case("h") && stage == "0" { mode } else { u32::MAX };
+            // A small letter is a file that git was told to take for unchanged.
+            let (entry, is_looked_at) = (Entry { mode, oid: oid.parse()? }, tag == "H");
+            found.insert(path.to_vec(), Staged { entry, is_looked_at });
         }
         Ok(found)
     }
@@ -291,20 +342,6 @@ impl Repo {
         let call = self.inside(index, &self.top).words(["ls-files", "-z", "--modified", "--deleted"]);
         let out = self.run(call)?.ok()?;
         Ok(zeroed(&out).map(<[u8]>::to_vec).collect())
-    }
-
-    /// Enters the new side of a change into an index.
-    fn enter(&self, index: &Path, changes: &[Differing]) -> Result<(), GitError> {
-        let input = Input::Written(Box::new(|to| {
-            let (gone, there): (Vec<_>, Vec<_>) = changes.iter().partition(|change| !change.after.is_there());
-            gone.iter().chain(&there).try_for_each(|change| {
-                write!(to, "{:06o} {}\t", change.after.mode, change.after.oid)?;
-                to.write_all(&change.path)?;
-                to.write_all(&[0])
-            })
-        }));
-        let call = self.inside(index, &self.top).words(["update-index", "-z", "--index-info"]);
-        self.run(call.input(input))?.ok().map(drop)
     }
 
     /// Whether a folder holds nothing but files that go.
@@ -323,6 +360,13 @@ impl Repo {
         }
         Ok(true)
     }
+}
+
+/// What the person's index has at a path.
+struct Staged {
+    entry: Entry,
+    /// Whether git looks at the file at all.
+    is_looked_at: bool,
 }
 
 fn moved_on(target: &str) -> String {

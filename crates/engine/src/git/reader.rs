@@ -1,27 +1,18 @@
 //! A git that answers about objects and refs for as long as it is needed: starting one for each question
 //! takes longer than the answer.
 //!
-//! It only ever reads. It is started like every other git, asked line by line, and ended when nobody can ask
-//! it any more, or when it does not answer in time; when we are killed its input ends and it goes away by
-//! itself. What it is asked has passed the same checks as a call.
+//! It only ever reads. What it is asked has passed the same checks as a call.
 
-use std::io::{self, BufRead as _, BufReader, Read, Write as _};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::io::{self, Read as _};
 use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use super::runner::{Call, MAX_SAID, Runner, hear};
+use super::runner::{Call, Runner};
+use super::staying::{Broken, Staying};
 use super::tree::unreadable;
 use super::{GitError, Oid, Trouble};
 
 /// How many questions are asked before their answers are read: both fit into a pipe.
 const MAX_ASKED: usize = 256;
-
-/// The longest line that git answers with.
-const MAX_LINE_BYTES: u64 = 64 * 1024;
 
 /// How often a question is asked: a git that was ended in between is started again once.
 const MAX_TRIES: usize = 2;
@@ -37,7 +28,7 @@ pub(super) struct Info {
 /// Answers about objects; started with the first question.
 #[derive(Default)]
 pub(super) struct Reader {
-    serving: Mutex<Option<Serving>>,
+    serving: Mutex<Option<Staying>>,
 }
 
 impl Reader {
@@ -55,9 +46,9 @@ impl Reader {
             let mut found = Vec::with_capacity(names.len());
             for some in names.chunks(MAX_ASKED) {
                 let asked = some.iter().filter(|name| is_name(name));
-                git.say(&asked.map(|name| format!("info {name}\n")).collect::<String>())?;
+                git.say(asked.map(|name| format!("info {name}\n")).collect::<String>().as_bytes())?;
                 for name in some {
-                    found.push(if is_name(name) { git.head()? } else { None });
+                    found.push(if is_name(name) { head(git)? } else { None });
                 }
             }
             Ok(found)
@@ -73,8 +64,8 @@ impl Reader {
         (oid, most): (&Oid, u64),
     ) -> Result<Option<(Info, Vec<u8>)>, GitError> {
         self.ask(runner, call, |git| {
-            git.say(&format!("contents {oid}\n"))?;
-            let Some(info) = git.head()? else { return Ok(None) };
+            git.say(format!("contents {oid}\n").as_bytes())?;
+            let Some(info) = head(git)? else { return Ok(None) };
             if info.size > most {
                 let message = format!("object {} has {} bytes; {most} is the most", oid.short(), info.size);
                 return Err(Broken::Said(GitError::new(Trouble::TooMuch, message)));
@@ -90,12 +81,20 @@ impl Reader {
         })
     }
 
+    /// Starts the git that will be asked.
+    pub(super) fn get_ready(&self, runner: &Runner, call: &dyn Fn() -> Call<'static>) {
+        let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        if serving.is_none() {
+            *serving = start(runner, call).ok();
+        }
+    }
+
     /// Asks; a git that cannot be talked to any more is ended, and the next one is asked once.
     fn ask<T>(
         &self,
         runner: &Runner,
         call: &dyn Fn() -> Call<'static>,
-        mut talk: impl FnMut(&mut Serving) -> Result<T, Broken>,
+        mut talk: impl FnMut(&mut Staying) -> Result<T, Broken>,
     ) -> Result<T, GitError> {
         runner.step("git cat-file")?;
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +102,7 @@ impl Reader {
         for _ in 0..MAX_TRIES {
             let mut git = match serving.take() {
                 Some(git) => git,
-                None => Serving::start(runner, call())?,
+                None => start(runner, call)?,
             };
             match talk(&mut git) {
                 Ok(answer) => {
@@ -121,117 +120,29 @@ impl Reader {
     }
 }
 
-/// Why a talk came to nothing.
-enum Broken {
-    /// It answered what cannot be understood.
-    Said(GitError),
-    /// It does not answer any more.
-    Lost(io::Error),
+fn start(runner: &Runner, call: &dyn Fn() -> Call<'static>) -> Result<Staying, GitError> {
+    Staying::start(runner, "cat-file", &call().words(["cat-file", "--batch-command"]))
 }
 
-impl From<io::Error> for Broken {
-    fn from(error: io::Error) -> Broken {
-        Broken::Lost(error)
+/// The line that comes before the bytes of an object: its name, its kind and its size.
+fn head(git: &mut Staying) -> Result<Option<Info>, Broken> {
+    let line = git.line()?;
+    if line.ends_with(b" missing") {
+        return Ok(None);
     }
-}
-
-impl From<GitError> for Broken {
-    fn from(error: GitError) -> Broken {
-        Broken::Said(error)
-    }
-}
-
-/// Listens to what a git says besides its answers.
-type Aside = JoinHandle<io::Result<(Vec<u8>, bool)>>;
-
-/// A git that is being asked.
-struct Serving {
-    child: Child,
-    to: Option<ChildStdin>,
-    from: BufReader<Patient>,
-    aside: Option<Aside>,
-}
-
-impl Serving {
-    fn start(runner: &Runner, call: Call<'static>) -> Result<Serving, GitError> {
-        let mut child = runner.start(&call.words(["cat-file", "--batch-command"]))?;
-        let lost = || GitError::new(Trouble::Git, "`git cat-file` has no pipes");
-        let (to, from) = (child.stdin.take(), child.stdout.take().ok_or_else(lost)?);
-        let aside: Option<ChildStderr> = child.stderr.take();
-        let aside =
-            std::thread::Builder::new().name(String::from("git")).spawn(move || hear(aside, MAX_SAID));
-        let from = BufReader::new(Patient { from, limit: runner.longest() });
-        Ok(Serving { child, to, from, aside: aside.ok() })
-    }
-
-    fn say(&mut self, lines: &str) -> io::Result<()> {
-        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
-        self.to.as_mut().ok_or_else(gone)?.write_all(lines.as_bytes())
-    }
-
-    /// The line that comes before the bytes of an object: its name, its kind and its size.
-    fn head(&mut self) -> Result<Option<Info>, Broken> {
-        let mut line = Vec::new();
-        self.from.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
-        if line.pop() != Some(b'\n') {
-            return Err(Broken::Lost(io::ErrorKind::UnexpectedEof.into()));
-        }
-        if line.ends_with(b" missing") {
-            return Ok(None);
-        }
-        let text = String::from_utf8_lossy(&line).into_owned();
-        let parts: Vec<&str> = text.split(' ').collect();
-        let [oid, kind, size] = parts[..] else { return Err(unreadable(&line).into()) };
-        let size = size.parse().map_err(|_| unreadable(&line))?;
-        Ok(Some(Info { oid: oid.parse()?, kind: kind.to_owned(), size }))
-    }
-
-    /// What it said when it went away.
-    fn last_words(mut self, error: &io::Error) -> GitError {
-        self.end();
-        let said = self.aside.take().and_then(|aside| aside.join().ok()).and_then(Result::ok);
-        let said = said.map(|(bytes, _)| String::from_utf8_lossy(&bytes).trim().to_owned());
-        let said = said.filter(|said| !said.is_empty()).unwrap_or_else(|| error.to_string());
-        GitError::new(Trouble::Git, format!("`git cat-file` failed: {said}"))
-    }
-
-    fn end(&mut self) {
-        self.to = None;
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// Reads what git says, for as long as one call may take.
-struct Patient {
-    from: ChildStdout,
-    limit: Duration,
-}
-
-impl Read for Patient {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let timeout = Timespec::try_from(self.limit).map_err(io::Error::other)?;
-        loop {
-            match poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout)) {
-                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-                Ok(_) => return self.from.read(buffer),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
+    let text = String::from_utf8_lossy(&line).into_owned();
+    let parts: Vec<&str> = text.split(' ').collect();
+    let [oid, kind, size] = parts[..] else { return Err(unreadable(&line).into()) };
+    let size = size.parse().map_err(|_| unreadable(&line))?;
+    Ok(Some(Info { oid: oid.parse()?, kind: kind.to_owned(), size }))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::staying::MAX_LINE_BYTES;
     use super::*;
     use std::path::{Path, PathBuf};
+    use std::time::Duration;
 
     struct Scratch {
         folder: tempfile::TempDir,
@@ -312,8 +223,8 @@ mod tests {
         drop(serving);
         // It answers nothing to half a question.
         let slow = scratch.reader.ask(&scratch.runner, &scratch.call(), |git| {
-            git.say("contents")?;
-            Ok(git.head()?.is_some())
+            git.say(b"contents")?;
+            Ok(head(git)?.is_some())
         });
         assert_eq!(slow.err().unwrap().trouble, Trouble::TimedOut);
         assert!(scratch.contents(&blob).unwrap().is_some(), "the next one answers");

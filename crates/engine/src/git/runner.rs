@@ -8,6 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -27,6 +28,12 @@ pub const MAX_GIT_OUTPUT: u64 = 512 * 1024 * 1024;
 
 /// How much of what git says about an error is kept.
 pub(super) const MAX_SAID: u64 = 16 * 1024;
+
+/// How much a pipe holds for sure, so that whoever writes it does not wait for git to read.
+const MAX_AT_ONCE: usize = 4096;
+
+/// How long a pipe is listened to after git has ended.
+const MAX_AFTERWARDS: Duration = Duration::from_secs(2);
 
 /// The oldest git that can do what we ask of it.
 pub const OLDEST_GIT: (u32, u32) = (2, 38);
@@ -189,12 +196,7 @@ pub(super) struct Runner {
 impl Runner {
     /// The git that is found in the search path, outside the folder where agents may write.
     pub(super) fn find(apart_from: &Path) -> Result<Runner, GitError> {
-        let search = std::env::var_os("PATH").unwrap_or_default();
-        let found = std::env::split_paths(&search)
-            .filter(|folder| folder.is_absolute() && !folder.starts_with(apart_from))
-            .map(|folder| folder.join("git"))
-            .find(|program| program.is_file());
-        let Some(program) = found else {
+        let Some(program) = program(apart_from) else {
             let error = GitError::new(Trouble::Unsuitable, "git is not installed");
             return Err(error.hint("install git 2.38 or newer"));
         };
@@ -286,32 +288,144 @@ impl Runner {
         what: String,
     ) -> Result<Output, GitError> {
         let (to, from, aside) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (status, out, said, fed) = std::thread::scope(|scope| {
-            let fed = scope.spawn(move || feed(to, input));
-            let out = scope.spawn(move || hear(from, most));
-            let said = scope.spawn(move || hear(aside, MAX_SAID));
-            let status = wait(&mut child, self.limit);
-            (status, out.join(), said.join(), fed.join())
-        });
+        let mut ears = [Ear::of(from.map(OwnedFd::from), most), Ear::of(aside.map(OwnedFd::from), MAX_SAID)];
+        let is_short = match &input {
+            Input::Nothing => true,
+            Input::Bytes(bytes) => bytes.len() <= MAX_AT_ONCE,
+            Input::Written(_) => false,
+        };
+        let (status, fed) = if is_short {
+            // A pipe holds it, whether or not it is read.
+            let fed = feed(to, input);
+            (listen(&mut child, &mut ears, self.limit), Ok(fed))
+        } else {
+            std::thread::scope(|scope| {
+                let fed = scope.spawn(move || feed(to, input));
+                (listen(&mut child, &mut ears, self.limit), fed.join())
+            })
+        };
         let lost = || GitError::new(Trouble::Git, format!("`git {what}` was lost"));
-        let ((out, cut), (said, _)) = (out.map_err(|_| lost())??, said.map_err(|_| lost())??);
         let Some(status) = status? else {
             return Err(self.too_slow(&what));
         };
-        if cut {
+        let [out, said] = ears;
+        if out.cut {
             return Err(GitError::new(
                 Trouble::TooMuch,
                 format!("`git {what}` printed more than {most} bytes"),
             ));
         }
-        let said = String::from_utf8_lossy(&said).into_owned();
+        let said = String::from_utf8_lossy(&said.heard).into_owned();
         let code = status.code().unwrap_or(-1);
         let fed = fed.map_err(|_| lost())?;
         if let (0, Err(error)) = (code, fed) {
             return Err(GitError::new(Trouble::Disk, format!("`git {what}` was not fed: {error}")));
         }
-        Ok(Output { code, out, said, what })
+        Ok(Output { code, out: out.heard, said, what })
     }
+}
+
+/// What is read from one pipe.
+struct Ear {
+    /// The pipe, until its end.
+    from: Option<File>,
+    heard: Vec<u8>,
+    most: u64,
+    /// Whether there was more than that.
+    cut: bool,
+}
+
+impl Ear {
+    fn of(from: Option<OwnedFd>, most: u64) -> Ear {
+        Ear { from: from.map(File::from), heard: Vec::new(), most, cut: false }
+    }
+
+    /// Takes what is there; what is beyond the limit is read and thrown away, so that git does not wait for us.
+    fn take(&mut self) -> io::Result<()> {
+        let Some(from) = &mut self.from else { return Ok(()) };
+        let mut some = [0; 32 * 1024];
+        let count = from.read(&mut some)?;
+        if count == 0 {
+            self.from = None;
+            return Ok(());
+        }
+        let room = usize::try_from(self.most - self.heard.len() as u64).unwrap_or(usize::MAX);
+        self.cut |= count > room;
+        self.heard.extend_from_slice(&some[..count.min(room)]);
+        Ok(())
+    }
+}
+
+/// Listens to a child, which leads a process group of its own, until it has ended and everything is heard; whatever
+/// is left of the group is ended before the child is reaped, while its number can be nobody else's. `None` when it
+/// took too long.
+fn listen(child: &mut Child, ears: &mut [Ear; 2], limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let mut status = None;
+    let heard = hear_out(child, ears, limit, &mut status);
+    if status.is_none() {
+        end(child)?;
+    }
+    heard.map(|()| status)
+}
+
+/// Ends a child that was not reaped yet, with its group.
+fn end(child: &mut Child) -> io::Result<ExitStatus> {
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    child.wait()
+}
+
+/// Listens until there is no time left, or until everything is heard and the child has ended, with its status then.
+fn hear_out(
+    child: &mut Child,
+    ears: &mut [Ear; 2],
+    limit: Duration,
+    status: &mut Option<ExitStatus>,
+) -> io::Result<()> {
+    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let mut deadline = Instant::now() + limit;
+    loop {
+        let open: Vec<usize> = (0..ears.len()).filter(|at| ears[*at].from.is_some()).collect();
+        if status.is_some() && open.is_empty() {
+            return Ok(());
+        }
+        let timeout = Timespec::try_from(deadline.saturating_duration_since(Instant::now()));
+        let timeout = timeout.map_err(io::Error::other)?;
+        let mut asked: Vec<PollFd<'_>> = open
+            .iter()
+            .filter_map(|at| ears[*at].from.as_ref())
+            .map(|from| PollFd::new(from, PollFlags::IN))
+            .collect();
+        if status.is_none() {
+            asked.push(PollFd::new(&pidfd, PollFlags::IN));
+        }
+        let ready = match poll(&mut asked, Some(&timeout)) {
+            Ok(ready) => ready,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let said: Vec<bool> = asked.iter().map(|one| !one.revents().is_empty()).collect();
+        for (at, _) in open.iter().zip(&said).filter(|(_, said)| **said) {
+            ears[*at].take()?;
+        }
+        if ready == 0 {
+            return Ok(());
+        }
+        if status.is_none() && said.last() == Some(&true) {
+            *status = Some(end(child)?);
+            // Somebody who has left the group may still have a pipe open; what git itself has said is in there.
+            deadline = Instant::now() + MAX_AFTERWARDS.min(limit);
+        }
+    }
+}
+
+/// The git that is found in the search path, outside of a folder where agents may write. By its whole name it is
+/// started without a copy of our memory.
+pub fn program(apart_from: &Path) -> Option<PathBuf> {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&search)
+        .filter(|folder| folder.is_absolute() && !folder.starts_with(apart_from))
+        .map(|folder| folder.join("git"))
+        .find(|program| program.is_file())
 }
 
 fn feed(to: Option<impl Write>, input: Input<'_>) -> io::Result<()> {
@@ -334,28 +448,6 @@ pub(super) fn hear(from: Option<impl Read>, most: u64) -> io::Result<(Vec<u8>, b
     from.by_ref().take(most).read_to_end(&mut out)?;
     let rest = io::copy(&mut from, &mut io::sink())?;
     Ok((out, rest > 0))
-}
-
-/// Waits for the end of a child, which leads a process group of its own; whatever is left of the group
-/// is ended before the child is reaped, while its number can be nobody else's. `None` when it took too
-/// long.
-fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
-    let pid = Pid::from_child(child);
-    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    let deadline = Instant::now() + limit;
-    let ended = loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => break false,
-            Ok(_) => break true,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    };
-    let _ = kill_process_group(pid, Signal::KILL);
-    let status = child.wait()?;
-    Ok(ended.then_some(status))
 }
 
 #[cfg(test)]

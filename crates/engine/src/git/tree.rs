@@ -7,17 +7,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
 use super::error::At as _;
-use super::look::{Seen, look, zeroed};
+use super::glance::Known;
+use super::look::{Seen, below, look, read_file, zeroed};
 use super::reader::Info;
 use super::runner::Input;
 use super::{GitError, MAX_GIT_OUTPUT, Oid, Repo, Trouble};
 use crate::change::{Change, Content, FileChange, Kind, MAX_CONTENT_BYTES};
-use crate::place::mark;
 
 /// The most files that may differ between two trees.
 pub const MAX_CHANGED_FILES: usize = 100_000;
@@ -75,6 +75,7 @@ impl Entry {
 }
 
 /// What a folder has beyond its index.
+#[derive(Default)]
 pub(super) struct Survey {
     /// Files and links that are new or different.
     pub(super) there: Vec<Vec<u8>>,
@@ -88,6 +89,10 @@ impl Repo {
     /// What stands in a folder, looked at through an index of ours, which is brought up to date.
     pub(super) fn stand(&self, index: &Path, folder: &Path) -> Result<Standing, GitError> {
         unlock(index)?;
+        if let Some(standing) = self.as_before(index, folder) {
+            return Ok(standing);
+        }
+        let glance = self.glance(folder);
         let survey = self.survey(index, folder)?;
         self.take_up(index, folder, &survey, &[])?;
         let mut left_out = survey.left_out;
@@ -96,28 +101,16 @@ impl Repo {
             left_out.extend(self.survey(index, folder)?.there);
         }
         let is_same = survey.there.is_empty() && survey.gone.is_empty();
-        Ok(Standing { tree: self.tree_in(index, is_same)?, left_out })
-    }
-
-    /// The tree of an index of ours. One that was written down before, and has not been touched since, is known.
-    fn tree_in(&self, index: &Path, is_same: bool) -> Result<Oid, GitError> {
         let tree = match self.known_tree(index).filter(|_| is_same) {
             Some(tree) => tree,
             None => self.write_tree(index)?,
         };
-        if let Ok(found) = fs::symlink_metadata(index) {
-            self.known_trees().insert(index.to_owned(), (mark(&found), tree.clone()));
-        }
-        Ok(tree)
+        let standing = Standing { tree, left_out };
+        self.remember(index, &standing, glance);
+        Ok(standing)
     }
 
-    /// The tree of an index that is as it was when its tree was last written.
-    pub(super) fn known_tree(&self, index: &Path) -> Option<Oid> {
-        let now = mark(&fs::symlink_metadata(index).ok()?);
-        self.known_trees().get(index).filter(|(then, _)| *then == now).map(|(_, tree)| tree.clone())
-    }
-
-    fn known_trees(&self) -> MutexGuard<'_, BTreeMap<PathBuf, (String, Oid)>> {
+    pub(super) fn known_trees(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Known>> {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -125,7 +118,7 @@ impl Repo {
     pub(super) fn survey(&self, index: &Path, folder: &Path) -> Result<Survey, GitError> {
         let words = ["ls-files", "-z", "-t", "--others", "--modified", "--deleted", "--exclude-standard"];
         let out = self.run(self.inside(index, folder).words(words))?.ok()?;
-        let mut survey = Survey { there: vec![], gone: vec![], left_out: vec![] };
+        let mut survey = Survey::default();
         let mut folders = Vec::new();
         for line in zeroed(&out) {
             let Some((&tag, path)) = line.split_first().map(|(tag, rest)| (tag, &rest[1..])) else {
@@ -348,6 +341,32 @@ impl Repo {
         Ok(found)
     }
 
+    /// Whether the file or link at a path below a folder is, byte for byte, what a tree has there. What cannot be read
+    /// is not known to be that.
+    pub(super) fn is_as(&self, folder: &Path, path: &[u8], wanted: &Entry) -> Result<bool, GitError> {
+        let file = below(folder, path);
+        let bytes = match (look(folder, path).at(&file)?, wanted.kind()) {
+            (Seen::Link, Some(Kind::Link)) => fs::read_link(&file).map(|to| to.into_os_string().into_vec()),
+            (Seen::File(false), Some(Kind::File)) | (Seen::File(true), Some(Kind::Executable)) => {
+                let size = fs::symlink_metadata(&file).map_or(0, |found| found.len());
+                if self.sizes(&[&wanted.oid])? != [size] {
+                    return Ok(false);
+                }
+                if size > MAX_CONTENT_BYTES {
+                    let call = self.chamber.call(folder).words(["hash-object", "--no-filters", "--"]);
+                    let said = self.run(call.words([&file]))?;
+                    return Ok(said.code == 0 && Oid::read(&said.out)? == wanted.oid);
+                }
+                read_file(&file, MAX_CONTENT_BYTES)
+            }
+            (Seen::Nothing { .. } | Seen::File(_) | Seen::Link | Seen::Folder | Seen::Special, _) => {
+                return Ok(false);
+            }
+        };
+        let held = self.object(&wanted.oid, MAX_CONTENT_BYTES)?.ok_or_else(|| missing(&wanted.oid))?;
+        Ok(bytes.is_ok_and(|bytes| bytes == held.1))
+    }
+
     /// The bytes of all files among entries of trees.
     pub(super) fn bytes_of<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<u64, GitError> {
         let blobs: Vec<&Oid> = entries.filter(|entry| is_blob(entry)).map(|entry| &entry.oid).collect();
@@ -370,7 +389,7 @@ impl Repo {
     }
 
     /// An object of so many bytes at most.
-    fn object(&self, oid: &Oid, most: u64) -> Result<Option<(Info, Vec<u8>)>, GitError> {
+    pub(super) fn object(&self, oid: &Oid, most: u64) -> Result<Option<(Info, Vec<u8>)>, GitError> {
         self.check_identity()?;
         self.objects.contents(&self.runner, &|| self.about_objects(), (oid, most))
     }

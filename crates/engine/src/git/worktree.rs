@@ -270,7 +270,10 @@ impl Repo {
         put(&made.join("commondir"), b"../..\n")?;
         put(&logs.join("HEAD"), format!("{nothing} {commit} {name} <{email}> {now} +0000\n").as_bytes())?;
         put(&made.join("HEAD"), format!("{commit}\n").as_bytes())?;
-        File::open(made.join("HEAD")).and_then(|file| file.sync_all()).at(&made)?;
+        // One that is gone in a moment need not be on the disk.
+        if self.worktree_file(id).exists() {
+            File::open(made.join("HEAD")).and_then(|file| file.sync_all()).at(&made)?;
+        }
         // It is there as a whole or not at all: whoever prunes worktrees meanwhile finds nothing half done.
         if fs::rename(&made, &admin).is_ok() && self.is_registered(id) {
             return Ok(true);
@@ -404,6 +407,7 @@ impl Repo {
         }
         self.strike(&self.worktree_file(id))?;
         self.strike(&self.index_file(id))?;
+        self.forget_known(&self.index_file(id));
         self.forget_stood(id)?;
         self.empty_trash(id)?;
         Ok(Closed {
@@ -451,11 +455,7 @@ impl Repo {
 
 /// What a small file says, without its last newline; nothing where it cannot be read.
 pub(super) fn says(file: &Path) -> Vec<u8> {
-    let is_small = |found: &fs::Metadata| found.is_file() && found.len() <= MAX_POINTER_BYTES;
-    let mut text = match fs::symlink_metadata(file) {
-        Ok(found) if is_small(&found) => fs::read(file).unwrap_or_default(),
-        Ok(_) | Err(_) => Vec::new(),
-    };
+    let mut text = look::read_file(file, MAX_POINTER_BYTES).unwrap_or_default();
     if text.ends_with(b"\n") {
         text.pop();
     }

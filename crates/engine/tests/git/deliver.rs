@@ -1,8 +1,10 @@
 //! Delivery: the person's branch gets the work, or nothing is touched and the answer says why.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
+use ftl_engine::change::MAX_CONTENT_BYTES;
 use ftl_engine::git::{Checked, Delivering, Landed, Merged, Oid, Trouble, Undone};
 use ftl_engine::process::Cancel;
 
@@ -153,8 +155,16 @@ fn what_conflicts_stays_on_its_branch() {
 #[test]
 fn what_is_in_the_way_is_not_touched() {
     let passed = |_: &Merged| Checked::Passed;
-    let cases: [Case; 9] = [
+    let cases: [Case; 11] = [
         ("src/one.txt", |root| fs::write(root.join("src/one.txt"), "mine").unwrap()),
+        // Their git was told not to look.
+        ("src/one.txt", |root| {
+            git(root, &["update-index", "--assume-unchanged", "src/one.txt"]);
+            fs::write(root.join("src/one.txt"), "mine").unwrap();
+        }),
+        ("src/one.txt", |root| {
+            fs::set_permissions(root.join("src/one.txt"), fs::Permissions::from_mode(0o755)).unwrap();
+        }),
         ("src/two.txt", |root| fs::write(root.join("src/two.txt"), "mine").unwrap()),
         ("src/one.txt", |root| fs::remove_file(root.join("src/one.txt")).unwrap()),
         ("new.txt", |root| fs::write(root.join("new.txt"), "mine").unwrap()),
@@ -183,6 +193,74 @@ fn what_is_in_the_way_is_not_touched() {
         disturb(&stage.root());
         assert_stays(&stage, Delivery::FastForward, passed, &format!("`{path}`"));
     }
+}
+
+#[test]
+fn a_file_that_is_too_large_to_be_compared_here_is_compared_by_git() {
+    let large = |first: u8| {
+        let mut bytes = vec![b'x'; usize::try_from(MAX_CONTENT_BYTES).unwrap() + 1];
+        bytes[0] = first;
+        bytes
+    };
+    let begin = || {
+        let stage = Stage::with(
+            |root| {
+                fs::write(root.join("large"), large(b'a')).unwrap();
+                commit(root, "large");
+            },
+            |_| {},
+        );
+        fs::write(stage.open(1).path.join("large"), large(b'b')).unwrap();
+        assert!(matches!(stage.land(1), Landed::Done { .. }));
+        stage
+    };
+    let stage = begin();
+    fs::write(stage.root().join("large"), large(b'c')).unwrap();
+    assert_stays(&stage, Delivery::FastForward, |_| Checked::Passed, "`large`");
+    let stage = begin();
+    assert_eq!(deliver(&stage, Delivery::FastForward).status, DeliveryStatus::Landed);
+    assert_eq!(fs::read(stage.root().join("large")).unwrap(), large(b'b'));
+    assert_eq!(stage.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_file_that_differs_in_its_ends_of_lines_alone_is_nobody_s_work() {
+    let stage = Stage::with(
+        |root| {
+            fs::write(root.join(".gitattributes"), "* text=auto\n").unwrap();
+            fs::write(root.join("dos.txt"), "a\r\nb\r\n").unwrap();
+            let file = fs::File::options().write(true).open(root.join("dos.txt")).unwrap();
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(WHEN))
+                .unwrap();
+            commit(root, "dos");
+            assert_eq!(git(root, &["cat-file", "-s", "HEAD:dos.txt"]), "4");
+        },
+        |_| {},
+    );
+    fs::write(stage.open(1).path.join("dos.txt"), "c\n").unwrap();
+    assert!(matches!(stage.land(1), Landed::Done { .. }));
+    assert_eq!(stage.git(&["status", "--porcelain"]), "");
+    let delivered = deliver(&stage, Delivery::FastForward);
+    assert_eq!(delivered.status, DeliveryStatus::Landed, "{}", delivered.summary);
+    assert_eq!(fs::read(stage.root().join("dos.txt")).unwrap(), b"c\n");
+}
+
+#[test]
+fn where_there_is_no_checkout_only_the_branch_moves() {
+    let stage = Stage::with(
+        |root| {
+            git(root, &["clone", "-q", "--bare", ".", ".bare"]);
+            fs::remove_dir_all(root.join(".git")).unwrap();
+            fs::write(root.join(".git"), "gitdir: ./.bare\n").unwrap();
+        },
+        |_| {},
+    );
+    fs::write(stage.open(1).path.join("new.txt"), "new").unwrap();
+    assert!(matches!(stage.land(1), Landed::Done { .. }));
+    let delivered = deliver(&stage, Delivery::FastForward);
+    assert_eq!(delivered.status, DeliveryStatus::Landed, "{}", delivered.summary);
+    assert_eq!(git(&stage.root().join(".bare"), &["rev-parse", "main"]), stage.tip().as_str());
+    assert!(!stage.root().join(".bare/index.lock").exists() && !stage.root().join("new.txt").exists());
 }
 
 #[test]

@@ -179,6 +179,15 @@ fn a_git_that_hangs_is_ended() {
 }
 
 #[test]
+fn a_repository_that_git_does_not_understand_is_not_opened() {
+    let stage = Stage::new();
+    git(&stage.root(), &["config", "core.repositoryformatversion", "1"]);
+    git(&stage.root(), &["config", "extensions.somethingNew", "true"]);
+    let error = open(stage.folder.path(), |_| {}).map(drop).unwrap_err();
+    assert!(error.to_string().to_lowercase().contains("somethingnew"), "{error}");
+}
+
+#[test]
 fn a_replaced_object_does_not_count() {
     let stage = Stage::new();
     let worktree = stage.open(1);

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod deliver;
+mod glance;
 mod hostile;
 mod kill;
 mod land;

@@ -15,9 +15,9 @@ use ftl_engine::git::{Landed, Worktree};
 use crate::support::{Stage, assert_kept, command, commit, files, git, reachable};
 
 /// One thing that an agent does in a worktree, and the commits that it leaves.
-type Deed = (&'static str, fn(&Path) -> Vec<String>);
+pub(crate) type Deed = (&'static str, fn(&Path) -> Vec<String>);
 
-const DEEDS: [Deed; 36] = [
+pub(crate) const DEEDS: [Deed; 36] = [
     ("change", |at| write(at, "src/one.txt", b"changed")),
     ("new", |at| write(at, "new/er/file", b"new file")),
     ("empty", |at| write(at, "empty", b"")),

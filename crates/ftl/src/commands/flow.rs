@@ -193,6 +193,9 @@ fn plan(file: &Path, objective: &str, which: Which) -> Result<Plan, Failure> {
 
 /// Flows build in worktrees of a commit: there must be a repository, and a commit in it.
 pub(super) fn needs_git(place: &Place) -> Result<(), Failure> {
+    if ftl_engine::git::has_commit(place.root()) && ftl_engine::git::program(place.root()).is_some() {
+        return Ok(());
+    }
     let git = |words: &[&str]| {
         let mut git = Command::new("git");
         git.arg("-C").arg(place.root()).args(["-c", "core.fsmonitor=false"]).args(words);

@@ -199,6 +199,8 @@ fn make_unfinished(folder: &Path) -> Result<PathBuf, StoreError> {
     }
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map_err(on_disk)?;
     let open = open_to_write(&file)?;
+    // Nobody knows of it before it is whole: it goes to the disk in one piece, when it is.
+    open.pragma_update(None, "synchronous", "OFF").map_err(on_error)?;
     fill(&open).map_err(on_error)?;
     name_store(&open).map_err(on_disk)?.map_err(on_error)?;
     // Closing the last connection would do this too, and say nothing of what went wrong.
