@@ -133,66 +133,127 @@ fn growth(what: &str, builder: Option<&str>, sizes: &[usize]) {
     println!("            a task of the largest takes {ratio:.2} times as long as one of the smallest");
 }
 
-/// Random graphs with agents that sleep: the time they take beside what list scheduling gives.
-fn schedule() {
-    const JOBS: usize = 4;
-    let mut dice = 42_u64;
-    let mut roll = |sides: u64| {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (dice >> 33) % sides
-    };
-    for graph in 0..3 {
-        let count = 24;
-        let mut tasks = Vec::new();
-        let mut parents: Vec<Vec<usize>> = Vec::new();
-        let mut sleeps = Vec::new();
-        let mut script = String::new();
-        for seq in 1..=count {
-            let wanted = usize::try_from(roll(3)).unwrap();
-            let mut above: Vec<usize> = (0..wanted.min(seq - 1))
-                .map(|_| 1 + usize::try_from(roll(seq as u64 - 1)).unwrap())
-                .collect();
-            above.sort_unstable();
-            above.dedup();
-            let sleep = 400 + roll(1600);
-            tasks.push(task(seq, &format!("f{seq}.txt"), &above));
-            let _ = write!(
-                script,
-                "[[scene]]\nrole = \"builder\"\nform = \"plan\"\ntold = \"{seq:04}-t\"\n[[scene.step]]\n\
-                 delay = {sleep}\nsubmit = {{ approach = \"sleep\" }}\n"
-            );
-            parents.push(above);
-            sleeps.push(sleep);
-        }
-        let dir = repository(&script, &tasks, Some(&asks()));
-        let words =
-            ["campaign", "run", "all is done", "--plan", "plan.json", "--jobs", "4", "--land", "branch-only"];
-        let took = ftl(dir.path(), &words);
-        let bound = Duration::from_millis(list(&parents, &sleeps, JOBS));
-        let share = 100.0 * bound.as_secs_f64() / took.as_secs_f64();
-        println!(
-            "schedule    graph {graph}, {count} tasks, {JOBS} agents: {took:?}, list scheduling {bound:?}: {share:.1} %"
-        );
+/// Numbers that look like chance and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
     }
 }
 
-/// When the last task ends if every free agent takes the next ready task, in the order of their numbers.
-fn list(parents: &[Vec<usize>], sleeps: &[u64], jobs: usize) -> u64 {
-    let mut ends: Vec<Option<u64>> = vec![None; sleeps.len()];
-    let mut free = vec![0_u64; jobs];
-    let mut now = 0;
-    while ends.iter().any(Option::is_none) {
-        for at in 0..sleeps.len() {
-            let ready = parents[at].iter().all(|seq| ends[seq - 1].is_some_and(|end| end <= now));
-            let slot = free.iter_mut().find(|free| **free <= now);
-            if let (None, true, Some(slot)) = (ends[at], ready, slot) {
-                *slot = now + sleeps[at];
-                ends[at] = Some(*slot);
+/// A graph of tasks: the parents of each, and how long its agent sleeps, in milliseconds.
+struct Graph {
+    parents: Vec<Vec<usize>>,
+    sleeps: Vec<u64>,
+}
+
+impl Graph {
+    fn random(dice: &mut Dice, count: usize, sleep: std::ops::Range<u64>) -> Graph {
+        let mut graph = Graph { parents: Vec::new(), sleeps: Vec::new() };
+        for seq in 1..=count {
+            let wanted = usize::try_from(dice.roll(3)).unwrap();
+            let mut above: Vec<usize> = (0..wanted.min(seq - 1))
+                .map(|_| 1 + usize::try_from(dice.roll(seq as u64 - 1)).unwrap())
+                .collect();
+            above.sort_unstable();
+            above.dedup();
+            graph.parents.push(above);
+            graph.sleeps.push(sleep.start + dice.roll(sleep.end - sleep.start));
+        }
+        graph
+    }
+
+    fn tasks(&self) -> Vec<Json> {
+        let all = self.parents.iter().enumerate();
+        all.map(|(at, above)| task(at + 1, &format!("f{}.txt", at + 1), above)).collect()
+    }
+
+    /// How many tasks stand one behind the other from each on, itself included.
+    fn rows(&self) -> Vec<usize> {
+        let mut rows = vec![1; self.sleeps.len()];
+        for at in (0..rows.len()).rev() {
+            for above in &self.parents[at] {
+                rows[above - 1] = rows[above - 1].max(rows[at] + 1);
             }
         }
-        let next = ends.iter().flatten().copied().filter(|end| *end > now).min();
-        let Some(next) = next else { break };
-        now = next;
+        rows
     }
-    ends.into_iter().flatten().max().unwrap_or(0)
+
+    /// When the last task ends by list scheduling: whenever an agent is free it takes the ready task with the
+    /// longest row behind it, and nothing takes any time but sleeping.
+    fn list(&self, jobs: usize) -> Duration {
+        let rows = self.rows();
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse(rows[*at]));
+        let mut ends: Vec<Option<u64>> = vec![None; rows.len()];
+        let mut free = vec![0_u64; jobs];
+        let mut now = 0;
+        while ends.iter().any(Option::is_none) {
+            for at in &order {
+                let ready = self.parents[*at].iter().all(|seq| ends[seq - 1].is_some_and(|end| end <= now));
+                let slot = free.iter_mut().find(|free| **free <= now);
+                if let (None, true, Some(slot)) = (ends[*at], ready, slot) {
+                    *slot = now + self.sleeps[*at];
+                    ends[*at] = Some(*slot);
+                }
+            }
+            let next = ends.iter().flatten().copied().filter(|end| *end > now).min();
+            let Some(next) = next else { break };
+            now = next;
+        }
+        Duration::from_millis(ends.into_iter().flatten().max().unwrap_or(0))
+    }
+}
+
+/// Random graphs with agents that sleep: the time they take beside what list scheduling gives. First with a builder
+/// that only asks its agent, then with the real one: worktrees, verifying and landing included.
+fn schedule() {
+    const JOBS: usize = 4;
+    let mut dice = Dice(42);
+    for (number, what) in ["asking", "asking", "asking", "building"].into_iter().enumerate() {
+        // Around an agent that builds there is more to be done: its sleep is a little more like a turn.
+        let sleep = if what == "asking" { 1000..5000 } else { 2000..8000 };
+        let graph = Graph::random(&mut dice, 24, sleep);
+        let mut script = String::new();
+        for (at, sleep) in graph.sleeps.iter().enumerate() {
+            let seq = at + 1;
+            let (form, does) = match what {
+                "asking" => ("plan", String::from("submit = { approach = \"sleep\" }")),
+                _ => (
+                    "implement",
+                    format!(
+                        "calls = [{{ tool = \"write\", path = \"f{seq}.txt\", content = \"done\\n\" }}]\n\
+                         [[scene.step]]\nsubmit = {{ summary = \"written\", utilized = [] }}"
+                    ),
+                ),
+            };
+            let _ = write!(
+                script,
+                "[[scene]]\nrole = \"builder\"\nform = \"{form}\"\ntold = \"{seq:04}-t\"\n[[scene.step]]\n\
+                 delay = {sleep}\n{does}\n"
+            );
+        }
+        let asks = asks();
+        let dir = repository(&script, &graph.tasks(), (what == "asking").then_some(&asks));
+        let jobs = JOBS.to_string();
+        let words = [
+            "campaign",
+            "run",
+            "all is done",
+            "--plan",
+            "plan.json",
+            "--jobs",
+            &jobs,
+            "--land",
+            "branch-only",
+        ];
+        let took = ftl(dir.path(), &words);
+        let bound = graph.list(JOBS);
+        let share = 100.0 * bound.as_secs_f64() / took.as_secs_f64();
+        println!(
+            "schedule    graph {number}, 24 tasks {what}, {JOBS} agents: {took:?}, list scheduling {bound:?}: {share:.1} %"
+        );
+    }
 }
