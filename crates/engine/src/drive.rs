@@ -109,6 +109,7 @@ fn turn(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Result<boo
         if wheel.look()? {
             return Ok(false);
         }
+        wheel.hands.rest();
         match told.recv_timeout(wheel.patience()) {
             Ok(one) => wheel.hear(one)?,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -122,6 +123,8 @@ fn turn(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Result<boo
 /// Ends everything that runs, and writes down what became of it.
 fn say_goodbye(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Result<(), DriveError> {
     wheel.cancel_all();
+    // What has not begun says so.
+    wheel.hands.rest();
     let end = Instant::now() + MAX_GOODBYE;
     while !wheel.jobs.is_empty() && stop.said() < 2 {
         let left = end.saturating_duration_since(Instant::now());
@@ -142,6 +145,7 @@ fn say_goodbye(wheel: &mut Wheel<'_>, told: &Receiver<Told>, stop: &Stop) -> Res
 /// Lets everything go that can no longer be written down.
 fn let_go(wheel: &mut Wheel<'_>, told: &Receiver<Told>) {
     wheel.drop_all();
+    wheel.hands.rest();
     let end = Instant::now() + MAX_GOODBYE;
     while !wheel.jobs.is_empty() {
         let Ok(one) = told.recv_timeout(end.saturating_duration_since(Instant::now())) else { return };
@@ -322,7 +326,10 @@ impl<'a> Wheel<'a> {
     fn carry_out(&mut self, todo: Todo) -> Result<(), DriveError> {
         for key in todo.cancel {
             match self.jobs.get(&key) {
-                Some(cancel) => cancel.cancel(),
+                Some(cancel) => {
+                    cancel.cancel();
+                    self.hands.called_off();
+                }
                 None => self.write_off(key, Some(self.nothing()))?,
             }
         }
@@ -347,6 +354,7 @@ impl<'a> Wheel<'a> {
         match told {
             Told::Report(instance, action, report) => {
                 self.jobs.remove(&(instance, action));
+                self.hands.heard(instance, action);
                 let (outcome, usage) = self.outcome((instance, action), report);
                 self.take_and_do(Event::Outcome { instance, action, outcome, usage: Some(usage) })
             }
@@ -410,11 +418,13 @@ impl<'a> Wheel<'a> {
     /// Asks everything that runs to stop.
     pub fn cancel_all(&self) {
         self.jobs.values().for_each(Cancel::cancel);
+        self.hands.called_off();
     }
 
     /// Stops everything that runs, at once.
     pub fn drop_all(&self) {
         self.jobs.values().for_each(Cancel::cancel_now);
+        self.hands.called_off();
     }
 
     /// Stops everything that still runs, and writes it down as interrupted, its use unknown.
@@ -464,6 +474,7 @@ impl<'a> Wheel<'a> {
             for key in &todo.cancel {
                 if let Some(cancel) = self.jobs.get(key) {
                     cancel.cancel();
+                    self.hands.called_off();
                 }
             }
             for action in &todo.start {

@@ -588,10 +588,16 @@ impl Session {
     }
 
     /// The hands of a flow: explorers look with code first, and what the run was given answers.
-    fn flow(&self, workshop: Workshop, run: &RunId, agents: &Arc<Agents>) -> Result<Workshop, SessionError> {
+    fn flow(
+        &self,
+        workshop: Workshop,
+        run: &RunId,
+        agents: &Arc<Agents>,
+        sites: Option<&Arc<Sites>>,
+    ) -> Result<Workshop, SessionError> {
         let mut workshop = workshop;
         if let Some(paper) = &self.paper {
-            let explorer = Explorer::new(agents.clone(), paper.clone());
+            let explorer = Explorer::new(agents.clone(), paper.clone()).before(sites.cloned());
             workshop = workshop
                 .with("Task(explorer)", Arc::new(explorer))
                 .around("exploration.aggregate", |inner| Arc::new(Completing::new(paper.clone(), inner)));
@@ -660,7 +666,7 @@ impl Session {
             for role in Catalogue::standard().roles() {
                 workshop = workshop.with(&format!("Task({})", role.name), agents.clone());
             }
-            workshop = self.flow(workshop, run, &agents)?;
+            workshop = self.flow(workshop, run, &agents, sites.as_ref())?;
             workshop = workshop.with_workers(self.worker(), wishes.document.is_some());
             if let (Some(paper), Some(sites)) = (&self.paper, &sites) {
                 workshop = workshop.with_story_agents(paper, sites, wishes.document.as_deref());

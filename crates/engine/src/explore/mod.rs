@@ -19,7 +19,7 @@ pub use memory::{MAX_SIMILAR, SIMILAR};
 pub use pattern::{MAX_SECTIONS, MAX_SIMILAR_FILES};
 pub use structure::{MAX_DIRECTORIES, MAX_NAMED};
 pub use survey::{
-    Found, Limits, MAX_BYTES, MAX_FILE_BYTES, MAX_FILES, MAX_LIST_BYTES, MAX_READS, MAX_TIME, Survey,
+    Found, Limits, Listed, MAX_BYTES, MAX_FILE_BYTES, MAX_FILES, MAX_LIST_BYTES, MAX_READS, MAX_TIME, Survey,
 };
 pub use words::MAX_TERMS;
 

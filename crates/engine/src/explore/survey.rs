@@ -10,6 +10,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -87,10 +88,13 @@ pub struct Found {
     pub bytes: u64,
 }
 
+/// The files that there are, as several may look at them.
+pub type Listed = Arc<Vec<Found>>;
+
 /// The files of a repository.
 pub struct Survey<'a> {
     root: PathBuf,
-    files: Vec<Found>,
+    files: Listed,
     limits: Limits,
     until: Instant,
     enough: &'a dyn Fn() -> bool,
@@ -107,21 +111,26 @@ impl<'a> Survey<'a> {
 
     /// The same within these limits.
     pub fn within(root: &Path, limits: Limits, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
+        let mut survey = Survey::with(root, limits, Listed::default(), enough);
+        let names = survey.listed_by_git().unwrap_or_else(|| survey.walked());
+        survey.files = Arc::new(survey.kept(names));
+        survey
+    }
+
+    /// The same over files that somebody has listed.
+    pub fn over(root: &Path, files: Listed, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
+        Survey::with(root, Limits::default(), files, enough)
+    }
+
+    fn with(root: &Path, limits: Limits, files: Listed, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
         let (reads, bytes, left_out) = (Cell::new(limits.reads), Cell::new(limits.bytes), Cell::new(None));
         let until = Instant::now() + limits.time;
-        let mut survey = Survey {
-            root: root.to_owned(),
-            files: Vec::new(),
-            limits,
-            until,
-            enough,
-            reads,
-            bytes,
-            left_out,
-        };
-        let names = survey.listed_by_git().unwrap_or_else(|| survey.walked());
-        survey.files = survey.kept(names);
-        survey
+        Survey { root: root.to_owned(), files, limits, until, enough, reads, bytes, left_out }
+    }
+
+    /// All the files, for somebody else; nothing where a limit was reached.
+    pub fn listed(&self) -> Option<Listed> {
+        self.left_out.get().is_none().then(|| self.files.clone())
     }
 
     /// Where it looked.
@@ -201,7 +210,7 @@ impl<'a> Survey<'a> {
 
     /// What git knows and what it does not ignore; `None` where git has no say.
     fn listed_by_git(&self) -> Option<Vec<String>> {
-        let mut git = Command::new("git");
+        let mut git = Command::new(crate::git::program(&self.root)?);
         git.args(GIT).arg("-C").arg(&self.root);
         git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).env_clear();
         for name in PASSED_ON {

@@ -3,16 +3,19 @@
 //! An explorer never fails for want of an agent: what code found stands alone then, as `partial`, and says
 //! why. What an agent says is never overruled, only filled in.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ftl_core::json::Json;
 use ftl_core::run::FailureKind;
 use ftl_core::value::{Name, Value};
 
 use super::agents::{Agents, nothing_used};
+use super::site::Sites;
 use super::{Ended, Hand, Job, Report};
 use crate::exploration::{self, Mode};
-use crate::explore::{self, Survey};
+use crate::explore::{self, Listed, Survey};
+use crate::id::RunId;
 use crate::paper::Paper;
 
 /// Under which name an agent is told what code found.
@@ -20,26 +23,61 @@ const FOUND: &str = "found";
 
 const ROLE: &str = "explorer";
 
+/// How long a list of files is good for others: one who is asked again after an outage looks again.
+pub const MAX_SHARED: Duration = Duration::from_secs(10);
+
 /// Explores.
 pub struct Explorer {
     agents: Arc<Agents>,
     paper: Arc<Paper>,
+    /// The files that were listed last, and the entry that asked for it: explorers that were asked for together
+    /// look at one list.
+    listed: Mutex<Option<(RunId, u64, Instant, Listed)>>,
+    /// Where what is planned will be built.
+    sites: Mutex<Option<Arc<Sites>>>,
 }
 
 impl Explorer {
     /// A hand that explores the repository of that paperwork, with those agents.
     pub fn new(agents: Arc<Agents>, paper: Arc<Paper>) -> Explorer {
-        Explorer { agents, paper }
+        Explorer { agents, paper, listed: Mutex::default(), sites: Mutex::default() }
+    }
+
+    /// The same, after which something is built there: the repository is opened while others explore.
+    #[must_use]
+    pub fn before(self, sites: Option<Arc<Sites>>) -> Explorer {
+        Explorer { sites: Mutex::new(sites), ..self }
     }
 
     fn found(&self, mode: Mode, job: &Job) -> Json {
         let objective = job.action.params.get("objective").and_then(Value::as_text).unwrap_or_default();
         let enough = || job.cancel.is_cancelled();
-        let survey = Survey::of(self.paper.place().root(), &enough);
+        let survey = self.survey(job, &enough);
         explore::look(mode, objective, &survey, Some(&self.paper)).unwrap_or_else(|error| {
             let fields = [("mode", mode.word()), ("status", "error"), ("error", &error.to_string())];
             Json::object(fields.map(|(key, text)| (key, Json::from(text))))
         })
+    }
+
+    /// The files, listed once for all explorers that were asked for together. Whoever comes first lists them.
+    fn survey<'a>(&self, job: &Job, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
+        let root = self.paper.place().root();
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((run, entry, since, files)) = listed.as_ref()
+            && (run, *entry) == (&job.run, job.action.id.entry)
+            && since.elapsed() < MAX_SHARED
+        {
+            return Survey::over(root, files.clone(), enough);
+        }
+        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sites) = sites {
+            // Whoever needs the repository later says what is wrong with it.
+            let _ = std::thread::Builder::new().name(String::from("open")).spawn(move || sites.open_early());
+        }
+        let survey = Survey::of(root, enough);
+        let now = Instant::now();
+        *listed = survey.listed().map(|files| (job.run.clone(), job.action.id.entry, now, files));
+        survey
     }
 
     /// What an agent makes of what code found; its failure leaves what code found.

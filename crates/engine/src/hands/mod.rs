@@ -5,6 +5,7 @@
 //! come again after a crash, under the same key: a hand that changes the world looks first whether it
 //! has done so already.
 
+pub mod admission;
 pub mod agents;
 pub mod explorer;
 pub mod paper;
@@ -29,6 +30,7 @@ use ftl_agents::secrets::Secrets;
 use ftl_core::run::{Action, ActionId, Failure, FailureKind, InstanceId, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 
+use self::admission::{Admission, Part, Rank};
 use crate::clock::millis;
 use crate::id::RunId;
 use crate::process::Cancel;
@@ -214,6 +216,12 @@ pub trait Hands: Send + Sync {
     fn start(&self, job: Job);
     /// Probes a service; the answer comes over the channel.
     fn probe(&self, service: String, desk: Sender<Told>);
+    /// The report of a job was heard.
+    fn heard(&self, _instance: InstanceId, _action: ActionId) {}
+    /// Jobs were called off.
+    fn called_off(&self) {}
+    /// Everything that was told was heard, and what follows from it has begun.
+    fn rest(&self) {}
 }
 
 /// How many agents, builds and other actions work at the same time.
@@ -246,8 +254,15 @@ const BUILDS: &[&str] = &[
     "observer.analyze",
 ];
 
-/// How much waits for a job. Of agents' jobs that wait for their turn the one that most waits for comes first.
-pub type Urgency = Arc<dyn Fn(&Job) -> usize + Send + Sync>;
+/// The task that a job is for, and how much waits for it. Of agents' jobs that wait for their turn, and of tasks
+/// that wait to begin, the one that most waits for comes first.
+pub type Urgency = Arc<dyn Fn(&Job) -> Rank + Send + Sync>;
+
+/// What has a task of a campaign begin.
+const BEGINS: &str = "workspace.create";
+
+/// What a campaign does after a task's end, before another one is ready.
+const LOOKS: [&str; 2] = ["campaign.update_task", "campaign.tasks"];
 
 /// Hands that work in threads of this process, so many at a time.
 pub struct Workshop {
@@ -255,6 +270,7 @@ pub struct Workshop {
     fallback: Option<Arc<dyn Hand>>,
     probe: Option<Arc<dyn Probe>>,
     urgency: Option<Urgency>,
+    admission: Arc<Admission>,
     queues: Queues,
 }
 
@@ -310,7 +326,8 @@ impl Workshop {
             builds: queue(width.builds),
             actions: queue(width.actions),
         };
-        Workshop { hands: BTreeMap::new(), fallback: None, probe: None, urgency: None, queues }
+        let admission = Arc::new(Admission::new(width.agents.max(1)));
+        Workshop { hands: BTreeMap::new(), fallback: None, probe: None, urgency: None, admission, queues }
     }
 
     /// The same with a hand for `sh`, `verify.run`, `Task(builder)` and so on.
@@ -343,6 +360,11 @@ impl Workshop {
         self
     }
 
+    /// Who lets tasks begin.
+    pub fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
     /// The same with somebody who says which agents' jobs others wait for.
     #[must_use]
     pub fn urging(mut self, urgency: Urgency) -> Workshop {
@@ -373,16 +395,36 @@ impl Hands for Workshop {
             let message = format!("this program has no hand for `{whom}`");
             return job.report(Report::free(Ended::failed(FailureKind::CouldNotRun, message)));
         };
-        let queue = match &job.action.wanted {
-            Wanted::Task { .. } => &self.queues.agents,
-            Wanted::Action(name) if BUILDS.contains(&&**name) => &self.queues.builds,
-            Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => &self.queues.actions,
+        let (queue, part) = match &job.action.wanted {
+            Wanted::Task { .. } => (&self.queues.agents, Part::Agent),
+            Wanted::Action(name) if BUILDS.contains(&&**name) => (&self.queues.builds, Part::Build),
+            Wanted::Action(name) if LOOKS.contains(&&**name) => (&self.queues.actions, Part::Campaign),
+            Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => (&self.queues.actions, Part::Other),
         };
-        let urgency = match (&job.action.wanted, &self.urgency) {
-            (Wanted::Task { .. }, Some(urgency)) => urgency(&job),
-            (Wanted::Task { .. } | Wanted::Action(_) | Wanted::Word(_) | Wanted::Question, _) => 0,
+        let begins = whom == BEGINS && job.action.params.get("task").and_then(Value::as_text).is_some();
+        let rank = match &self.urgency {
+            Some(urgency) if begins || part != Part::Other => urgency(&job),
+            Some(_) | None => Rank::default(),
         };
-        queue.push(urgency, job, hand);
+        if begins && rank.task.is_some() {
+            return self.admission.wait(rank, job, hand);
+        }
+        self.admission.begins(part, &rank, &job);
+        queue.push(rank.urgency, job, hand);
+    }
+
+    fn heard(&self, instance: InstanceId, action: ActionId) {
+        self.admission.heard((instance, action));
+    }
+
+    fn called_off(&self) {
+        self.admission.called_off();
+    }
+
+    fn rest(&self) {
+        for (job, hand) in self.admission.let_in(Instant::now()) {
+            self.queues.actions.push(0, job, hand);
+        }
     }
 
     fn probe(&self, service: String, desk: Sender<Told>) {

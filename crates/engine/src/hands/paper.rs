@@ -3,6 +3,7 @@
 //! They are the same functions that the commands use. Each can be asked for again after a crash: what
 //! it has done already it finds done, and answers the same.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use crate::paper::campaign::{Campaign, no_campaign};
 use crate::paper::lessons::now;
 use crate::paper::observer::Verifier;
 use crate::paper::{Paper, PaperError, views};
+use crate::plan_file::merge::CampaignTask;
 use crate::plan_file::{self, Plan, Reading, Task};
 use crate::process::Ended;
 use crate::workspace::{BlockReason, LessonKind, Status as WorkspaceStatus, Used};
@@ -86,6 +88,28 @@ fn json_of<T: serde::Serialize>(shape: &T) -> Result<Json, Failure> {
     Json::of(shape).map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))
 }
 
+/// How the tasks of a campaign stand. Those that somebody has asked to begin already count as running: they are not
+/// started again, and nothing begins beside them that changes the same files.
+pub(super) fn tasks_of(
+    campaign: &Campaign,
+    ready: Vec<&CampaignTask>,
+    asked: &BTreeSet<String>,
+    downstream: &BTreeMap<String, usize>,
+) -> Result<shapes::Tasks, Failure> {
+    let ready = campaign.startable(ready, asked, downstream);
+    let is_running = |one: &&CampaignTask| one.status == Status::InProgress || asked.contains(&one.task.seq);
+    // Whoever asks wants to know whether somebody works; a journal that lists all of them in every round would grow
+    // with the square of their number.
+    let running = campaign.tasks().iter().filter(is_running).take(MAX_LISTED);
+    let pending = campaign.tasks().iter().filter(|one| one.status == Status::Pending).count();
+    let waiting = pending.saturating_sub(ready.len()) as u64;
+    Ok(shapes::Tasks {
+        ready: ready.iter().map(|one| shaped(&task_json(one))).collect::<Result<_, _>>()?,
+        running: running.map(|one| shaped(&task_json(one))).collect::<Result<_, _>>()?,
+        waiting_count: Some(waiting),
+    })
+}
+
 fn campaign_of(paper: &Paper) -> Result<Campaign, Failure> {
     paper.campaign()?.ok_or_else(|| Failure::from(no_campaign()))
 }
@@ -115,18 +139,7 @@ fn campaigns(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
         })
         .doing(move |_, _: shapes::CampaignTasks| {
             let campaign = campaign_of(&tasks)?;
-            let ready = campaign.startable()?;
-            let running = campaign.tasks().iter().filter(|one| one.status == Status::InProgress);
-            // Whoever asks wants to know whether somebody works; a journal that lists all of them in every
-            // round would grow with the square of their number.
-            let running = running.take(MAX_LISTED);
-            let pending = campaign.tasks().iter().filter(|one| one.status == Status::Pending).count();
-            let waiting = pending.saturating_sub(ready.len()) as u64;
-            Ok(shapes::Tasks {
-                ready: ready.iter().map(|one| shaped(&task_json(one))).collect::<Result<_, _>>()?,
-                running: running.map(|one| shaped(&task_json(one))).collect::<Result<_, _>>()?,
-                waiting_count: Some(waiting),
-            })
+            tasks_of(&campaign, campaign.ready()?, &BTreeSet::new(), &campaign.downstream()?)
         })
         .doing(move |_, asked: shapes::CampaignUpdateTask| {
             let (status, word) = match asked.verdict {

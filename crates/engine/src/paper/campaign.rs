@@ -12,7 +12,7 @@ use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Seq, Status, 
 
 use super::archive;
 use super::projection::{Form, Projected, json_text, stamp_pending};
-use super::sheet::{self, Sheet};
+use super::sheet::{self, Sheet, Trail};
 use super::{Paper, PaperError};
 use crate::gates::plain;
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
@@ -30,6 +30,44 @@ pub struct Campaign {
     /// All fields in their order; the tasks stand beside.
     head: Json,
     tasks: Vec<CampaignTask>,
+}
+
+/// A campaign that is looked at again and again.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// How often the campaign had been changed.
+    count: u64,
+    /// Whether its tasks are kept one by one.
+    is_parted: bool,
+    campaign: Campaign,
+    graph: Arc<Graph>,
+    downstream: BTreeMap<String, usize>,
+}
+
+impl Followed {
+    fn new(count: u64, is_parted: bool, campaign: Campaign) -> Result<Followed, PaperError> {
+        let (graph, downstream) = (campaign.progress()?.graph().clone(), campaign.downstream()?);
+        Ok(Followed { count, is_parted, campaign, graph, downstream })
+    }
+
+    /// The tasks that may start, in the order of the plan.
+    pub fn ready(&self) -> Vec<&CampaignTask> {
+        let mut progress = Progress::new(self.graph.clone());
+        for (place, one) in self.graph.places().zip(&self.campaign.tasks) {
+            progress.settle_at(place, one.status);
+        }
+        progress.ready().map(|place| &self.campaign.tasks[place.index()]).collect()
+    }
+
+    /// The campaign.
+    pub fn campaign(&self) -> &Campaign {
+        &self.campaign
+    }
+
+    /// How many tasks stand one behind the other from each task on, itself included, by seq.
+    pub fn downstream(&self) -> &BTreeMap<String, usize> {
+        &self.downstream
+    }
 }
 
 /// What a merge of a revised plan did.
@@ -148,17 +186,25 @@ impl Campaign {
         Ok(self.progress()?.ready().map(|place| &self.tasks[place.index()]).collect())
     }
 
-    /// The ready tasks that may start now beside what is being worked on: no two at work change the same
-    /// file. The others wait for their turn.
-    pub fn startable(&self) -> Result<Vec<&CampaignTask>, PaperError> {
+    /// Those of the ready tasks that may start now beside what is being worked on, and beside those that were asked
+    /// to begin: no two at work change the same file. The others wait for their turn. What most others wait for
+    /// comes first.
+    pub fn startable<'a>(
+        &'a self,
+        mut ready: Vec<&'a CampaignTask>,
+        asked: &BTreeSet<String>,
+        downstream: &BTreeMap<String, usize>,
+    ) -> Vec<&'a CampaignTask> {
+        let is_asked = |one: &CampaignTask| asked.contains(&one.task.seq);
+        ready.retain(|one| !is_asked(one));
+        if ready.is_empty() {
+            return ready;
+        }
         let mut taken = Taken::default();
-        for one in self.tasks.iter().filter(|one| one.status == Status::InProgress) {
+        for one in self.tasks.iter().filter(|one| one.status == Status::InProgress || is_asked(one)) {
             taken.take(&one.task.delta);
         }
-        // What most others wait for comes first.
-        let after = self.downstream()?;
-        let mut ready = self.ready()?;
-        ready.sort_by_key(|one| std::cmp::Reverse(after.get(&one.task.seq).copied().unwrap_or(0)));
+        ready.sort_by_key(|one| std::cmp::Reverse(downstream.get(&one.task.seq).copied().unwrap_or(0)));
         ready.retain(|one| {
             let is_free = !taken.overlaps(&one.task.delta);
             if is_free {
@@ -166,7 +212,7 @@ impl Campaign {
             }
             is_free
         });
-        Ok(ready)
+        ready
     }
 
     /// How many tasks stand one behind the other from each task on, itself included, by seq.
@@ -239,6 +285,37 @@ impl Paper {
     /// The current campaign, whether it goes on or is complete.
     pub fn campaign(&self) -> Result<Option<Campaign>, PaperError> {
         self.read(&projected())?.map(|json| understood(&json)).transpose()
+    }
+
+    /// The campaign as it is now, for somebody who knows what it was: only tasks that have changed are read again.
+    pub fn follow_campaign(&self, before: Option<Followed>) -> Result<Option<Followed>, PaperError> {
+        let what = projected();
+        self.take_over(&what)?;
+        let book = &**self.store();
+        let trail = Trail::now(book, &what)?;
+        let new = before.as_ref().filter(|one| one.is_parted).and_then(|one| trail.since(one.count));
+        let (Some(mut followed), Some(new)) = (before, new) else {
+            let Some(sheet) = Sheet::now(book, &what)? else { return Ok(None) };
+            let campaign = understood(&parsed(&sheet.body())?)?;
+            return Followed::new(trail.count, sheet.is_parted(), campaign).map(Some);
+        };
+        let mut is_new_graph = false;
+        for at in new {
+            let (Some(text), Some(place)) =
+                (sheet::item_now(book, &what, at)?, followed.campaign.tasks.get_mut(at))
+            else {
+                // It was taken apart meanwhile; the next trail says so.
+                return self.follow_campaign(None);
+            };
+            let now = read_task(&parsed(&text)?).map_err(damaged)?;
+            is_new_graph |= (&now.task.seq, &now.task.depends) != (&place.task.seq, &place.task.depends);
+            *place = now;
+        }
+        if is_new_graph {
+            return Followed::new(trail.count, true, followed.campaign).map(Some);
+        }
+        followed.count = trail.count;
+        Ok(Some(followed))
     }
 
     /// The name of the campaign that goes on, if it has one. Its tasks are not looked at.

@@ -5,6 +5,8 @@
 //! through here: what is seen is always whole. A note that an earlier version kept whole is read as it is, and
 //! becomes parts with its next change.
 
+use std::collections::BTreeSet;
+
 use super::projection::{Form, Projected};
 use crate::store::{Notebook, Notes, StoreError};
 use ftl_core::json::Json;
@@ -13,6 +15,12 @@ use ftl_core::json::rows::{self, Rows, Split};
 /// A longer list stays in one note: to change ten thousand items in one go takes longer in ten thousand notes
 /// than in one.
 pub(super) const MAX_PARTS: usize = 2_000;
+
+/// How many changes are remembered.
+pub(super) const MAX_TRAIL: usize = 64;
+
+/// The kind of notes that say what was changed last, by the kind that it is about.
+const TRAIL: &str = "trail";
 
 /// An object with a long list, and the texts of its items without white space.
 #[derive(Debug)]
@@ -83,6 +91,11 @@ impl Sheet {
         }
     }
 
+    /// Whether it is kept in parts.
+    pub(super) fn is_parted(&self) -> bool {
+        self.is_parted
+    }
+
     /// The object without its items.
     fn head(&self) -> String {
         format!("{}{}", self.before, self.after)
@@ -131,7 +144,8 @@ impl Sheet {
         set.iter().try_for_each(|at| match self.items.get(*at) {
             Some(item) => notes.put(what.kind, &part(what, *at), item),
             None => Ok(()),
-        })
+        })?;
+        leave_trail(notes, what, &set.iter().map(|at| Some(*at)).collect::<Vec<_>>())
     }
 
     /// Keeps all of it. What stands there already is not written again, and what is left over goes.
@@ -152,7 +166,8 @@ impl Sheet {
         for (at, item) in items.iter().enumerate() {
             place(notes, &part(what, at), item)?;
         }
-        old.try_for_each(|(key, _)| notes.remove(what.kind, &key))
+        old.try_for_each(|(key, _)| notes.remove(what.kind, &key))?;
+        leave_trail(notes, what, &[None])
     }
 }
 
@@ -188,6 +203,9 @@ pub(super) fn drop_note(notes: &mut dyn Notes, what: &Projected) -> Result<bool,
         Form::Rows(_) => notes.keys(what.kind)?,
     };
     keys.iter().try_for_each(|key| notes.remove(what.kind, key))?;
+    if let (Form::Rows(_), true) = (what.form, is_there) {
+        leave_trail(notes, what, &[None])?;
+    }
     Ok(is_there)
 }
 
@@ -210,7 +228,61 @@ pub(super) fn put_item(
     what: &Projected,
     (at, text): (usize, &str),
 ) -> Result<(), StoreError> {
-    notes.put(what.kind, &part(what, at), text)
+    notes.put(what.kind, &part(what, at), text)?;
+    leave_trail(notes, what, &[Some(at)])
+}
+
+/// One item of a note that is kept in parts, as it is now.
+pub(super) fn item_now(
+    book: &dyn Notebook,
+    what: &Projected,
+    at: usize,
+) -> Result<Option<String>, StoreError> {
+    book.note(what.kind, &part(what, at))
+}
+
+/// What was changed last: for those who look again and again and need not read all of it each time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trail {
+    /// How often anything was changed.
+    pub(super) count: u64,
+    /// The newest changes, the last one at the end: one item, or more than that.
+    last: Vec<Option<usize>>,
+}
+
+impl Trail {
+    /// The trail as it is now. Whoever reads items too reads this first: what is newer than it stands in the next one.
+    pub(super) fn now(book: &dyn Notebook, what: &Projected) -> Result<Trail, StoreError> {
+        Ok(Trail::read(book.note(TRAIL, what.kind)?.as_deref().unwrap_or_default()))
+    }
+
+    /// What was written down; what cannot be read is the trail of nothing.
+    fn read(text: &str) -> Trail {
+        let mut words = text.split(' ');
+        let Some(Ok(count)) = words.next().map(str::parse) else { return Trail::default() };
+        Trail { count, last: words.map(|word| word.parse().ok()).collect() }
+    }
+
+    /// The items that were changed since there were so many changes; nothing where that cannot be told.
+    pub(super) fn since(&self, count: u64) -> Option<BTreeSet<usize>> {
+        let new = usize::try_from(self.count.checked_sub(count)?).ok()?;
+        let first = self.last.len().checked_sub(new)?;
+        self.last[first..].iter().copied().collect()
+    }
+}
+
+/// Writes down what was changed, in the same change.
+fn leave_trail(notes: &mut dyn Notes, what: &Projected, changed: &[Option<usize>]) -> Result<(), StoreError> {
+    let before = notes.get(TRAIL, what.kind)?;
+    let Trail { count, mut last } = Trail::read(before.as_deref().unwrap_or_default());
+    last.extend_from_slice(changed);
+    let last = &last[last.len().saturating_sub(MAX_TRAIL)..];
+    let mut text = (count + changed.len() as u64).to_string();
+    for one in last {
+        text.push(' ');
+        text.push_str(&one.map_or("*".to_owned(), |at| at.to_string()));
+    }
+    notes.put(TRAIL, what.kind, &text)
 }
 
 /// The key of an item: in the order of keys, items stand behind their head in the order of the list.
@@ -227,4 +299,25 @@ fn list(what: &Projected) -> &'static str {
 
 fn parsed(body: &str) -> Result<Json, StoreError> {
     Json::parse(body).map_err(|error| StoreError::Corrupt(format!("a note is {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trail_tells_what_is_new_and_no_more_than_it_knows() {
+        let trail = Trail::read("7 4 * 2 2");
+        let since = |count| trail.since(count).map(Vec::from_iter);
+        assert_eq!((since(7), since(6), since(5)), (Some(vec![]), Some(vec![2]), Some(vec![2])));
+        assert_eq!(
+            (since(4), since(3), since(2)),
+            (None, None, None),
+            "more than one item, and further back"
+        );
+        assert_eq!(since(8), None, "another trail");
+        for bad in ["", "x", "-1 2"] {
+            assert_eq!(Trail::read(bad), Trail::default(), "{bad}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::projection::STAMPS;
 use super::sheet::MAX_PARTS;
 use super::*;
+use crate::plan_file::merge::CampaignTask;
 use crate::store::Notebook as _;
 use ftl_core::json::Json;
 
@@ -133,6 +134,46 @@ fn a_campaign_of_an_earlier_version_is_read_and_becomes_rows_with_its_next_chang
         assert!(bench.keys().len() >= 4, "{change}");
         assert_eq!(bench.kept(), bench.copy(), "{change}");
     }
+}
+
+#[test]
+fn a_campaign_that_is_followed_is_the_one_that_is_kept_whatever_was_done_to_it() {
+    let bench = Bench::new(4);
+    let mut followed = None;
+    let mut look = |what: &str| {
+        followed = bench.paper.follow_campaign(followed.take()).unwrap();
+        let kept = bench.paper.campaign().unwrap();
+        let seen = followed.as_ref().map(|one| (one.campaign().to_json(), one.downstream().clone()));
+        let wanted = kept.map(|kept| (kept.to_json(), kept.downstream().unwrap()));
+        assert_eq!(seen, wanted, "{what}");
+        let seqs =
+            |ready: Vec<&CampaignTask>| ready.iter().map(|one| one.task.seq.clone()).collect::<Vec<_>>();
+        let ready = bench.paper.campaign().unwrap().map(|kept| seqs(kept.ready().unwrap()));
+        assert_eq!(followed.as_ref().map(|one| seqs(one.ready())), ready, "{what}");
+    };
+    look("as it was made");
+    look("nothing was done");
+    bench.paper.update_task("2", "complete", NOW).unwrap();
+    look("a task is complete");
+    bench.killed_after("003", "in_progress");
+    look("in a run");
+    bench.paper.update_task("1", "blocked", NOW).unwrap();
+    bench.paper.propagate_blocks(NOW).unwrap();
+    look("blocks were propagated");
+    let other = bench.copy().replace("\"blocked\"", "\"pending\"");
+    std::fs::write(bench.paper.place().state().join("campaign.json"), other).unwrap();
+    look("somebody has edited the copy");
+    for at in 0..=super::sheet::MAX_TRAIL {
+        let status = if at % 2 == 0 { "complete" } else { "pending" };
+        bench.paper.update_task("1", status, NOW).unwrap();
+    }
+    look("more was done than is remembered");
+    bench.paper.add_tasks(&plan(6), NOW).unwrap();
+    look("there are more tasks");
+    bench.paper.create_campaign("another one", None, NOW).unwrap();
+    look("it is another campaign");
+    bench.paper.add_tasks(&plan(3), NOW).unwrap();
+    look("with tasks of its own");
 }
 
 #[test]

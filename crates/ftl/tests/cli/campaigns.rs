@@ -110,6 +110,36 @@ fn a_task_starts_when_its_own_parents_are_complete_and_not_before() {
     assert_eq!(dir.git(&["status", "--porcelain"]), "");
 }
 
+/// A builder that asks its agent, and lands nothing.
+const ASKS: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\n\
+    INPUT: budget = 5\nSTATE: ONLY\n  \
+    IF: budget == 0 AND mode == \"direct\" → RETURN escalated reason=\"no budget\" workspace={workspace}\n  \
+    IF: budget == 0 → RETURN blocked reason=\"no budget\" workspace={workspace}\n  \
+    CHECK: spec = workspace.parse path={workspace}\n  DO: Task(builder) step=plan spec={spec}\n  \
+    RETURN: complete delivered=\"nothing\" commit=\"none\" target=\"none\" workspace={workspace}\n```\n";
+
+#[test]
+fn a_free_agent_goes_to_the_task_that_most_others_wait_for_also_when_that_one_was_ready_last() {
+    let tasks = [
+        task("001", "alone", "a.txt", &[]),
+        task("002", "alone-too", "b.txt", &[]),
+        task("003", "first", "c.txt", &[]),
+        task("004", "second", "d.txt", &["003"]),
+        task("005", "third", "e.txt", &["004"]),
+    ];
+    let dir = repository(&tasks, &[]);
+    dir.write(".ftl/protocols/builder.md", ASKS);
+    let json = go(&dir, &["--jobs", "1", "--land", "branch-only"]).code(0).json();
+    let spans = spans(&dir, json["run"].as_str().unwrap());
+    let mut order: Vec<&String> = spans.keys().collect();
+    order.sort_by_key(|name| spans[*name].0);
+    // For the last one of the row as much waits as for those that were ready before it.
+    assert_eq!(order, ["003", "004", "001", "002", "005"], "{spans:?}");
+    let ends: Vec<u64> = order.iter().map(|name| spans[*name].1).collect();
+    let begins: Vec<u64> = order.iter().skip(1).map(|name| spans[*name].0).collect();
+    assert!(begins.iter().zip(&ends).all(|(begin, end)| begin > end), "no brief before its turn: {spans:?}");
+}
+
 #[test]
 fn tasks_that_change_the_same_files_take_turns() {
     let folder =

@@ -5,31 +5,48 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ftl_core::catalogue::campaign::{CampaignSummary, Summary};
+use ftl_core::catalogue::campaign::{CampaignSummary, CampaignTasks, Summary, Tasks};
 use ftl_core::catalogue::flow::{Analysis, Brief, ObserverAnalyze, WorkspaceCreate};
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::json::Json;
 use ftl_core::plan::Status;
-use ftl_core::run::Failure;
+use ftl_core::run::{Failure, Wanted};
 use ftl_core::value::Value;
 
 use super::{Sites, prefix};
 use crate::git::{Branch, GitError, Repo, Trouble};
-use crate::hands::paper::{analyzed, brief, read_plan, shaped, timeout};
+use crate::hands::admission::{Admission, Rank};
+use crate::hands::paper::{analyzed, brief, read_plan, shaped, tasks_of, timeout};
 use crate::hands::typed::params;
 use crate::hands::{Job, Workshop};
 use crate::paper::campaign::no_campaign;
 use crate::plan_file::Plan;
+use crate::plan_file::merge::CampaignTask;
 
 pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
-    let (briefs, observer, summary) = (sites.clone(), sites.clone(), sites.clone());
+    let (briefs, observer, summary, tasks) = (sites.clone(), sites.clone(), sites.clone(), sites.clone());
+    let admission = workshop.admission().clone();
     workshop
+        .doing(move |_, _: CampaignTasks| tasks.tasks(&admission))
         .reading::<WorkspaceCreate>(move |job| briefs.brief(job))
         .doing(move |job, asked: ObserverAnalyze| observer.analyze(job, &asked))
         .doing(move |job, _: CampaignSummary| summary.summary(job))
 }
 
 impl Sites {
+    /// How the tasks stand. What waits for each is looked at again: a revision may have changed it.
+    fn tasks(&self, admission: &Admission) -> Result<Tasks, Failure> {
+        let asked = admission.asked();
+        let mut followed = super::lock(&self.followed);
+        *followed = self.paper.follow_campaign(followed.take())?;
+        let now = followed.as_ref().ok_or_else(no_campaign)?;
+        let tasks = tasks_of(now.campaign(), now.ready(), &asked, now.downstream())?;
+        let is_new = |one: &&CampaignTask| one.status == Status::Pending && !asked.contains(&one.task.seq);
+        let new = now.campaign().tasks().iter().filter(is_new).count();
+        admission.expect(new > tasks.ready.len());
+        Ok(tasks)
+    }
+
     /// The branch of a run; nothing where there is no repository to build in.
     fn run_s_branch(&self, job: &Job) -> Result<Option<(Repo, Branch)>, GitError> {
         let found = self.repo().and_then(|repo| Ok((repo.begin(&job.run)?, repo)));
@@ -112,16 +129,22 @@ impl Sites {
         })
     }
 
-    /// How long the row of tasks is that waits for the work of a job's instance; nothing where it has no brief.
-    pub(in crate::hands) fn urgency(&self, job: &Job) -> usize {
-        let Ok(Some(noted)) = self.noted(job) else { return 0 };
-        let seq = noted.spec.id.split('-').next().unwrap_or_default();
-        let mut rows = super::lock(&self.rows);
-        if !rows.contains_key(seq) {
-            let campaign = self.paper.campaign().ok().flatten();
-            *rows = campaign.and_then(|campaign| campaign.downstream().ok()).unwrap_or_default();
+    /// The task that a job is for, and how long the row of tasks is that waits for it; nothing where the job names
+    /// none and its instance has no brief.
+    pub(in crate::hands) fn urgency(&self, job: &Job) -> Rank {
+        let named = match &job.action.wanted {
+            Wanted::Action(_) => job.action.params.get("task").and_then(Value::as_text).map(str::to_owned),
+            Wanted::Task { .. } | Wanted::Word(_) | Wanted::Question => None,
+        };
+        let of_brief = || self.noted(job).ok().flatten().map(|noted| noted.spec.id);
+        let Some(task) = named.or_else(of_brief) else { return Rank::default() };
+        let seq = task.split('-').next().unwrap_or_default();
+        let mut followed = super::lock(&self.followed);
+        if followed.as_ref().is_none_or(|now| !now.downstream().contains_key(seq)) {
+            *followed = self.paper.follow_campaign(followed.take()).ok().flatten();
         }
-        rows.get(seq).copied().unwrap_or(0)
+        let row = followed.as_ref().and_then(|now| now.downstream().get(seq).copied());
+        Rank { urgency: row.unwrap_or(0), task: Some(seq.to_owned()) }
     }
 
     fn summary(&self, job: &Job) -> Result<Summary, Failure> {

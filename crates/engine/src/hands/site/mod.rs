@@ -47,6 +47,7 @@ use crate::forge::{ForgeError, Reached};
 use crate::gates::{Allowance, Yard};
 use crate::git::{GitError, Oid, Repo, Trouble, Worktree, WorktreeId};
 use crate::paper::Paper;
+use crate::paper::campaign::Followed;
 use crate::place::Place;
 use crate::plan_file::Plan;
 use crate::process::{Captured, Fence, How, Limits, Supervisor};
@@ -65,8 +66,8 @@ pub struct Sites {
     copied: Vec<String>,
     commands: commands::Commands,
     allowed: Vec<Allowance>,
-    /// How many tasks stand behind each of the campaign, by seq.
-    rows: Mutex<BTreeMap<String, usize>>,
+    /// The campaign as it was when somebody last looked at all of it.
+    followed: Mutex<Option<Followed>>,
     /// The plan that was read last, and what it was read from.
     plan: Mutex<Option<(Arc<Fields>, Arc<Plan>)>>,
     landing: Option<Route>,
@@ -106,7 +107,7 @@ impl Sites {
             copied: config.texts("worktree.copy"),
             commands: commands::Commands::set(config),
             allowed: Vec::new(),
-            rows: Mutex::default(),
+            followed: Mutex::default(),
             plan: Mutex::default(),
             landing: None,
             forge: Reached::of(config, &|name| std::env::var(name).ok()),
@@ -139,6 +140,13 @@ impl Sites {
         }
         let repo = Repo::of_person(self.place(), self.copied.clone())?;
         Ok(open.insert(repo).clone())
+    }
+
+    /// Opens the repository before anybody needs it.
+    pub(super) fn open_early(&self) {
+        if let Ok(repo) = self.repo() {
+            repo.get_ready();
+        }
     }
 
     /// The worktree of the instance that a job is for, made if it is not there.
