@@ -166,8 +166,10 @@ impl Repo {
             Ok(Ok(looked)) => looked,
             Ok(Err(why)) => return lock.release(self).map(|()| Moved::Refused(why)),
             Err(error) => {
-                // Nothing was moved yet, so nobody need be kept out.
-                lock.release(self)?;
+                // Nothing was moved yet, so nobody need be kept out; unless an earlier try has left it half way.
+                if !lock.was_left {
+                    lock.release(self)?;
+                }
                 return Err(error);
             }
         };
@@ -399,6 +401,8 @@ fn sentence(bad: &[String]) -> Option<String> {
 struct IndexLock {
     lock: PathBuf,
     own: PathBuf,
+    /// Whether one of ours was there already: the checkout may be half way.
+    was_left: bool,
 }
 
 impl IndexLock {
@@ -406,8 +410,10 @@ impl IndexLock {
     fn take(repo: &Repo) -> Result<Option<IndexLock>, GitError> {
         repo.runner.step("lock the index")?;
         let (lock, own) = (repo.own.join("index.lock"), repo.own.join("ftl-index.lock"));
+        let mut was_left = false;
         if let Ok(left) = Identity::of(&own) {
-            if Identity::of(&lock).is_ok_and(|found| found == left) {
+            was_left = Identity::of(&lock).is_ok_and(|found| found == left);
+            if was_left {
                 fs::remove_file(&lock).at(&lock)?;
             }
             fs::remove_file(&own).at(&own)?;
@@ -415,7 +421,7 @@ impl IndexLock {
         fs::OpenOptions::new().write(true).create_new(true).open(&own).at(&own)?;
         for _ in 0..LOCK_TRIES {
             match fs::hard_link(&own, &lock) {
-                Ok(()) => return Ok(Some(IndexLock { lock, own })),
+                Ok(()) => return Ok(Some(IndexLock { lock, own, was_left })),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => std::thread::sleep(LOCK_PAUSE),
                 Err(error) => return Err(error).at(&lock),
             }
