@@ -453,6 +453,13 @@ mod tests {
         }
         assert_eq!(scratch.repo.comes_before(&root, &last), None, "that is git's to say");
         assert!(comes(&root, &last) && !comes(&last, &root));
+        // A commit that says too much is read by git alone.
+        let long = scratch.folder.path().join("long");
+        fs::write(&long, "x".repeat(usize::try_from(MAX_COMMIT_BYTES).unwrap())).unwrap();
+        scratch.git(&["commit", "-q", "--allow-empty", "-F", "long"]);
+        let long: Oid = scratch.git(&["rev-parse", "HEAD"]).parse().unwrap();
+        assert_eq!(scratch.repo.comes_before(&last, &long), None);
+        assert!(comes(&last, &long));
         let nobody: Oid = "1".repeat(40).parse().unwrap();
         assert!(scratch.repo.is_ancestor(&nobody, &nobody).is_ok_and(|same| same));
         assert!(scratch.repo.is_ancestor(&root, &nobody).is_err());

@@ -477,6 +477,30 @@ mod tests {
         assert!(seen.contains("core.hookspath=/dev/null"));
     }
 
+    #[test]
+    fn a_pipe_that_somebody_keeps_open_is_not_listened_to_for_long() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("git");
+        // It leaves somebody behind who has left its group and holds its pipes.
+        let script = "#!/bin/sh\nmkfifo left\nsetsid sh -c 'echo $$; echo > left; exec sleep 60' &\n\
+            read -r _ < left\necho said\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let limit = Duration::from_secs(30);
+        let runner = Runner { program, limit, ..Runner::find(Path::new("/nowhere")).unwrap() };
+        let began = Instant::now();
+        let out = runner.run(Call::new(folder.path()).words(["any"])).unwrap().ok().unwrap();
+        let took = began.elapsed();
+        let said = String::from_utf8_lossy(&out).into_owned();
+        let left = said.lines().find_map(|line| line.parse().ok()).and_then(Pid::from_raw);
+        if let Some(left) = left {
+            rustix::process::kill_process(left, Signal::KILL).unwrap();
+        }
+        assert!(said.contains("said"), "{said}");
+        assert!(took >= MAX_AFTERWARDS && took < limit, "{took:?}");
+    }
+
     fn git(runner: &Runner, folder: &Path, words: &[&str]) -> String {
         let out = runner.run(Call::new(folder).words(words)).unwrap().ok().unwrap();
         String::from_utf8_lossy(&out).into_owned()

@@ -26,13 +26,30 @@ const ROLE: &str = "explorer";
 /// How long a list of files is good for others: one who is asked again after an outage looks again.
 pub const MAX_SHARED: Duration = Duration::from_secs(10);
 
+/// A list of files for those who were asked for together.
+struct Shared {
+    run: RunId,
+    /// The entry that asked for them.
+    entry: u64,
+    since: Instant,
+    files: Listed,
+}
+
+impl Shared {
+    /// The files, for one who was asked for by an entry of a run.
+    fn files(&self, (run, entry): (&RunId, u64), now: Instant) -> Option<Listed> {
+        let is_theirs = *run == self.run && entry == self.entry;
+        (is_theirs && now.duration_since(self.since) < MAX_SHARED).then(|| self.files.clone())
+    }
+}
+
 /// Explores.
 pub struct Explorer {
     agents: Arc<Agents>,
     paper: Arc<Paper>,
     /// The files that were listed last, and the entry that asked for it: explorers that were asked for together
     /// look at one list.
-    listed: Mutex<Option<(RunId, u64, Instant, Listed)>>,
+    listed: Mutex<Option<Shared>>,
     /// Where what is planned will be built.
     sites: Mutex<Option<Arc<Sites>>>,
 }
@@ -63,11 +80,9 @@ impl Explorer {
     fn survey<'a>(&self, job: &Job, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
         let root = self.paper.place().root();
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((run, entry, since, files)) = listed.as_ref()
-            && (run, *entry) == (&job.run, job.action.id.entry)
-            && since.elapsed() < MAX_SHARED
-        {
-            return Survey::over(root, files.clone(), enough);
+        let asked = (&job.run, job.action.id.entry);
+        if let Some(files) = listed.as_ref().and_then(|shared| shared.files(asked, Instant::now())) {
+            return Survey::over(root, files, enough);
         }
         let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sites) = sites {
@@ -75,8 +90,8 @@ impl Explorer {
             let _ = std::thread::Builder::new().name(String::from("open")).spawn(move || sites.open_early());
         }
         let survey = Survey::of(root, enough);
-        let now = Instant::now();
-        *listed = survey.listed().map(|files| (job.run.clone(), job.action.id.entry, now, files));
+        let (run, entry, since) = (job.run.clone(), job.action.id.entry, Instant::now());
+        *listed = survey.listed().map(|files| Shared { run, entry, since, files });
         survey
     }
 
@@ -176,5 +191,21 @@ fn done(json: &Json) -> Ended {
     match json.to::<Value>() {
         Ok(value) => Ended::Done(value),
         Err(error) => Ended::failed(FailureKind::CouldNotRun, format!("the answer cannot be kept: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_shared_by_those_who_were_asked_for_together_and_for_a_while() {
+        let (run, since) = (RunId::of(1), Instant::now());
+        let shared = Shared { run: run.clone(), entry: 7, since, files: Listed::default() };
+        assert!(shared.files((&run, 7), since).is_some());
+        assert!(shared.files((&run, 7), since + MAX_SHARED - Duration::from_millis(1)).is_some());
+        assert!(shared.files((&run, 7), since + MAX_SHARED).is_none(), "asked again after an outage");
+        assert!(shared.files((&run, 8), since).is_none());
+        assert!(shared.files((&RunId::of(2), 7), since).is_none());
     }
 }
