@@ -151,7 +151,7 @@ pub struct Repo {
     synced: Arc<Synced>,
     /// Answers about objects, out of the chamber.
     objects: Arc<Reader>,
-    /// Answers about refs, out of the repository itself.
+    /// Answers about refs, out of the repository itself, where their files do not.
     refs: Arc<Reader>,
     /// Moves refs.
     mover: Arc<Mover>,
@@ -302,14 +302,15 @@ impl Repo {
 pub fn has_commit(root: &Path) -> bool {
     let us = rustix::process::geteuid().as_raw();
     let is_ours = |path: &Path| fs::metadata(path).is_ok_and(|found| found.uid() == us);
-    let has = |common: &Path, oid: &Oid| {
+    // What may be in a pack is not looked for: whoever needs it finds out.
+    let may_have = |common: &Path, oid: &Oid| {
         let (folder, rest) = oid.as_str().split_at(2);
         let packs = fs::read_dir(common.join("objects/pack")).is_ok_and(|mut all| all.next().is_some());
         packs || common.join("objects").join(folder).join(rest).is_file()
     };
     find(root).is_ok_and(|(top, own, common)| {
         let head = refs::head(&own, &common);
-        is_ours(&top) && is_ours(&own) && head.is_some_and(|head| has(&common, &head))
+        is_ours(&top) && is_ours(&own) && head.is_some_and(|head| may_have(&common, &head))
     })
 }
 
