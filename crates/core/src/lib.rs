@@ -10,6 +10,7 @@ pub mod draw;
 pub mod json;
 pub mod language;
 pub mod library;
+pub mod machine;
 pub mod plan;
 pub mod program;
 pub mod run;

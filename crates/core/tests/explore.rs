@@ -69,6 +69,11 @@ fn builder_keeps(notes: &mut Notes, seen: &Seen<'_>) {
         *flaky = u8::from(answer.field("flaky").holds());
     }
     for entry in &seen.decision.entries {
+        if let Fact::Paid(Payment::Back { meter, count, .. }) = &entry.fact
+            && &**meter == "tools"
+        {
+            *tools -= u8::try_from(*count).unwrap();
+        }
         let Fact::Paid(Payment::Meter { meter, .. }) = &entry.fact else { continue };
         *tools += u8::from(&**meter == "tools");
         if &**meter == "retries" {

@@ -193,7 +193,7 @@ fn an_agent_that_cannot_be_afforded_is_held_and_its_siblings_go_on() {
         ends(&mut stage, &agent, Some(tokens(100)));
     }
     assert_eq!(stage.standing(), Standing::Held);
-    assert_eq!(stage.raise("tokens", 250).refusal.unwrap().kind, RefusalKind::Malformed);
+    assert_eq!(stage.raise("tokens", 250).refusal.unwrap().kind, RefusalKind::Guard);
     stage.raise("tokens", 300);
     assert_eq!(stage.asks(), ["Task(observer)"]);
     assert_eq!(held(&stage), 0);

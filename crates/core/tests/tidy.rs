@@ -56,6 +56,53 @@ const SKIPPED: [&str; 7] = [".git", ".ftl", ".idea", ".vscode", "target", "node_
 /// Files beyond this size are not read as text.
 const MAX_TEXT_BYTES: u64 = 4 * 1024 * 1024;
 
+/// Calls that follow links on their way to a file. Below `.ftl` the folder module does the same without.
+const FOLLOWING: [&str; 17] = [
+    "fs::read(",
+    "fs::read_to_string(",
+    "fs::read_dir(",
+    "fs::write(",
+    "fs::copy(",
+    "fs::rename(",
+    "fs::hard_link(",
+    "fs::set_permissions(",
+    "fs::remove_file(",
+    "fs::remove_dir(",
+    "fs::remove_dir_all(",
+    "fs::create_dir(",
+    "fs::create_dir_all(",
+    "File::open(",
+    "File::create(",
+    "OpenOptions::new",
+    "DirBuilder::new",
+];
+
+/// Files of the system: nobody but root puts a link there.
+const OF_THE_SYSTEM: [&str; 3] = ["\"/proc", "\"/dev", "\"/etc"];
+
+/// Who may use such calls, and for what.
+const MAY_FOLLOW: [(&str, &str); 19] = [
+    ("crates/engine/src/folder/mod.rs", "what is outside of .ftl"),
+    ("crates/engine/src/folder/scratch.rs", "new temporary folders"),
+    ("crates/engine/src/folder/tracked.rs", "git's index, read"),
+    ("crates/engine/src/context/mod.rs", "files of the checkout, read"),
+    ("crates/engine/src/explore/survey.rs", "files of the checkout, read"),
+    ("crates/engine/src/framework.rs", "files of the checkout, read"),
+    ("crates/engine/src/git/chamber.rs", "the person's exclude files, read"),
+    ("crates/engine/src/git/durable.rs", "syncs; nothing is read or written"),
+    ("crates/engine/src/git/glance.rs", "names and times in a worktree"),
+    ("crates/engine/src/git/mod.rs", "git's own folder, read"),
+    ("crates/engine/src/git/odd.rs", "names in a worktree"),
+    ("crates/engine/src/git/person.rs", "names in the checkout and in git's folder"),
+    ("crates/engine/src/git/worktree.rs", "git's folder of worktrees; times in a worktree"),
+    ("crates/engine/src/hands/site/commands.rs", "names in a worktree"),
+    ("crates/engine/src/place.rs", "git's own folder and its exclude file"),
+    ("crates/ftl/src/commands/agents.rs", "a temporary folder"),
+    ("crates/ftl/src/commands/demo.rs", "a new repository that a person names"),
+    ("crates/ftl/src/commands/draw.rs", "documents that a person names"),
+    ("crates/ftl/src/write.rs", "documents that a person names"),
+];
+
 const RECORDS: &str = "docs/adr/";
 const RECORDS_INDEX: &str = "docs/adr/README.md";
 
@@ -86,6 +133,23 @@ fn the_core_does_not_look() {
 }
 
 #[test]
+fn no_link_is_followed_by_accident() {
+    let ours = |file: &File| {
+        let is_ours =
+            ["crates/engine/src/", "crates/ftl/src/"].iter().any(|part| file.name.starts_with(part));
+        is_ours && !file.is_test() && !file.name.contains("/bin/") && !file.name.ends_with("_tests.rs")
+    };
+    let sources: Vec<File> = sources().into_iter().filter(ours).collect();
+    let may = |file: &&File| MAY_FOLLOW.iter().any(|(name, _)| *name == file.name);
+    let (allowed, others): (Vec<&File>, Vec<&File>) = sources.iter().partition(may);
+    let hint = "below .ftl use `crate::folder`; elsewhere say in MAY_FOLLOW what it is for";
+    report(others.into_iter().flat_map(following), hint);
+    let is_used = |name: &str| allowed.iter().any(|file| file.name == name && !following(file).is_empty());
+    let unused = MAY_FOLLOW.iter().filter(|(name, _)| !is_used(name));
+    report(unused.map(|(name, _)| format!("{name}: follows no link")), "take it out of MAY_FOLLOW");
+}
+
+#[test]
 fn dependencies_point_one_way() {
     let findings = packages().into_iter().flat_map(|(folder, manifest)| wrong_arrows(&folder, &manifest));
     report(findings, "the arrows are ftl → engine → {agents, memory} → core; testkit is for tests only");
@@ -111,6 +175,17 @@ fn decision_records_are_numbered_and_listed() {
     let files: Vec<File> = texts().into_iter().filter(|file| file.name.starts_with(RECORDS)).collect();
     let hint = "name it NNNN-slug.md by the next free number, and link it from docs/adr/README.md";
     report(wrong_records(&files), hint);
+}
+
+#[test]
+fn these_tests_see_calls_that_follow_links() {
+    let finds = |text: &str| !following(&File::new("crates/engine/src/x.rs", text)).is_empty();
+    assert!(finds("    let text = fs::read(&path)?;"));
+    assert!(finds("    std::fs::File::open(path)"));
+    assert!(!finds("    HeadFile::open(path) // not File::open("));
+    assert!(!finds("    fs::read(\"/proc/self/stat\")"));
+    assert!(!finds("    folder::read(&path, MAX)"));
+    assert!(!finds("#[cfg(test)]\nmod tests {\n    fs::read(&path);"));
 }
 
 #[test]
@@ -266,6 +341,23 @@ fn forbidden_words(file: &File) -> Vec<String> {
         let code = line.split("//").next().unwrap_or_default();
         for (word, what) in NOT_IN_THE_CORE.iter().filter(|(word, _)| has_word(code, word)) {
             findings.push(file.at(at + 1, &format!("`{word}` ({what})")));
+        }
+    }
+    findings
+}
+
+/// Calls in a file that follow links.
+fn following(file: &File) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (at, line) in file.text.lines().take(own_lines(&file.text)).enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        let is_of_the_system = OF_THE_SYSTEM.iter().any(|begin| code.contains(begin));
+        let is_called = |call: &str| {
+            let before = code.find(call).map(|at| code[..at].chars().next_back());
+            before.is_some_and(|before| !before.is_some_and(|letter| letter.is_alphanumeric()))
+        };
+        for call in FOLLOWING.iter().filter(|call| !is_of_the_system && is_called(call)) {
+            findings.push(file.at(at + 1, &format!("`{call}` follows links")));
         }
     }
     findings

@@ -9,6 +9,8 @@ crate::records! {
         code: i64,
         /// What it printed.
         stdout: String,
+        /// The first line of what it printed, without white space around it: what `git rev-parse` or `cat VERSION` says.
+        line: Option<String>,
         /// What it complained about.
         stderr: String,
         /// How long it took.

@@ -61,6 +61,19 @@ impl Problem {
         }
     }
 
+    /// The same with "did you mean", or else with all that there is: `lead` says what the list holds.
+    #[must_use]
+    pub fn among<N: AsRef<str>>(self, name: &str, known: &[N], lead: &str) -> Problem {
+        match nearest(name, known) {
+            Some(found) => self.hint(format!("did you mean `{found}`?")),
+            None if known.is_empty() => self.hint(format!("{lead} nothing")),
+            None => {
+                let names: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+                self.hint(format!("{lead} {}", names.join(", ")))
+            }
+        }
+    }
+
     /// The problem as plain text with file, line and caret.
     pub fn render(&self, sources: &[Source]) -> String {
         let word = match self.severity {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fact::{
-    ActionId, Answer, Ask, Bind, Cause, Entry, Fact, Fan, InstanceId, Opened, Payment, ThreadId, Usage,
-    WHOLE, Waiver,
+    ActionId, Answer, Ask, Bind, Cause, Entry, Fact, Failure, Fan, InstanceId, Opened, Payment, ThreadId,
+    Time, Usage, WHOLE, Waiver,
 };
 use super::instance::{Ended, HeldAt, Instance, Meter, Open, OpenKind, Purses, Seen, Thread, Waiving};
 use super::map::Map;
@@ -209,8 +209,11 @@ impl Instance {
                     open.paid.remove(meter);
                 });
             }
-            Fact::Paid(Payment::Attempts { action, .. }) => {
-                self.change(*action, |open| open.died += 1);
+            Fact::Paid(Payment::Attempts { action, message, forbidden }) => {
+                self.change(*action, |open| {
+                    open.died += 1;
+                    open.forbidden = forbidden.then(|| Name::from(message.as_str()));
+                });
             }
             Fact::Refilled { meter, limit } => self.refilled(meter, *limit),
             Fact::Waived { to, place, by, reason, .. } => self.waived(to, *place, by, reason),
@@ -224,13 +227,19 @@ impl Instance {
             Fact::Suspended { action, service, until } => {
                 self.change(*action, |open| open.suspended = Some((service.clone(), *until)));
             }
-            Fact::Held { thread, place, failure, meter, stuck } => {
+            Fact::Held { thread, place, failure, meter, stuck, action } => {
                 self.line(thread, |line| line.place = *place);
                 let held =
                     HeldAt { place: *place, failure: failure.clone(), meter: meter.clone(), stuck: *stuck };
                 self.held.insert(thread.clone(), held);
+                if let Some(action) = action {
+                    self.action_held(*action, failure, entry.at);
+                }
             }
-            Fact::Resumed { action: Some(action), .. } => self.change(*action, |open| open.suspended = None),
+            Fact::Resumed { action: Some(action), .. } => {
+                self.change(*action, |open| open.suspended = None);
+                self.action_resumed(*action, entry.at);
+            }
             Fact::Resumed { action: None, thread, .. } => {
                 self.held.remove(thread);
             }
@@ -250,6 +259,36 @@ impl Instance {
             Fact::Opened(_) | Fact::Emitted { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
             Fact::Raised { .. } | Fact::Paid(Payment::Purse { .. }) => {}
         }
+    }
+
+    /// An action waits until the machine is mended, and for no service any more: it would be asked again by itself.
+    /// The time of its PARALLEL stands still meanwhile.
+    fn action_held(&mut self, action: ActionId, failure: &Failure, at: Time) {
+        self.change(action, |open| {
+            open.held = Some(failure.clone());
+            open.suspended = None;
+        });
+        let whole = ActionId { entry: action.entry, index: WHOLE };
+        self.change(whole, |open| {
+            open.paused.get_or_insert(at);
+        });
+    }
+
+    /// An action is asked again. The time of its PARALLEL goes on when no branch is held any more.
+    fn action_resumed(&mut self, action: ActionId, at: Time) {
+        self.change(action, |open| open.held = None);
+        let whole = ActionId { entry: action.entry, index: WHOLE };
+        let first = ActionId { entry: action.entry, index: 0 };
+        let mut siblings = self.open.starting_at(&first).take_while(|(one, _)| one.entry == action.entry);
+        if siblings.any(|(_, open)| open.held.is_some()) {
+            return;
+        }
+        self.change(whole, |open| {
+            let stood = open.paused.take().map_or(0, |since| at.saturating_sub(since));
+            if let OpenKind::Parallel { until: Some(until), .. } = &mut open.kind {
+                *until = until.saturating_add(stood);
+            }
+        });
     }
 
     /// A line of work, to change it.
@@ -524,7 +563,7 @@ impl Instance {
 
     /// What could not be done is known to the ELSE that answers it; a waiver that could not be
     /// carried out leaves everything as it was.
-    fn refused(&mut self, thread: &ThreadId, failure: &super::fact::Failure, word: bool) {
+    fn refused(&mut self, thread: &ThreadId, failure: &Failure, word: bool) {
         if !self.threads.contains_key(thread) {
             return;
         }
@@ -556,6 +595,9 @@ fn opening(seen: Seen, thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) 
         digest: ask.digest.clone(),
         kind,
         died: 0,
+        forbidden: None,
+        held: None,
+        paused: None,
         paid: BTreeMap::new(),
         suspended: None,
         reserved: Usage::new(),

@@ -221,7 +221,7 @@ impl<'r> Draft<'r> {
     /// Holds an instance where it is.
     pub(super) fn hold(&mut self, id: InstanceId, thread: &ThreadId, place: u32, failure: Failure) {
         let thread = thread.clone();
-        self.put(id, Fact::Held { thread, place, failure, meter: None, stuck: false });
+        self.put(id, Fact::Held { thread, place, failure, meter: None, stuck: false, action: None });
     }
 
     /// Records a request from outside that was not carried out.

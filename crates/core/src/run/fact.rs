@@ -103,6 +103,12 @@ pub enum FailureKind {
     Exhausted,
     /// The world is no longer what was seen.
     Stale,
+    /// The machine could not do it: a failing or full disk, no memory, no descriptors, a broken repository.
+    /// It says nothing about the work, so no ELSE, quorum, LIMIT or attempt answers it: the action is held
+    /// and asked again under its id when a person has mended the machine.
+    Machine,
+    /// Whoever was asked asks a person instead. No ELSE answers that: the instance is held.
+    Asked,
 }
 
 impl FailureKind {
@@ -115,17 +121,21 @@ impl FailureKind {
             FailureKind::Denied => "denied",
             FailureKind::Exhausted => "exhausted",
             FailureKind::Stale => "stale",
+            FailureKind::Machine => "machine",
+            FailureKind::Asked => "asked",
         }
     }
 
     /// Every kind.
-    pub const ALL: [FailureKind; 6] = [
+    pub const ALL: [FailureKind; 8] = [
         FailureKind::Failed,
         FailureKind::CouldNotRun,
         FailureKind::Timeout,
         FailureKind::Denied,
         FailureKind::Exhausted,
         FailureKind::Stale,
+        FailureKind::Machine,
+        FailureKind::Asked,
     ];
 }
 
@@ -449,6 +459,9 @@ pub enum Fact {
         /// Whether going on from here makes sense.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stuck: bool,
+        /// The action that stays open and is asked again under its id, because the machine could not do it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ActionId>,
     },
     /// It goes on, or an action is asked again.
     Resumed {
@@ -521,12 +534,16 @@ pub enum Payment {
         /// How often it had paid.
         count: u64,
     },
-    /// One of the attempts of an action: its agent or command died, and it is asked again.
+    /// One of the attempts of an action: its agent or command died, or its agent made a call that it may not
+    /// make. It is asked again, a few times.
     Attempts {
         /// The action.
         action: ActionId,
         /// What is known of its end.
         message: String,
+        /// Whether the agent made a call that it may not make; the next attempt is told of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        forbidden: bool,
     },
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::draft::{Draft, Work};
 use super::eval::{self, eval, texts};
-use super::fact::{ActionId, Answer, Ask, Fact, Failure, FailureKind, Fan, InstanceId, ThreadId, Time};
+use super::fact::{ActionId, Answer, Ask, Fact, Failure, FailureKind, Fan, InstanceId, ThreadId};
 use super::instance::OpenKind;
 use super::walk::{Flow, Here};
 use crate::language::syntax::{Args, Expr, Ident, Step, What};
@@ -75,8 +75,8 @@ impl Draft<'_> {
     /// Sees whether a PARALLEL has its answer: all branches heard, or the time over.
     pub(super) fn parallel_answer(&mut self, id: InstanceId, whole: ActionId) {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&whole)).cloned() else { return };
-        let OpenKind::Parallel { quorum, critical, until, branches, heard } = &open.kind else { return };
-        let over = until.is_some_and(|until: Time| self.at >= until);
+        let OpenKind::Parallel { quorum, critical, branches, heard, .. } = &open.kind else { return };
+        let over = open.due().is_some_and(|until| self.at >= until);
         if heard.len() < branches.len() && !over {
             return;
         }

@@ -163,13 +163,26 @@ pub enum Outcome {
     Failed(Failure),
     /// Its agent or command died: it is asked again, a few times.
     Died(String),
-    /// It was cancelled, and is still wanted: it is asked again at once, and that is no attempt.
+    /// Its agent made a call that it may not make, and was ended: it is asked again as often as one that
+    /// died, and told why.
+    Forbidden(String),
+    /// It was cancelled, and is still wanted: it is asked again at once. That is no attempt of an action of
+    /// ours. An agent that nobody has called off and that ends so has had an attempt: what a person or the
+    /// engine calls off is not waited for any more, or is `Interrupted`.
     Cancelled,
     /// The engine is being stopped in the middle of it: nothing is started, and it is asked again
     /// when the engine is back. That is no attempt.
     Interrupted,
     /// A service does not answer; ask again then.
     Outage {
+        /// The service.
+        service: String,
+        /// When to ask again.
+        until: Time,
+    },
+    /// Its agent was started and says itself that a service does not answer. Nobody else has seen that, so it
+    /// counts as an attempt: it is asked again then, and held for a person at the last one.
+    ClaimedOutage {
         /// The service.
         service: String,
         /// When to ask again.
@@ -188,6 +201,9 @@ pub struct Action {
     pub wanted: Wanted,
     /// With what.
     pub params: Fields,
+    /// The call for which the agent of the last attempt was ended, where it made one that it may not make.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forbidden: Option<Name>,
 }
 
 /// Whom an action asks.

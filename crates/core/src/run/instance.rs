@@ -164,8 +164,14 @@ pub struct Open {
     pub digest: Name,
     /// What kind of thing it is.
     pub kind: OpenKind,
-    /// How often its agent or command died.
+    /// How many attempts came to nothing: its agent or command died, or its agent did what it may not.
     pub died: u32,
+    /// The call for which the agent of the last attempt was ended, where it made one that it may not make.
+    pub forbidden: Option<Name>,
+    /// Why the machine could not do it, where it waits for a person to mend that.
+    pub held: Option<Failure>,
+    /// Since when the time of a PARALLEL stands still, because one of its branches is held.
+    pub paused: Option<Time>,
     /// What its tool calls have paid, by meter.
     pub paid: BTreeMap<Name, u64>,
     /// When to ask again, if its service does not answer.
@@ -181,7 +187,7 @@ impl Open {
     pub fn due(&self) -> Option<Time> {
         match (&self.suspended, &self.kind) {
             (Some((_, until)), _) => Some(*until),
-            (None, OpenKind::Parallel { until, .. }) => *until,
+            (None, OpenKind::Parallel { until, .. }) => until.filter(|_| self.paused.is_none()),
             (None, OpenKind::Call | OpenKind::Child(_) | OpenKind::Words(_) | OpenKind::Question) => None,
             (None, OpenKind::Record | OpenKind::Item(_) | OpenKind::Each { .. }) => None,
         }
@@ -285,7 +291,9 @@ impl Instance {
             return Standing::Held;
         }
         let works = |open: &&Arc<Open>| {
-            !matches!(open.kind, OpenKind::Each { .. } | OpenKind::Parallel { .. } | OpenKind::Item(_))
+            let waits =
+                matches!(open.kind, OpenKind::Each { .. } | OpenKind::Parallel { .. } | OpenKind::Item(_));
+            !waits && open.held.is_none()
         };
         let person = |open: &Arc<Open>| matches!(open.kind, OpenKind::Words(_) | OpenKind::Question);
         let mut open = self.open.values().filter(works).peekable();
@@ -296,6 +304,12 @@ impl Instance {
             return Standing::Waiting;
         }
         if open.all(|open| open.suspended.is_some()) { Standing::Suspended } else { Standing::Running }
+    }
+
+    /// The actions of a line of work that are held because the machine could not do them.
+    pub fn held_actions(&self, thread: &ThreadId) -> Vec<ActionId> {
+        let held = self.open.iter().filter(|(_, open)| open.held.is_some() && open.thread == *thread);
+        held.map(|(action, _)| *action).collect()
     }
 
     /// An action that is open, or cancelled and not yet accounted for.

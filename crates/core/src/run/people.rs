@@ -189,7 +189,8 @@ impl Draft<'_> {
         let Some(node) = code.node(place) else { return false };
         let here = Here { id, thread: &ThreadId::Main, place, node, state: code, program };
         let asked = self.put_ask(&here, action, &params, Some(Fan::Record));
-        self.start(Action { instance: id, id: asked, wanted: Wanted::Action(Name::from(action)), params });
+        let wanted = Wanted::Action(Name::from(action));
+        self.start(Action { instance: id, id: asked, wanted, params, forbidden: None });
         true
     }
 
@@ -272,10 +273,8 @@ impl Draft<'_> {
             return Err(Refusal::new(RefusalKind::Malformed, message).hint(self.limits_hint(instance)));
         };
         if limit <= old {
-            return Err(Refusal::new(
-                RefusalKind::Malformed,
-                format!("the limit of `{meter}` is already {old}"),
-            ));
+            let message = format!("the limit of `{meter}` is already {old}");
+            return Err(Refusal::new(RefusalKind::Guard, message).hint("give a higher number"));
         }
         let (by, reason) = (by.to_owned(), reason.to_owned());
         self.put(id, Fact::Raised { meter: meter.clone(), limit, by: by.clone(), reason });
@@ -362,9 +361,19 @@ impl Draft<'_> {
                 if stuck { "only an override or a stop leads on from here" } else { "it is not held" };
             return Err(Refusal::new(RefusalKind::NotHere, message));
         }
+        if instance.open.values().any(|open| open.held.is_some()) {
+            self.as_entered(id)?;
+        }
         for (thread, place) in held {
             self.put(id, Fact::Resumed { action: None, thread: thread.clone(), by: Some(by.to_owned()) });
-            self.later(id, thread, Some(place));
+            let open = self.get(id).map(|one| one.held_actions(&thread)).unwrap_or_default();
+            if open.is_empty() {
+                self.later(id, thread, Some(place));
+                continue;
+            }
+            for action in open {
+                self.ask_held(id, action, &thread, by);
+            }
         }
         Ok(())
     }
@@ -422,6 +431,7 @@ impl Draft<'_> {
                 id: action,
                 wanted: Wanted::Word(words),
                 params: Fields::new(),
+                forbidden: None,
             }),
         }
         Flow::Rest
@@ -433,7 +443,8 @@ impl Draft<'_> {
         let action = self.put_ask(here, "question", &params, None);
         match self.policy(here) {
             Policy::Hold => {
-                self.start(Action { instance: here.id, id: action, wanted: Wanted::Question, params });
+                let (instance, wanted) = (here.id, Wanted::Question);
+                self.start(Action { instance, id: action, wanted, params, forbidden: None });
             }
             Policy::Deny => {
                 let failure = Failure::new(FailureKind::Denied, "no person is asked here: policy");

@@ -28,7 +28,8 @@ impl Draft<'_> {
             format!("{meter} spent: not enough is left for another agent"),
         );
         let (thread, place) = (here.thread.clone(), here.place);
-        self.put(here.id, Fact::Held { thread, place, failure, meter: Some((owner, meter)), stuck: false });
+        let (meter, stuck, action) = (Some((owner, meter)), false, None);
+        self.put(here.id, Fact::Held { thread, place, failure, meter, stuck, action });
     }
 
     /// The first purse on the way up that cannot set so much aside.
@@ -197,9 +198,7 @@ impl Draft<'_> {
         let answer = super::fact::Answer::Failed(failure.clone());
         self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: !gone });
         let (thread, place) = (open.thread.clone(), open.place);
-        self.put(
-            id,
-            Fact::Held { thread, place, failure, meter: Some((owner, meter.clone())), stuck: false },
-        );
+        let (meter, stuck, action) = (Some((owner, meter.clone())), false, None);
+        self.put(id, Fact::Held { thread, place, failure, meter, stuck, action });
     }
 }

@@ -4,10 +4,12 @@
 //! is asked for here that was not asked for before.
 
 use super::draft::Draft;
-use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Usage, WHOLE};
+use super::fact::{
+    ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROOT, ThreadId, Time, Usage, WHOLE,
+};
 use super::input::{Adoption, Event, Outcome, Refusal, RefusalKind};
-use super::instance::OpenKind;
-use super::steps::{How, MAX_DEATHS, spent};
+use super::instance::{Instance, Open, OpenKind};
+use super::steps::{How, MAX_ATTEMPTS, spent};
 use super::walk::told;
 use crate::language::syntax::Step;
 use crate::value::{Fields, Name};
@@ -15,7 +17,19 @@ use crate::value::{Fields, Name};
 /// The service that an action waits for when the engine itself was stopped in the middle of it.
 pub const STOPPED: &str = "ftl";
 
+/// What is known of the end of an agent that says it was cancelled when nobody has called it off.
+const CALLED_OFF_BY_NOBODY: &str = "it ended as if it had been cancelled";
+
 type Taken = Result<(), Refusal>;
+
+/// An attempt that came to nothing.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    /// What is known of its end.
+    message: &'a str,
+    /// Whether the agent made a call that it may not make.
+    forbidden: bool,
+}
 
 impl Draft<'_> {
     /// Hands an input to what it is about.
@@ -103,6 +117,9 @@ impl Draft<'_> {
     fn is_open(&self, id: InstanceId, action: ActionId) -> Taken {
         let instance = self.get(id);
         match instance.and_then(|one| one.open.get(&action)) {
+            Some(open) if open.held.is_some() => {
+                Err(Refusal::new(RefusalKind::Late, format!("{action} is held and not at work")))
+            }
             Some(open) if matches!(open.kind, OpenKind::Call | OpenKind::Record) => Ok(()),
             Some(_) => {
                 Err(Refusal::new(RefusalKind::Malformed, format!("{action} is not answered from outside")))
@@ -128,11 +145,24 @@ impl Draft<'_> {
                 self.charge(id, action, usage);
                 self.answer(id, action, Ok(value.clone()));
             }
+            Outcome::Failed(failure) if failure.kind == FailureKind::Machine => {
+                self.charge(id, action, usage);
+                self.hold_action(id, action, failure);
+            }
             Outcome::Failed(failure) => {
                 self.charge(id, action, usage);
                 self.answer(id, action, Err(failure.clone()));
             }
-            Outcome::Died(message) => self.died(id, action, message, usage),
+            Outcome::Died(message) => {
+                self.attempted(id, action, Attempt { message, forbidden: false }, usage);
+            }
+            Outcome::Forbidden(message) => {
+                self.attempted(id, action, Attempt { message, forbidden: true }, usage);
+            }
+            Outcome::Cancelled if self.is_agent(id, action) => {
+                let attempt = Attempt { message: CALLED_OFF_BY_NOBODY, forbidden: false };
+                self.attempted(id, action, attempt, usage);
+            }
             Outcome::Cancelled => {
                 self.charge(id, action, usage);
                 self.put(id, Fact::Resumed { action: Some(action), thread: ThreadId::Main, by: None });
@@ -147,6 +177,10 @@ impl Draft<'_> {
                 self.charge(id, action, usage);
                 self.put(id, Fact::Suspended { action, service: service.clone(), until: *until });
             }
+            Outcome::ClaimedOutage { service, until } => {
+                self.charge(id, action, usage);
+                self.claimed_outage(id, action, service, *until);
+            }
         }
         Ok(())
     }
@@ -158,16 +192,61 @@ impl Draft<'_> {
         }
     }
 
-    /// An agent or command that died is asked again, a few times; then its step could not be run.
-    fn died(&mut self, id: InstanceId, action: ActionId, message: &str, usage: Option<&Usage>) {
+    /// An attempt came to nothing: its agent or command died, or its agent made a call that it may not make.
+    /// It is asked again, a few times; then its step could not be run.
+    fn attempted(&mut self, id: InstanceId, action: ActionId, attempt: Attempt<'_>, usage: Option<&Usage>) {
         self.charge(id, action, usage);
-        self.put(id, Fact::Paid(Payment::Attempts { action, message: message.to_owned() }));
+        let Attempt { message, forbidden } = attempt;
+        self.put(id, Fact::Paid(Payment::Attempts { action, message: message.to_owned(), forbidden }));
         let died = self.get(id).and_then(|one| one.open.get(&action)).map_or(0, |open| open.died);
-        if died >= MAX_DEATHS {
-            let message = format!("died {MAX_DEATHS} times: {message}");
+        if died >= MAX_ATTEMPTS {
+            let message = if forbidden {
+                format!("the last of {MAX_ATTEMPTS} attempts was ended: {message}")
+            } else {
+                format!("died {MAX_ATTEMPTS} times: {message}")
+            };
             return self.answer(id, action, Err(Failure::new(FailureKind::CouldNotRun, message)));
         }
         self.ask_anew(id, action);
+    }
+
+    /// An agent says that its service does not answer. That is an attempt, and no verdict about the work: after
+    /// the last one a person looks whether it is true.
+    fn claimed_outage(&mut self, id: InstanceId, action: ActionId, service: &str, until: Time) {
+        let (message, forbidden) = (service.to_owned(), false);
+        self.put(id, Fact::Paid(Payment::Attempts { action, message, forbidden }));
+        let died = self.get(id).and_then(|one| one.open.get(&action)).map_or(0, |open| open.died);
+        if died < MAX_ATTEMPTS {
+            self.put(id, Fact::Suspended { action, service: service.to_owned(), until });
+            return;
+        }
+        let message = format!(
+            "the agent says after {MAX_ATTEMPTS} attempts that a service does not answer: {service} (hint: look \
+             whether it does, then run `ftl resume` with the run's name)"
+        );
+        self.hold_action(id, action, &Failure::new(FailureKind::Machine, message));
+    }
+
+    fn is_agent(&self, id: InstanceId, action: ActionId) -> bool {
+        let open = self.get(id).and_then(|one| one.open.get(&action));
+        open.is_some_and(|open| open.whom.starts_with("Task("))
+    }
+
+    /// The machine could not do it: nothing is heard of the action, it stays open, and a person lets it be
+    /// asked again. What was set aside for it is free meanwhile.
+    fn hold_action(&mut self, id: InstanceId, action: ActionId, failure: &Failure) {
+        let Some(open) = self.get(id).and_then(|one| one.open.get(&action)).cloned() else { return };
+        self.settle_purse(id, action);
+        let (thread, place, failure) = (open.thread.clone(), open.place, failure.clone());
+        let action = Some(action);
+        self.put(id, Fact::Held { thread, place, failure, meter: None, stuck: false, action });
+    }
+
+    /// Asks again for what the machine could not do before.
+    pub(super) fn ask_held(&mut self, id: InstanceId, action: ActionId, thread: &ThreadId, by: &str) {
+        let (thread, by) = (thread.clone(), Some(by.to_owned()));
+        self.put(id, Fact::Resumed { action: Some(action), thread, by });
+        self.ask_as_before(id, action);
     }
 
     /// Asks for an action again that was interrupted: it begins from the beginning, and so do its tool
@@ -193,9 +272,10 @@ impl Draft<'_> {
     /// looked at the clock before.
     fn close_overdue(&mut self, id: InstanceId, action: ActionId) {
         let whole = ActionId { entry: action.entry, index: WHOLE };
-        let over = self.get(id).and_then(|one| one.open.get(&whole)).is_some_and(
-            |open| matches!(&open.kind, OpenKind::Parallel { until: Some(until), .. } if *until <= self.at),
-        );
+        let over = self
+            .get(id)
+            .and_then(|one| one.open.get(&whole))
+            .is_some_and(|open| open.suspended.is_none() && open.due().is_some_and(|until| until <= self.at));
         if over && action != whole {
             self.parallel_answer(id, whole);
         }
@@ -265,19 +345,14 @@ impl Draft<'_> {
         let live: Vec<InstanceId> = self.among(&self.run.index.live).collect();
         for id in live {
             let Some(instance) = self.get(id).filter(|one| !one.is_settled()) else { continue };
-            let open: Vec<ActionId> = instance
-                .open
-                .iter()
-                .filter(|(_, open)| open.suspended.is_none())
-                .map(|(action, _)| *action)
-                .collect();
             if let Some(message) = self.changed(id) {
-                open.into_iter().for_each(|action| self.charge_lost(id, action));
+                let lost = at_work(instance);
+                lost.into_iter().for_each(|action| self.charge_lost(id, action));
                 self.hold_changed(id, message);
                 continue;
             }
             self.changed_back(id);
-            for action in open {
+            for action in self.get(id).map(at_work).unwrap_or_default() {
                 self.reconcile(id, action);
             }
         }
@@ -364,7 +439,16 @@ impl Draft<'_> {
             return;
         }
         let place = self.get(id).and_then(|one| one.thread(&ThreadId::Main)).map_or(0, |thread| thread.place);
-        let failure = Failure::new(FailureKind::Stale, message);
-        self.put(id, Fact::Held { thread: ThreadId::Main, place, failure, meter: None, stuck: true });
+        let (thread, failure) = (ThreadId::Main, Failure::new(FailureKind::Stale, message));
+        self.put(id, Fact::Held { thread, place, failure, meter: None, stuck: true, action: None });
     }
+}
+
+/// What is open and was at work when the engine was last heard of. What is suspended has a time of its own,
+/// and what the machine could not do waits for a person.
+fn at_work(instance: &Instance) -> Vec<ActionId> {
+    let waits = |open: &Open| {
+        open.suspended.is_some() || (open.held.is_some() && instance.held.contains_key(&open.thread))
+    };
+    instance.open.iter().filter(|(_, open)| !waits(open)).map(|(action, _)| *action).collect()
 }

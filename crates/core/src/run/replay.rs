@@ -169,6 +169,10 @@ impl Run {
                 let outcome = Outcome::Outage { service: service.clone(), until: *until };
                 Event::Outcome { instance, action: *action, outcome, usage: None }
             }
+            Fact::Held { action: Some(action), failure, .. } => {
+                let outcome = Outcome::Failed(failure.clone());
+                Event::Outcome { instance, action: *action, outcome, usage: None }
+            }
             Fact::Resumed { action: None, by: Some(by), .. } => Event::Resume { instance, by: by.clone() },
             _ => return None,
         };
@@ -207,12 +211,23 @@ impl Run {
 /// How an action may have ended, by a fact that followed.
 fn outcomes_of(fact: &Fact, action: ActionId) -> Vec<Outcome> {
     match fact {
-        Fact::Paid(Payment::Attempts { action: died, message }) if *died == action => {
-            vec![Outcome::Died(message.clone())]
+        Fact::Paid(Payment::Attempts { action: died, message, forbidden }) if *died == action => {
+            if *forbidden {
+                vec![Outcome::Forbidden(message.clone())]
+            } else {
+                // The last claim of an outage is held, and asks for no time.
+                let claimed = Outcome::ClaimedOutage { service: message.clone(), until: 0 };
+                vec![Outcome::Died(message.clone()), Outcome::Cancelled, claimed]
+            }
+        }
+        Fact::Held { action: Some(held), failure, .. } if *held == action => {
+            vec![Outcome::Failed(failure.clone())]
         }
         Fact::Resumed { action: Some(again), .. } if *again == action => vec![Outcome::Cancelled],
         Fact::Suspended { action: one, service, until } if *one == action => {
-            vec![Outcome::Outage { service: service.clone(), until: *until }, Outcome::Interrupted]
+            let (service, until) = (service.clone(), *until);
+            let claimed = Outcome::ClaimedOutage { service: service.clone(), until };
+            vec![Outcome::Outage { service, until }, Outcome::Interrupted, claimed]
         }
         Fact::Heard { action: heard, answer, .. } if *heard == action => match answer {
             Answer::Done(value) => vec![Outcome::Done(value.clone())],

@@ -20,8 +20,9 @@ use crate::value::{Fields, Name, Value};
 
 /// How deep children may open children.
 pub(super) const MAX_CHILDREN_DEPTH: u32 = 8;
-/// How often the agent or command of a step may die before the step fails.
-pub(super) const MAX_DEATHS: u32 = 3;
+/// How many attempts a step has: how often its agent or command may die, and its agent make a call that it may
+/// not make, before the step fails.
+pub(super) const MAX_ATTEMPTS: u32 = 3;
 
 /// How an action was heard of.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,7 @@ impl Draft<'_> {
         }
         self.set_aside(here.id, id, &code.whom);
         if let Some(wanted) = wanted(here.node, code) {
-            self.start(Action { instance: here.id, id, wanted, params });
+            self.start(Action { instance: here.id, id, wanted, params, forbidden: None });
         }
     }
 
@@ -295,7 +296,7 @@ impl Draft<'_> {
                 return None;
             }
         };
-        Some(Action { instance: id, id: action, wanted, params })
+        Some(Action { instance: id, id: action, wanted, params, forbidden: open.forbidden.clone() })
     }
 
     /// An entry that asks for one thing of a person or of a waiver.

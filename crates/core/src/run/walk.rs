@@ -196,7 +196,8 @@ impl Draft<'_> {
                 let message = self.value(here, |names| eval::arg(reason, names)).to_string();
                 let failure = Failure::new(FailureKind::Denied, message);
                 let (thread, place) = (here.thread.clone(), here.place);
-                self.put(here.id, Fact::Held { thread, place, failure, meter: None, stuck: true });
+                let (meter, stuck, action) = (None, true, None);
+                self.put(here.id, Fact::Held { thread, place, failure, meter, stuck, action });
                 Flow::Rest
             }
         }
@@ -317,6 +318,12 @@ impl Draft<'_> {
         if let Some(waiving) = waiving {
             return self.waiver_step_failed(here, &waiving, failure);
         }
+        // No ELSE, no item's end and no LIMIT answers for the machine, and none for a person who is asked.
+        let is_asked = failure.kind == FailureKind::Asked && waited.is_none();
+        if failure.kind == FailureKind::Machine || is_asked {
+            self.hold(here.id, here.thread, here.place, failure.clone());
+            return Flow::Rest;
+        }
         if let Some(otherwise) = here.node.otherwise {
             return Flow::On(Some(otherwise));
         }
@@ -351,7 +358,8 @@ impl Draft<'_> {
         let Some(target) = &limit.target else {
             let (thread, place) = (here.thread.clone(), here.place);
             let meter = Some((here.id, meter.name.clone()));
-            self.put(here.id, Fact::Held { thread, place, failure: failure.clone(), meter, stuck: false });
+            let (failure, stuck, action) = (failure.clone(), false, None);
+            self.put(here.id, Fact::Held { thread, place, failure, meter, stuck, action });
             return Some(Flow::Rest);
         };
         let params = Fields::from([(Name::from("reason"), Value::text(&failure.message))]);

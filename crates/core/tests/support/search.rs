@@ -372,7 +372,8 @@ impl Search {
         }
         let stops = |one: &Reached| {
             let open = one.run.instances().iter().flat_map(|one| one.open.values());
-            one.run.end().is_some() || open.filter(|open| answered(&open.kind)).count() == 0
+            one.run.end().is_some()
+                || open.filter(|open| answered(&open.kind) && open.held.is_none()).count() == 0
         };
         let mut ends = vec![false; all.len()];
         let mut todo: Vec<usize> = (0..all.len()).filter(|at| stops(&all[*at])).collect();
@@ -394,10 +395,15 @@ impl Search {
                 let node = program.state(&instance.state).unwrap().node(open.place).unwrap();
                 let here =
                     Asked { instance: instance.id, action: *action, state: &instance.state, node, program };
+                if open.held.is_some() {
+                    // Nobody is at work on it until a person lets it be asked again.
+                    continue;
+                }
                 match &open.kind {
                     OpenKind::Call | OpenKind::Record => self.outcomes(&here, reads, &mut events),
                     OpenKind::Words(words) => self.words(instance, words, &mut events),
                     OpenKind::Question => events.push((Sender::Asked, here.reply(run))),
+                    OpenKind::Parallel { until: Some(_), .. } if open.paused.is_some() => {}
                     OpenKind::Parallel { until: Some(_), .. } => events.push((Sender::World, Event::Tick)),
                     OpenKind::Parallel { .. } | OpenKind::Child(_) => {}
                     OpenKind::Item(_) | OpenKind::Each { .. } => {}
@@ -731,8 +737,9 @@ impl Keys {
             self.thread(one, id, thread, text);
         }
         for open in one.open.values() {
-            let Open { whom, branch, place, thread, died, .. } = &**open;
-            write!(text, "\n {whom} {branch} {place} {thread:?} {died}").unwrap();
+            let Open { whom, branch, place, thread, died, held, .. } = &**open;
+            let held = held.is_some();
+            write!(text, "\n {whom} {branch} {place} {thread:?} {died} {held}").unwrap();
             match &open.kind {
                 OpenKind::Child(Some(child)) => self.instance(run, *child, text),
                 OpenKind::Parallel { heard, .. } => {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::env::{Env, Local, literal};
+use super::shell;
 use super::walk::{TaskPlace, Walk, roots, template_roots};
 use crate::catalogue::{Catalogue, Form, Kind, Role};
 use crate::language::problem::Problem;
@@ -84,6 +85,7 @@ impl Walk<'_> {
             Target::Run(protocol) => self.child(protocol, call, env),
             Target::Shell(template) => {
                 self.template(template, env);
+                self.quoted_holes(template);
                 self.shell(call, template.span, env)
             }
         };
@@ -103,6 +105,16 @@ impl Walk<'_> {
             env.wrote();
         }
         answer
+    }
+
+    /// A hole is an argument of the script; between quotes it would be text, or fall apart.
+    fn quoted_holes(&mut self, template: &Template) {
+        for span in shell::quoted_holes(template) {
+            let message = "this hole stands between quotes, where it is not one argument";
+            let hint = "a hole is quoted by itself: leave the quotes out, or close them before it, as in \
+                        `'Release '{version}`";
+            self.say(Problem::error("quoted-hole", span, message).hint(hint));
+        }
     }
 
     /// The script is written in the protocol and its holes are its arguments; the rest is given.
@@ -189,9 +201,9 @@ impl Walk<'_> {
             let ty = self.arg_type(arg, env);
             let Some(field) = params.get(&name.name) else {
                 let message = format!("`{whom}` takes no `{}`", name.name);
-                self.say(
-                    Problem::error("unknown-parameter", name.span, message).near(&name.name, params.keys()),
-                );
+                let known: Vec<&Name> = params.keys().collect();
+                let problem = Problem::error("unknown-parameter", name.span, message);
+                self.say(problem.among(&name.name, &known, "it takes"));
                 continue;
             };
             if !ty.fits(&field.ty) {
@@ -214,9 +226,10 @@ impl Walk<'_> {
     fn task(&mut self, role: &Ident, call: &Call, env: &Env) -> Type {
         self.note_task(role, call, env);
         let Some(declared) = self.world.catalogue.role(&role.name) else {
-            let known = self.world.catalogue.roles().map(|one| one.name.clone());
-            let message = format!("there is no role `{}`", role.name);
-            self.say(Problem::error("unknown-role", role.span, message).near(&role.name, known));
+            let known: Vec<Name> = self.world.catalogue.roles().map(|one| one.name.clone()).collect();
+            let problem =
+                Problem::error("unknown-role", role.span, format!("there is no role `{}`", role.name));
+            self.say(problem.among(&role.name, &known, "the roles are"));
             self.args_types(&call.args, env);
             return Type::Any;
         };

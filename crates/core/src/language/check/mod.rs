@@ -8,6 +8,7 @@ pub mod calls;
 pub mod env;
 pub mod graph;
 pub mod headers;
+mod shell;
 mod steps;
 pub mod tables;
 pub mod walk;

@@ -401,9 +401,10 @@ impl<'a> Walk<'a> {
             if state.params.iter().any(|param| param.name.name == name.name) {
                 self.learnt.param(&target.name, &name.name, &ty);
             } else {
-                let known = state.params.iter().map(|param| &*param.name.name);
+                let known: Vec<&str> = state.params.iter().map(|param| &*param.name.name).collect();
                 let message = format!("`{}` takes no `{}`", target.name, name.name);
-                self.say(Problem::error("unknown-parameter", name.span, message).near(&name.name, known));
+                let problem = Problem::error("unknown-parameter", name.span, message);
+                self.say(problem.among(&name.name, &known, "it takes"));
             }
         }
         self.all_given(target, state, args, env.failing);

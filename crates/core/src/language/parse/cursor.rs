@@ -370,7 +370,14 @@ impl<'a> Cursor<'a> {
                 self.at += 1;
                 Ok(Arg::None(span))
             }
-            Some(Token::Word(_)) => Ok(Arg::Words(self.words()?)),
+            Some(Token::Word(_)) => {
+                let words = self.words()?;
+                if self.sign_at(0) == Some(Sign::Dot) {
+                    Err(self.bare_path(span)?)
+                } else {
+                    Ok(Arg::Words(words))
+                }
+            }
             Some(Token::Number(number)) => {
                 self.at += 1;
                 Ok(Arg::Number(*number, span))
@@ -388,6 +395,18 @@ impl<'a> Cursor<'a> {
             }
             Some(Token::Sign(_)) | None => Err(self.expected("a value")),
         }
+    }
+
+    /// A path where a bare word stands for itself; its last word has been read.
+    fn bare_path(&mut self, begin: Span) -> Read<Problem> {
+        let first = self.at;
+        while self.take(Sign::Dot) {
+            self.ident("a field")?;
+        }
+        let path: String = self.tokens[first - 1..self.at].iter().map(spelled).collect();
+        let message = format!("a bare word is itself here, and `{path}` is a value");
+        let problem = Problem::error("syntax", begin.to(self.before()), message);
+        Ok(problem.hint(format!("write {{{path}}}")))
     }
 
     pub(super) fn template(&mut self) -> Read<Template> {
@@ -560,5 +579,13 @@ impl<'a> Cursor<'a> {
         }
         let span = path.first().map_or(self.line, |first| first.span.to(self.before()));
         Ok(Expr { kind: Box::new(ExprKind::Path(path)), span })
+    }
+}
+
+/// A word or a dot of a path as it is written.
+fn spelled(placed: &Placed) -> &str {
+    match &placed.token {
+        Token::Word(word) => word,
+        Token::Sign(_) | Token::Number(_) | Token::Duration(_) | Token::Text(_) => ".",
     }
 }
