@@ -4,14 +4,58 @@
 //! nowhere else. The user's own files are never edited: git is told to look away in the repository's
 //! private exclude file. Git itself is never run here.
 
+use std::fmt;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+
+use crate::folder::{self, Folder, Kind, Refusal, tracked};
+pub use crate::folder::{Beside, mark, replace};
 
 /// What git is told to look away from, relative to the folder that holds `.ftl`.
 const EXCLUDED: [&str; 2] = ["/.ftl/*", "!/.ftl/protocols/"];
+
+/// Every folder below `.ftl` that is written, read or looked through. None of them may be a link.
+const FOLDERS: [&str; 30] = [
+    "store",
+    "store/attempts",
+    "store/copies",
+    "store/fences",
+    "store/git",
+    "store/git/chamber",
+    "store/git/chamber/info",
+    "store/git/chamber/objects",
+    "store/git/chamber/refs",
+    "store/git/index",
+    "store/git/locks",
+    "store/git/moving",
+    "store/git/runs",
+    "store/git/stood",
+    "store/git/transfers",
+    "store/git/trash",
+    "store/git/worktrees",
+    "store/owners",
+    "store/scripts",
+    "store/spool",
+    "store/talks",
+    "store/tasks",
+    "archive",
+    "benchmark",
+    "cache",
+    "prompts",
+    "protocols",
+    "tasks",
+    "workspace",
+    "worktrees",
+];
+
+/// Files of the store: other programs' code opens them by their path, all but the last.
+const FILES: [&str; 5] =
+    [DATABASE, "store/ftl.db-wal", "store/ftl.db-shm", "store/ftl.db-journal", "store/heads"];
+
+/// What the store is in.
+const DATABASE: &str = "store/ftl.db";
 
 /// The longest private exclude file that is read.
 const MAX_EXCLUDE_BYTES: u64 = 4 * 1024 * 1024;
@@ -41,6 +85,11 @@ impl Place {
     /// Where the store is: what the engine trusts.
     pub fn store(&self) -> PathBuf {
         self.state().join("store")
+    }
+
+    /// The file that the store is in.
+    pub fn database(&self) -> PathBuf {
+        self.state().join(DATABASE)
     }
 
     /// Where processes that own runs keep their locks.
@@ -83,33 +132,84 @@ impl Place {
         self.state().join("config.toml")
     }
 
+    /// Every folder below `.ftl` that is written, whether it is there or not, and `.ftl` itself.
+    pub fn folders(&self) -> impl Iterator<Item = PathBuf> {
+        let state = self.state();
+        std::iter::once(state.clone()).chain(FOLDERS.iter().map(move |part| state.join(part)))
+    }
+
     /// Makes the folders, and has git look away from them. A state folder that is a link is refused:
     /// it may lead to where an agent writes.
     pub fn prepare(&self) -> io::Result<()> {
-        for folder in [self.state(), self.store()] {
-            if folder.is_symlink() {
-                let message = format!("`{}` is a link, not a folder", folder.display());
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-            }
-        }
+        self.check()?;
         self.is_ours()?;
         for folder in [self.owners(), self.attempts(), self.fences(), self.spool()] {
-            fs::create_dir_all(folder)?;
+            folder::make(&folder)?;
         }
         keep_private(&self.store())?;
         self.exclude().map(|_| ())
     }
 
-    /// A store is its owner's alone; root may look after everybody's.
-    fn is_ours(&self) -> io::Result<()> {
-        use std::os::unix::fs::MetadataExt as _;
-        let (store, us) = (self.store(), rustix::process::geteuid());
-        let Ok(found) = fs::symlink_metadata(&store) else { return Ok(()) };
-        if us.is_root() || found.uid() == us.as_raw() {
-            return Ok(());
+    /// Looks whether what stands below `.ftl` may be used at all: no part of it is a link, and git tracks nothing
+    /// that only `ftl` writes. It is for a clear word before anything is done; whatever is opened later is opened
+    /// without following a link all the same. Nothing is made.
+    pub fn check(&self) -> io::Result<()> {
+        let state = match Folder::open(&self.state()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            state => state?,
+        };
+        for part in FOLDERS {
+            match state.glance(part)? {
+                None | Some(Kind::Folder) => {}
+                Some(Kind::Link) => return Err(Refusal::Link(self.state().join(part)).into()),
+                Some(Kind::File { .. } | Kind::Other) => {
+                    return Err(Refusal::NotAFolder(self.state().join(part)).into());
+                }
+            }
         }
-        let message = format!("`{}` belongs to another user (number {})", store.display(), found.uid());
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+        for part in FILES {
+            let path = || self.state().join(part);
+            match state.glance(part)? {
+                // A log is written over where it stands, whatever it holds.
+                Some(Kind::File { has_other_names: true }) if part != DATABASE => {
+                    return Err(Refusal::HasOtherNames(path()).into());
+                }
+                None | Some(Kind::File { .. }) => {}
+                Some(Kind::Link) => return Err(Refusal::Link(path()).into()),
+                Some(Kind::Folder | Kind::Other) => return Err(Refusal::NotAFile(path()).into()),
+            }
+        }
+        self.check_tracked()
+    }
+
+    /// Git must not track what only `ftl` writes. A list of git's that cannot be read here tells nothing, and git
+    /// itself will say what is wrong with it.
+    fn check_tracked(&self) -> io::Result<()> {
+        let Some((git, prefix)) = own_git_folder(&self.root)? else { return Ok(()) };
+        match tracked::find(&git, &prefix) {
+            Ok(Some(found)) => Err(Refusal::Tracked(found).into()),
+            Ok(None) | Err(_) => Ok(()),
+        }
+    }
+
+    /// What is written here is its owner's alone, also for root: what root makes, its owner cannot change.
+    fn is_ours(&self) -> io::Result<()> {
+        match self.stranger() {
+            Some(owner) => Err(io::Error::new(io::ErrorKind::PermissionDenied, owner.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// The user that the state belongs to, where that is somebody else. Where there is no store yet, root does
+    /// not make one in a repository of somebody else's.
+    pub fn stranger(&self) -> Option<Stranger> {
+        let us = rustix::process::geteuid();
+        let owner = |path: PathBuf| Some((fs::symlink_metadata(&path).ok()?.uid(), path));
+        let elsewhere = || owner(self.root.join(".git")).or_else(|| owner(self.root.clone()));
+        let made = || owner(self.state()).or_else(elsewhere).filter(|_| us.is_root());
+        let (user, path) = owner(self.store()).or_else(made)?;
+        let owns_root = owner(self.root.clone()).is_some_and(|(user, _)| user == us.as_raw());
+        (user != us.as_raw()).then(|| Stranger { path, user, asker: us.as_raw(), owns_root })
     }
 
     /// Has git look away from the state; whether anything had to be written.
@@ -152,19 +252,81 @@ impl Place {
     }
 }
 
+/// A state that belongs to another user than the one who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stranger {
+    /// What belongs to them.
+    pub path: PathBuf,
+    /// The number of the user.
+    pub user: u32,
+    /// The number of the user who asks.
+    pub asker: u32,
+    /// Whether the folder around it belongs to the one who asks.
+    pub owns_root: bool,
+}
+
+impl Stranger {
+    /// What whoever asks can do.
+    pub fn hint(&self) -> String {
+        let number = self.user;
+        if self.asker == 0 {
+            let name = user_name(number).unwrap_or_else(|| format!("'#{number}'"));
+            return format!(
+                "say `sudo -u {name} ftl …`, or in a container start it with `--user {number}`; looking works \
+                 as root too"
+            );
+        }
+        if self.owns_root {
+            let name = user_name(self.asker).unwrap_or_else(|| self.asker.to_string());
+            return format!(
+                "only its owner may write it; `sudo chown -R {name} .ftl .git` gives it back to you"
+            );
+        }
+        String::from("only its owner may write it; use a repository of your own")
+    }
+}
+
+impl fmt::Display for Stranger {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "`{}` belongs to another user (number {})", self.path.display(), self.user)
+    }
+}
+
+/// The name of a user of this machine, if its list says so.
+fn user_name(number: u32) -> Option<String> {
+    let list = fs::read_to_string("/etc/passwd").ok()?;
+    let named = |line: &str| {
+        let mut fields = line.split(':');
+        let (name, user) = (fields.next()?, fields.nth(1)?);
+        (user.parse() == Ok(number)).then(|| name.to_owned())
+    };
+    list.lines().find_map(named)
+}
+
 /// Only the owner looks into the store.
-fn keep_private(folder: &Path) -> io::Result<()> {
+fn keep_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    let now = fs::metadata(folder)?.permissions();
-    if now.mode() & 0o077 == 0 {
+    let folder = Folder::open(path)?;
+    if folder.own_metadata()?.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+    folder.set_mode(0o700)
 }
 
 /// The git folder whose exclude file counts for a folder, and the path from git's top to the folder,
 /// with a slash before each part.
 fn git_folder(root: &Path) -> io::Result<Option<(PathBuf, String)>> {
+    let Some((own, prefix)) = own_git_folder(root)? else { return Ok(None) };
+    // A worktree names the folder that it shares with others.
+    let shared = match fs::read_to_string(own.join("commondir")) {
+        Ok(common) => own.join(common.trim()),
+        Err(_) => own,
+    };
+    Ok(shared.is_dir().then_some((shared, prefix)))
+}
+
+/// The git folder of a folder's own checkout, and the path from git's top to the folder.
+fn own_git_folder(root: &Path) -> io::Result<Option<(PathBuf, String)>> {
     let root = root.canonicalize()?;
     for folder in root.ancestors() {
         let git = folder.join(".git");
@@ -172,87 +334,13 @@ fn git_folder(root: &Path) -> io::Result<Option<(PathBuf, String)>> {
         let below = root.strip_prefix(folder).unwrap_or(Path::new(""));
         let prefix: String = below.iter().map(|part| format!("/{}", part.to_string_lossy())).collect();
         if found.is_dir() {
-            return Ok(Some((git, prefix)));
+            return Ok(Some((git.canonicalize()?, prefix)));
         }
-        // A worktree or a submodule: the file names the folder, and that names the shared one.
+        // A worktree or a submodule: the file names the folder.
         let text = fs::read_to_string(&git)?;
         let Some(named) = text.trim().strip_prefix("gitdir: ") else { return Ok(None) };
         let own = folder.join(named);
-        let shared = match fs::read_to_string(own.join("commondir")) {
-            Ok(common) => own.join(common.trim()),
-            Err(_) => own,
-        };
-        return Ok(shared.is_dir().then_some((shared, prefix)));
+        return Ok(own.is_dir().then_some((own, prefix)));
     }
     Ok(None)
-}
-
-/// Puts bytes in the place of a file: the old one or the new one, never half of each.
-pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    Beside::write(file, bytes)?.install().map(drop)
-}
-
-/// A file that lies on the disk beside the one that it is to replace. It goes away if it does not.
-#[derive(Debug)]
-pub struct Beside {
-    path: PathBuf,
-    file: PathBuf,
-    mark: String,
-    installed: bool,
-}
-
-impl Beside {
-    /// Writes bytes beside a file, to the disk.
-    pub fn write(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
-        Beside::made(file, bytes, false)
-    }
-
-    /// The same, so that nobody can change it without changing its mark: whoever writes into it later gives it a
-    /// later time, also within the same tick of the clock.
-    pub fn marked(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
-        Beside::made(file, bytes, true)
-    }
-
-    fn made(file: &Path, bytes: &[u8], backdated: bool) -> io::Result<Beside> {
-        let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
-        // A name that nobody else has taken, also no process with our number that was killed.
-        let own = crate::id::random()?;
-        let path = file.with_file_name(format!(".{name}.{own:016x}.tmp"));
-        let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
-        let mut beside = Beside { path, file: file.to_owned(), mark: String::new(), installed: false };
-        new.write_all(bytes)?;
-        if let Ok(before) = fs::metadata(file) {
-            new.set_permissions(before.permissions())?;
-        }
-        if backdated {
-            new.set_modified(SystemTime::now() - BACKDATED)?;
-        }
-        new.sync_all()?;
-        beside.mark = mark(&new.metadata()?);
-        Ok(beside)
-    }
-
-    /// Puts it in the place of the file; what it is known by as long as nobody touches it.
-    pub fn install(mut self) -> io::Result<String> {
-        fs::rename(&self.path, &self.file)?;
-        self.installed = true;
-        Ok(std::mem::take(&mut self.mark))
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        if !self.installed {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// How far back the time of a file is set that is marked.
-const BACKDATED: Duration = Duration::from_secs(1);
-
-/// What a file is known by without reading it: which one it is, how long, and since when.
-pub fn mark(found: &fs::Metadata) -> String {
-    let time = (found.mtime(), found.mtime_nsec());
-    format!("{}:{}:{}:{}.{:09}", found.dev(), found.ino(), found.len(), time.0, time.1)
 }

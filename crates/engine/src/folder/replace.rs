@@ -1,0 +1,94 @@
+//! Replacing a file: the old one or the new one is there, never half of each.
+
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, FileType, Mode};
+
+use super::{PLAIN, Use, Way};
+
+/// How far back the time of a file is set that is marked.
+const BACKDATED: Duration = Duration::from_secs(1);
+
+/// Puts bytes in the place of a file: the old one or the new one, never half of each.
+pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    Beside::write(file, bytes)?.install().map(drop)
+}
+
+/// A file that lies on the disk beside the one that it is to replace. It goes away if it does not.
+#[derive(Debug)]
+pub struct Beside {
+    folder: OwnedFd,
+    own: OsString,
+    name: OsString,
+    mark: String,
+    installed: bool,
+}
+
+impl Beside {
+    /// Writes bytes beside a file, to the disk.
+    pub fn write(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
+        Beside::made(file, bytes, false)
+    }
+
+    /// The same, so that nobody can change it without changing its mark: whoever writes into it later gives it a
+    /// later time, also within the same tick of the clock.
+    pub fn marked(file: &Path, bytes: &[u8]) -> io::Result<Beside> {
+        Beside::made(file, bytes, true)
+    }
+
+    fn made(file: &Path, bytes: &[u8], backdated: bool) -> io::Result<Beside> {
+        file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        let (folder, name) = Way::of(file)?.parent()?;
+        // A name that nobody else has taken, also no process with our number that was killed.
+        let own = super::id::random()?;
+        let own = OsString::from(format!(".{}.{own:016x}.tmp", name.to_string_lossy()));
+        let new = rustix::fs::openat(&folder, &own, Use::New.flags() | PLAIN, Mode::from(0o666))?;
+        let mut new = File::from(new);
+        let mut beside = Beside { folder, own, name: name.to_owned(), mark: String::new(), installed: false };
+        new.write_all(bytes)?;
+        beside.keep_mode(&new)?;
+        if backdated {
+            new.set_modified(SystemTime::now() - BACKDATED)?;
+        }
+        new.sync_all()?;
+        beside.mark = mark(&new.metadata()?);
+        Ok(beside)
+    }
+
+    /// Whoever could use the file that is replaced can use the new one.
+    fn keep_mode(&self, new: &File) -> io::Result<()> {
+        match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(before) if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile => {
+                Ok(rustix::fs::fchmod(new, Mode::from_raw_mode(before.st_mode))?)
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Puts it in the place of the file; what it is known by as long as nobody touches it.
+    pub fn install(mut self) -> io::Result<String> {
+        rustix::fs::renameat(&self.folder, &self.own, &self.folder, &self.name)?;
+        self.installed = true;
+        Ok(std::mem::take(&mut self.mark))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if !self.installed {
+            let _ = rustix::fs::unlinkat(&self.folder, &self.own, AtFlags::empty());
+        }
+    }
+}
+
+/// What a file is known by without reading it: which one it is, how long, and since when.
+pub fn mark(found: &Metadata) -> String {
+    let time = (found.mtime(), found.mtime_nsec());
+    format!("{}:{}:{}:{}.{:09}", found.dev(), found.ino(), found.len(), time.0, time.1)
+}
