@@ -4,13 +4,16 @@
 //! machine was started again since, the worktree is made what it was then. Whatever is found instead is kept
 //! first: nothing is taken away that exists only there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::worktree::{WorktreeRecord, remove_whole, says};
 use super::{GitError, Oid, Repo, WorktreeId, ledger};
 use crate::process::table::boot_id;
+
+/// Stands for a start of the machine that is over, whichever it was.
+const NO_BOOT: &str = "none";
 
 /// What stood in a worktree when somebody last heard of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +24,7 @@ pub(super) struct Stood {
 }
 
 impl Repo {
-    fn stood_file(&self, id: &WorktreeId) -> PathBuf {
+    pub(super) fn stood_file(&self, id: &WorktreeId) -> PathBuf {
         self.chamber.home().join("stood").join(format!("{id}.json"))
     }
 
@@ -34,6 +37,12 @@ impl Repo {
         }
         self.make_durable(None)?;
         self.write(&self.stood_file(id), &now)
+    }
+
+    /// Has a worktree made again with a tree when it is opened next, as after a power cut.
+    pub(super) fn note_stood_before(&self, id: &WorktreeId, tree: &Oid) -> Result<(), GitError> {
+        self.make_durable(None)?;
+        self.write(&self.stood_file(id), &Stood { tree: tree.clone(), boot: NO_BOOT.to_owned() })
     }
 
     /// What stood in a worktree before the machine was started again; nothing where it was not.
@@ -67,11 +76,17 @@ impl Repo {
                 self.register(id, &record.base, &held)?;
             }
         }
-        let found = self.stand(&index, &path)?;
+        let found = self.stand(&index, &path, &record.base)?;
         self.lay(&index, &path, &self.differing(&found.tree, &stood.tree)?)?;
+        self.give_all_objects()?;
         self.give_index(id)?;
         Ok(stood.tree.clone())
     }
+}
+
+/// The tree that stood in a worktree, as its record says.
+pub(super) fn tree_in(file: &Path) -> Result<Option<Oid>, GitError> {
+    Ok(ledger::read::<Stood>(file)?.map(|stood| stood.tree))
 }
 
 /// Which start of the machine this is; nothing where that cannot be told.

@@ -119,7 +119,8 @@ impl Repo {
             return Err(error.hint("make a first commit: `git commit --allow-empty -m start`"));
         };
         let target = self.checked_out()?;
-        let record = RunRecord { run: run.clone(), tip: base.clone(), base, target, intent: None };
+        let fresh = RunRecord { run: run.clone(), tip: base.clone(), base, target, intent: None };
+        let record = self.begun(fresh)?;
         self.write(&self.run_file(run), &record)?;
         Ok(record)
     }

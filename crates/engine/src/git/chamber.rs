@@ -1,10 +1,12 @@
-//! The chamber: a git folder of our own that shares a repository's objects and nothing else.
+//! The chamber: a git folder of our own that sees a repository's objects and nothing else of it.
 //!
-//! Git runs filters, drivers and monitors because a configuration names them. Here there is one, ours,
+//! What is written here goes to objects of our own, which a person's `git gc` knows nothing of. Git runs filters, drivers and monitors because a configuration names them. Here there is one, ours,
 //! and it names none. Attributes are switched off by a file that wins over all others, so bytes go into
 //! objects and come out of them as they are.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::error::At as _;
@@ -14,6 +16,9 @@ use super::{GitError, Trouble};
 /// What every path is: bytes, whatever an attributes file says.
 const ATTRIBUTES: &[u8] =
     b"* -text !eol -filter -ident !working-tree-encoding !diff !merge -export-subst !whitespace\n";
+
+/// The variable that says where objects are that are read and not written.
+const THEIRS: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
 
 /// The longest exclude file of a person that is taken over.
 const MAX_EXCLUDE_BYTES: u64 = 4 * 1024 * 1024;
@@ -31,7 +36,8 @@ pub(super) struct Rules {
 pub(super) struct Chamber {
     home: PathBuf,
     folder: PathBuf,
-    objects: PathBuf,
+    /// The repository's objects, as git is told of them.
+    theirs: OsString,
     shallow: Option<PathBuf>,
     digits: usize,
 }
@@ -47,7 +53,7 @@ impl Chamber {
         let folder = home.join("chamber");
         for name in ["info", "refs", "objects"] {
             let one = folder.join(name);
-            fs::create_dir_all(&one).at(&one)?;
+            crate::folder::make(&one).at(&one)?;
         }
         let config = format!(
             "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = {format}\n"
@@ -57,9 +63,9 @@ impl Chamber {
         put(&folder.join("info/attributes"), ATTRIBUTES)?;
         put(&folder.join("info/exclude"), &excluded(common, rules)?)?;
         let shallow = Some(common.join("shallow")).filter(|file| file.is_file());
-        let objects = common.join("objects");
+        let theirs = quoted(&common.join("objects"));
         let digits = if format == "sha256" { 64 } else { 40 };
-        Ok(Chamber { home: home.to_owned(), folder, objects, shallow, digits })
+        Ok(Chamber { home: home.to_owned(), folder, theirs, shallow, digits })
     }
 
     /// Where everything of the git layer is that the engine trusts.
@@ -72,6 +78,11 @@ impl Chamber {
         &self.folder
     }
 
+    /// Where our objects are.
+    pub(super) fn objects(&self) -> PathBuf {
+        self.folder.join("objects")
+    }
+
     /// What git calls an object that is not there.
     pub(super) fn nothing(&self) -> String {
         "0".repeat(self.digits)
@@ -81,13 +92,38 @@ impl Chamber {
     pub(super) fn call<'a>(&self, folder: &Path) -> Call<'a> {
         let call = Call::new(folder)
             .var("GIT_DIR", &self.folder)
-            .var("GIT_OBJECT_DIRECTORY", &self.objects)
+            .var("GIT_OBJECT_DIRECTORY", self.objects())
+            .var(THEIRS, &self.theirs)
             .var("GIT_CEILING_DIRECTORIES", "/");
         match &self.shallow {
             Some(file) => call.var("GIT_SHALLOW_FILE", file),
             None => call,
         }
     }
+}
+
+/// The same call where only our own objects are seen: what it writes is written, also where the repository has it
+/// already. It may have it from an agent, under no ref, and lose it.
+pub(super) fn apart(call: Call<'_>) -> Call<'_> {
+    call.var(THEIRS, "")
+}
+
+/// A folder as git reads it among several: a colon would end it, so such a one is put in quotes.
+fn quoted(folder: &Path) -> OsString {
+    let bytes = folder.as_os_str().as_bytes();
+    if !bytes.iter().any(|byte| matches!(byte, b':' | b'"' | b'\n')) {
+        return folder.as_os_str().to_owned();
+    }
+    let mut text = vec![b'"'];
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' => text.extend_from_slice(&[b'\\', *byte]),
+            b'\n' => text.extend_from_slice(b"\\n"),
+            other => text.push(*other),
+        }
+    }
+    text.push(b'"');
+    OsString::from_vec(text)
 }
 
 /// What the person has git ignore everywhere and here, and our state.
@@ -121,10 +157,12 @@ fn lines_of(file: &Path) -> Result<Vec<u8>, GitError> {
 /// Has a file say something. What a power cut takes away is written again when the repository is opened next, so
 /// nobody waits for the disk.
 fn put(file: &Path, bytes: &[u8]) -> Result<(), GitError> {
-    if fs::read(file).is_ok_and(|found| found == bytes) {
+    let most = bytes.len() as u64;
+    if crate::folder::read(file, most).is_ok_and(|found| found == bytes) {
         return Ok(());
     }
     let own = crate::id::random()?;
-    let beside = file.with_extension(format!("{own:016x}"));
-    fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, file)).at(file)
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let beside = file.with_file_name(format!(".{name}.{own:016x}.tmp"));
+    crate::folder::write(&beside, bytes).and_then(|()| crate::folder::rename(&beside, file)).at(file)
 }

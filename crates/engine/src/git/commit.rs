@@ -1,6 +1,8 @@
 //! Commits whose names depend on nothing but their arguments: time and person are given, so that a
 //! commit that is made again after a crash is the same commit.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::runner::Input;
@@ -40,8 +42,10 @@ impl Repo {
         ] {
             call = call.var(name_is, name).var(email_is, person.email.trim()).var(date_is, &when);
         }
+        self.gather_change(making.parents, making.tree)?;
         let message = making.message.replace('\0', " ");
-        Oid::read(&self.run(call.input(Input::Bytes(message.into_bytes())))?.ok()?)
+        let commit = Oid::read(&self.run(call.input(Input::Bytes(message.into_bytes())))?.ok()?)?;
+        self.gather(&BTreeSet::from([commit.clone()])).map(|()| commit)
     }
 }
 

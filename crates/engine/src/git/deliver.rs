@@ -13,6 +13,7 @@ use super::land::{Checked, Looking, Merged};
 use super::lock::Held;
 use super::merge::Merge;
 use super::person::Moved;
+use super::transfer::Move;
 use super::{GitError, Oid, Repo, ledger};
 use crate::id::RunId;
 use crate::process::Cancel;
@@ -106,7 +107,7 @@ impl Repo {
         verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
     ) -> Result<Result<DeliveryRecord, String>, GitError> {
         if delivering.how == Delivery::BranchOnly {
-            return Ok(Err(String::from("it was asked to stay there")));
+            return Ok(Err(String::from("`branch-only` keeps it there")));
         }
         if record.tip == record.base {
             return Ok(Err(String::from("nothing has landed")));
@@ -117,10 +118,39 @@ impl Repo {
         let Some(from) = self.resolve(&target)? else {
             return Ok(Err(format!("`{}` is not there any more", short(&target))));
         };
+        if let Some(why) = self.rewritten(record, &target, &from)? {
+            return Ok(Err(why));
+        }
         let onto = self.onto(delivering, record, &from, verify)?;
         let (tip, how) = (record.tip.clone(), delivering.how);
         let (state, when) = (Stage::Begun, delivering.when);
         Ok(onto.map(|to| DeliveryRecord { tip, how, target, from, to, state, when, undone_by: None }))
+    }
+
+    /// Why a branch cannot take the work of a run, where it no longer has the commit that the run began from: a merge
+    /// would bring back what the person has taken out of it.
+    fn rewritten(&self, record: &RunRecord, target: &str, from: &Oid) -> Result<Option<String>, GitError> {
+        let base = &record.base;
+        let is_shallow = self.common.join("shallow").is_file();
+        let has_base = self.is_ancestor(base, from)?;
+        // In a shallow clone git merges only what it has been told to know of, whatever the commits say.
+        if has_base && (from == base || !is_shallow) {
+            return Ok(None);
+        }
+        let call = self.about_objects().words(["merge-base", base.as_str(), from.as_str()]);
+        let said = self.run(call)?;
+        let (target, base) = (short(target), base.short());
+        let why = match said.code {
+            0 if has_base => return Ok(None),
+            0 => format!(
+                "`{target}` was rewritten, and {base}, which the run began from, is not in it any more"
+            ),
+            1 => format!("`{target}` shares no history with {base}, which the run began from"),
+            _ => return Err(said.error()),
+        };
+        let known = if is_shallow { ", as far as this shallow clone knows" } else { "" };
+        let branch = record.branch().name;
+        Ok(Some(format!("{why}{known} (`git rebase --onto {target} {base} {branch}` brings the work over)")))
     }
 
     /// The commit that the person's branch is to be at, made from where it is now.
@@ -139,8 +169,11 @@ impl Repo {
             match self.merge(from, &record.tip)? {
                 Merge::Clean(tree) => tree,
                 Merge::Conflict { files, .. } => {
-                    let count = files.len();
-                    return Ok(Err(format!("the branch has moved, and {count} files conflict with it")));
+                    let count = match files.len() {
+                        1 => String::from("1 file conflicts"),
+                        several => format!("{several} files conflict"),
+                    };
+                    return Ok(Err(format!("the branch has moved, and {count} with it")));
                 }
             }
         } else {
@@ -175,15 +208,17 @@ impl Repo {
         if before.as_ref() != Some(&last.to) {
             self.move_refs(&[(name, &last.to, before)], held)?;
         }
-        match self.move_person(&last.target, &last.from, &last.to, held)? {
+        let moving = Move { run: &record.run, target: &last.target, from: &last.from, to: &last.to };
+        match self.move_person(moving, held)? {
             Moved::Refused(why) => {
                 self.write(&file, &all)?;
                 Ok(stays(record, &why))
             }
-            Moved::Done => {
+            Moved::Done(notes) => {
                 self.make_durable(Some(&self.top))?;
                 last.state = Stage::Done;
-                let answer = delivered(record, &last);
+                let mut answer = delivered(record, &last);
+                answer.summary = with_notes(answer.summary, &notes);
                 all.push(last);
                 self.write(&file, &all)?;
                 Ok(answer)
@@ -195,6 +230,11 @@ impl Repo {
 /// The ref that holds what was delivered, for good.
 pub(super) fn delivered_ref(run: &RunId, number: usize) -> String {
     format!("refs/ftl/delivered/{run}/{number}")
+}
+
+/// A sentence with what a person should know besides.
+pub(super) fn with_notes(text: String, notes: &[String]) -> String {
+    std::iter::once(text).chain(notes.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
 fn delivered(record: &RunRecord, last: &DeliveryRecord) -> Delivered {

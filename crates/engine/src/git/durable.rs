@@ -41,6 +41,7 @@ impl Repo {
     /// Puts objects and refs on the disk for good; with a checkout, also its files.
     pub(super) fn make_durable(&self, checkout: Option<&Path>) -> Result<(), GitError> {
         self.runner.step("sync")?;
+        self.give_objects()?;
         let mut state = self.synced.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.moment()?;
         let done = match *state {
@@ -51,7 +52,8 @@ impl Repo {
         *state = if done.is_ok() { State::Until(now) } else { State::Failed };
         done.map_err(|error| {
             let message = format!("what was done could not be put on the disk: {error}");
-            GitError::new(Trouble::Disk, message).hint("see to the disk, then start again")
+            GitError::new(Trouble::Machine, message)
+                .hint("see to the disk, then run `ftl resume` with the run's name")
         })
     }
 
@@ -67,8 +69,8 @@ impl Repo {
     /// Now, as the disk stamps it.
     pub(super) fn moment(&self) -> Result<Moment, GitError> {
         let file = self.chamber.home().join("moment");
-        fs::write(&file, b"").at(&file)?;
-        fs::metadata(&file).at(&file).map(|found| (found.ctime(), found.ctime_nsec()))
+        crate::folder::write(&file, b"").at(&file)?;
+        crate::folder::metadata(&file).at(&file).map(|found| (found.ctime(), found.ctime_nsec()))
     }
 
     /// Syncs every file system that holds something of ours, each once.

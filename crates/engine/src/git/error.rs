@@ -4,6 +4,12 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use ftl_core::machine::Cause;
+
+use super::runner::says_missing;
+use crate::folder::Refusal;
+use crate::machine;
+
 /// Why something could not be done with a repository, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitError {
@@ -38,10 +44,14 @@ pub enum Trouble {
     TimedOut,
     /// Another repository does not answer.
     Unreachable,
+    /// An object is not there that must be: somebody has pruned the repository.
+    Missing,
     /// Git could not do it.
     Git,
     /// The disk could not do it.
     Disk,
+    /// The machine could not do it: a failing or full disk, no memory, no descriptors, a damaged repository.
+    Machine,
 }
 
 impl GitError {
@@ -50,9 +60,45 @@ impl GitError {
         GitError { trouble, message: message.into(), hint: None }
     }
 
+    /// What a system call did not do.
+    pub(super) fn of_io(message: impl Into<String>, error: &io::Error) -> GitError {
+        GitError::judged(Trouble::Disk, machine::cause_of_start(error), message)
+    }
+
+    /// A git that could not be started in a folder: one of ours that is gone says nothing about the work.
+    pub(super) fn of_start(message: impl Into<String>, folder: &Path, error: &io::Error) -> GitError {
+        let is_gone = error.kind() == io::ErrorKind::NotFound && is_state(folder);
+        let cause = machine::cause_of_start(error).or_else(|| is_gone.then_some(Cause::Repository));
+        GitError::judged(Trouble::Disk, cause, message)
+    }
+
+    /// What git did not do, by what it said.
+    pub(super) fn of_git(message: impl Into<String>, said: &str) -> GitError {
+        match Cause::of_git(said).or_else(|| lacks_state(said).then_some(Cause::Repository)) {
+            None | Some(Cause::Repository) if says_missing(said) => GitError::missing(message),
+            cause => GitError::judged(Trouble::Git, cause, message),
+        }
+    }
+
+    /// An object of the repository that must be there and is not.
+    pub(super) fn missing(message: impl Into<String>) -> GitError {
+        GitError::new(Trouble::Missing, message).hint(Cause::Repository.hint())
+    }
+
+    fn judged(trouble: Trouble, cause: Option<Cause>, message: impl Into<String>) -> GitError {
+        match cause {
+            Some(cause) => GitError::new(Trouble::Machine, message).hint(cause.hint()),
+            None => GitError::new(trouble, message),
+        }
+    }
+
     /// The same with something to do about it.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> GitError {
+        if self.trouble == Trouble::Machine && self.hint.is_some() {
+            // What mends the machine comes before whatever else could be done.
+            return self;
+        }
         GitError { hint: Some(hint.into()), ..self }
     }
 }
@@ -71,7 +117,7 @@ impl std::error::Error for GitError {}
 
 impl From<io::Error> for GitError {
     fn from(error: io::Error) -> GitError {
-        GitError::new(Trouble::Disk, error.to_string())
+        GitError::of_io(error.to_string(), &error)
     }
 }
 
@@ -83,6 +129,67 @@ pub(super) trait At<T> {
 
 impl<T> At<T> for io::Result<T> {
     fn at(self, path: &Path) -> Result<T, GitError> {
-        self.map_err(|error| GitError::new(Trouble::Disk, format!("`{}`: {error}", path.display())))
+        self.map_err(|error| {
+            let message = format!("`{}`: {error}", path.display());
+            if let Some(refusal) = Refusal::of(&error) {
+                let trouble = if is_state(path) { Trouble::Machine } else { Trouble::Disk };
+                return GitError::new(trouble, message).hint(refusal.hint());
+            }
+            let cause = machine::cause(&error).or_else(|| is_state(path).then_some(Cause::Repository));
+            GitError::judged(Trouble::Disk, cause, message)
+        })
+    }
+}
+
+/// Whether git says that it misses a file or folder that git or we keep about a repository.
+fn lacks_state(said: &str) -> bool {
+    let is_missing = said.contains("No such file or directory") || said.contains("Not a directory");
+    is_missing && said.split('\'').skip(1).step_by(2).any(|named| is_state(Path::new(named)))
+}
+
+/// Whether a path is among the files that git or we keep about a repository, where no work is: what cannot be
+/// done there is never the fault of a task.
+fn is_state(path: &Path) -> bool {
+    let parts: Vec<&std::ffi::OsStr> = path.iter().collect();
+    let ours = |pair: &[&std::ffi::OsStr]| pair == [".ftl", "store"];
+    let git = parts.iter().position(|part| *part == ".git");
+    let before = git.map(|at| &parts[..at]);
+    parts.windows(2).any(ours) || before.is_some_and(|before| before.iter().all(|part| *part != ".ftl"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_repository_are_told_from_files_of_the_work() {
+        for path in ["/r/.git/HEAD", "/r/.ftl/store/git/moment", "/r/.git/worktrees/x/HEAD"] {
+            assert!(is_state(Path::new(path)), "{path}");
+        }
+        for path in ["/r/.ftl/worktrees/x/a.py", "/r/.ftl/worktrees/x/.git", "/r/a.py", "/r/store/a"] {
+            assert!(!is_state(Path::new(path)), "{path}");
+        }
+        let gone = |path: &str| Err::<(), _>(io::Error::from(io::ErrorKind::NotFound)).at(Path::new(path));
+        assert_eq!(gone("/r/.ftl/store/git/moment").unwrap_err().trouble, Trouble::Machine);
+        assert_eq!(gone("/r/.ftl/worktrees/x/a.py").unwrap_err().trouble, Trouble::Disk);
+    }
+
+    #[test]
+    fn the_machine_is_told_from_the_disk_and_from_git() {
+        let full = io::Error::from(rustix::io::Errno::NOSPC);
+        let error = GitError::from(full);
+        assert_eq!(error.trouble, Trouble::Machine);
+        assert!(error.hint.is_some_and(|hint| hint.contains("make room")));
+        assert_eq!(GitError::from(io::Error::from(rustix::io::Errno::ACCESS)).trouble, Trouble::Disk);
+        assert_eq!(GitError::of_git("x", "error: invalid object 12").trouble, Trouble::Missing);
+        assert_eq!(GitError::of_git("x", "CONFLICT (content)").trouble, Trouble::Git);
+        let lock = |path: &str| format!("fatal: Unable to create '{path}': No such file or directory");
+        let trouble = |path: &str| GitError::of_git("x", &lock(path)).trouble;
+        assert_eq!(trouble("/r/.ftl/store/git/index/a-0.lock"), Trouble::Machine);
+        assert_eq!(trouble("/r/.ftl/worktrees/a-0/x"), Trouble::Git);
+        let gone = io::Error::from(io::ErrorKind::NotFound);
+        let start = |folder: &str| GitError::of_start("x", Path::new(folder), &gone).trouble;
+        assert_eq!(start("/r/.ftl/store/git/chamber"), Trouble::Machine);
+        assert_eq!(start("/r/.ftl/worktrees/a-0"), Trouble::Disk);
     }
 }

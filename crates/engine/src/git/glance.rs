@@ -95,13 +95,13 @@ impl Repo {
     /// A folder at a glance, before it is looked at in earnest; nothing where that would not be believed.
     pub(super) fn glance(&self, folder: &Path) -> Option<Glance> {
         let moment = self.moment().ok()?;
-        let disk = fs::metadata(self.chamber.home()).ok()?.dev();
+        let disk = crate::folder::metadata(self.chamber.home()).ok()?.dev();
         Glance::of(folder).filter(|glance| glance.is_before(moment, disk))
     }
 
     /// Remembers what was found in a folder. The glance was taken before.
     pub(super) fn remember(&self, index: &Path, standing: &Standing, glance: Option<Glance>) {
-        let Ok(found) = fs::symlink_metadata(index) else { return };
+        let Ok(found) = crate::folder::metadata(index) else { return };
         let (tree, left_out) = (standing.tree.clone(), standing.left_out.clone());
         let known = Known { mark: mark(&found), tree, left_out, glance: glance.map(Arc::new) };
         self.known_trees().insert(index.to_owned(), known);
@@ -135,7 +135,7 @@ impl Repo {
     }
 
     fn known_of(&self, index: &Path) -> Option<Known> {
-        let now = mark(&fs::symlink_metadata(index).ok()?);
+        let now = mark(&crate::folder::metadata(index).ok()?);
         self.known_trees().get(index).filter(|known| known.mark == now).cloned()
     }
 }

@@ -5,7 +5,7 @@
 //! for it. Keeping the same again gives the same ref.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use super::look::{self, below, zeroed};
 use super::odd::{Odds, let_read};
 use super::runner::Input;
 use super::tree::{Survey, is_doubtful, unlock};
-use super::worktree::{WorktreeRecord, points_to, remove_whole, says};
+use super::worktree::{MAX_COPIED_BYTES, WorktreeRecord, points_to, remove_whole, says};
 use super::{GitError, Oid, Repo, Trouble, WorktreeId, ledger};
 
 /// The most kept refs of one worktree.
@@ -67,19 +67,25 @@ impl Repo {
     ) -> Result<Option<String>, GitError> {
         let held = self.hold_repository()?;
         let record = self.worktree_record(id)?;
-        let (tree, special) = match self.whole_tree(&record, folder) {
-            // As another user than root, a file may be unreadable for its own owner.
-            Err(_) if !rustix::process::geteuid().is_root() => {
+        self.reading_again(id, &mut || {
+            let (tree, special) = self.readable_tree(&record, folder)?;
+            let note: Vec<String> =
+                special.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+            let note = if note.is_empty() { String::new() } else { format!("Without bytes: {note:?}\n") };
+            self.keep_state(&record, &State { tree, note, why, when }, &held)
+        })
+    }
+
+    /// A tree of everything in a folder. As another user than root, a file may be unreadable for its own owner.
+    fn readable_tree(&self, record: &WorktreeRecord, folder: &Path) -> Result<(Oid, Vec<Vec<u8>>), GitError> {
+        let is_other = |error: &GitError| !matches!(error.trouble, Trouble::Missing | Trouble::TooMuch);
+        match self.whole_tree(record, folder) {
+            Err(error) if is_other(&error) && !rustix::process::geteuid().is_root() => {
                 let_read(folder)?;
-                self.whole_tree(&record, folder)?
+                self.whole_tree(record, folder)
             }
-            done => done?,
-        };
-        let note: Vec<String> =
-            special.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-        let note = if note.is_empty() { String::new() } else { format!("Without bytes: {note:?}\n") };
-        let state = State { tree, note, why, when };
-        self.keep_state(&record, &state, &held)
+            done => done,
+        }
     }
 
     /// Keeps the commits of a worktree whose files are gone.
@@ -141,7 +147,12 @@ impl Repo {
     }
 
     /// Puts a commit under the next kept ref, unless the last one holds the same.
-    fn enter_kept(&self, id: &WorktreeId, making: &Making<'_>, held: &Held) -> Result<String, GitError> {
+    pub(super) fn enter_kept(
+        &self,
+        id: &WorktreeId,
+        making: &Making<'_>,
+        held: &Held,
+    ) -> Result<String, GitError> {
         let last = self.kept_of(id)?.into_iter().last();
         if let Some(last) = &last {
             let ask = ["rev-parse", &format!("{}^{{tree}}", last.commit), &format!("{}^@", last.commit)];
@@ -219,16 +230,16 @@ impl Repo {
             Some(tree) => tree,
             None => self.write_tree(&index)?,
         };
-        fs::remove_file(&index).at(&index)?;
+        crate::folder::remove(&index).at(&index)?;
         Ok((tree, odds.special))
     }
 
     /// The index to begin with: what is known already, or the base.
     fn start_index(&self, known: &Path, index: &Path, base: &Oid) -> Result<(), GitError> {
         unlock(index)?;
-        match fs::copy(known, index) {
+        match crate::folder::copy(known, index) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.read_tree(index, base),
-            copied => copied.at(index).map(drop),
+            copied => copied.at(index),
         }
     }
 
@@ -248,10 +259,8 @@ impl Repo {
         let mut found = self.listed(index, folder)?;
         let same = |path: &[u8]| {
             let (here, there) = (below(folder, path), below(&self.top, path));
-            let is_file = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-            is_file(&here)
-                && is_file(&there)
-                && matches!((fs::read(&here), fs::read(&there)), (Ok(one), Ok(other)) if one == other)
+            let read = |path: &Path| look::read_file(path, MAX_COPIED_BYTES);
+            matches!((read(&here), read(&there)), (Ok(one), Ok(other)) if one == other)
         };
         found.retain(|path| !same(path));
         Ok(found)
@@ -287,12 +296,12 @@ impl Repo {
         self.read_tree(&index, &record.base)?;
         let rules = self.chamber.home().join("trash").join(format!("{}.rules", record.id));
         remove_whole(&rules)?;
-        fs::create_dir_all(&rules).at(&rules)?;
+        crate::folder::make(&rules).at(&rules)?;
         let call = self.inside(&index, &rules).words(["ls-files", "-z", "--", ":(glob)**/.gitignore"]);
         let files = self.run(call)?.ok()?;
         let call = self.inside(&index, &rules).words(["checkout-index", "-f", "-q", "-z", "--stdin"]);
         self.run(call.input(Input::Bytes(files)))?.ok()?;
-        fs::remove_file(&index).at(&index)?;
+        crate::folder::remove(&index).at(&index)?;
         Ok(rules)
     }
 
@@ -318,15 +327,15 @@ impl Repo {
     /// What stands in the agent's own index, where that can be told.
     fn staged(&self, id: &WorktreeId) -> Result<Option<Oid>, GitError> {
         let theirs = self.admin(id).join("index");
-        let found = fs::symlink_metadata(&theirs).ok().filter(fs::Metadata::is_file);
+        let found = crate::folder::metadata(&theirs).ok().filter(Metadata::is_file);
         if found.is_none_or(|found| self.is_given(id, &found)) {
             return Ok(None);
         }
         let index = self.chamber.home().join("index").join(format!("{id}.staged"));
-        fs::copy(&theirs, &index).at(&theirs)?;
+        crate::folder::copy(&theirs, &index).at(&theirs)?;
         let call = self.about_objects().var("GIT_INDEX_FILE", &index).words(["write-tree"]);
         let said = self.run(call)?;
-        fs::remove_file(&index).at(&index)?;
+        crate::folder::remove(&index).at(&index)?;
         // In the middle of a merge an index is no tree; its objects are in the repository all the same.
         if said.code == 0 { Oid::read(&said.out).map(Some) } else { Ok(None) }
     }
@@ -358,24 +367,23 @@ impl Repo {
     fn commits_named(&self, id: &WorktreeId) -> Result<BTreeSet<Oid>, GitError> {
         let admin = self.admin(id);
         let mut named = BTreeSet::new();
-        let Ok(entries) = fs::read_dir(&admin) else { return Ok(named) };
-        for entry in entries {
-            let path = entry.at(&admin)?.path();
-            if path.file_name().is_some_and(|name| name.to_string_lossy().ends_with("HEAD")) {
-                named.extend(String::from_utf8_lossy(&says(&path)).split_whitespace().flat_map(str::parse));
+        for name in crate::folder::names(&admin).at(&admin)? {
+            if name.to_string_lossy().ends_with("HEAD") {
+                let said = says(&admin.join(name));
+                named.extend(String::from_utf8_lossy(&said).split_whitespace().flat_map(str::parse));
             }
         }
         if says(&admin.join("HEAD")).starts_with(b"ref: ") {
             named.extend(self.resolve_at(&admin, "HEAD")?);
         }
         let log = admin.join("logs").join("HEAD");
-        let length = fs::symlink_metadata(&log).ok().filter(fs::Metadata::is_file).map(|found| found.len());
+        let length = crate::folder::metadata(&log).ok().filter(Metadata::is_file).map(|found| found.len());
         if length.is_some_and(|length| length > MAX_REFLOG_BYTES) {
             let message = format!("`{}` is larger than {MAX_REFLOG_BYTES} bytes", log.display());
             return Err(GitError::new(Trouble::TooMuch, message).hint("see with `git reflog` what it holds"));
         }
         if length.is_some() {
-            let text = fs::read(&log).at(&log)?;
+            let text = look::read_file(&log, MAX_REFLOG_BYTES).at(&log)?;
             let lines = text.split(|byte| *byte == b'\n');
             let words = lines.flat_map(|line| line.split(|byte| *byte == b' ').take(2));
             named.extend(words.flat_map(Oid::read));
@@ -423,7 +431,7 @@ impl Repo {
         self.start_index(&self.index_file(id), &index, &record.base)?;
         self.store_odd(odds, &index, folder)?;
         let tree = self.write_tree(&index)?;
-        fs::remove_file(&index).at(&index)?;
+        crate::folder::remove(&index).at(&index)?;
         let text = format!("Kept {id}: ignored files were in the way of what landed before");
         let trailers = [("Ftl-Kept", id.as_str()), ("Ftl-Base", record.base.as_str())];
         let when = crate::clock::wall() / 1000;

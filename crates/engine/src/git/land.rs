@@ -17,7 +17,7 @@ use super::lock::Held;
 use super::look::{Seen, below, look};
 use super::merge::Merge;
 use super::odd::Odds;
-use super::tree::{Differing, Standing};
+use super::tree::{Differing, Standing, unlock};
 use super::worktree::WorktreeRecord;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
 use crate::change::MAX_CONTENT_BYTES;
@@ -111,8 +111,28 @@ struct Rebase {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {
-    Landed(Landed),
+    Landed(LandedRecord),
     Conflict(Rebase),
+}
+
+/// A landing, as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct LandedRecord {
+    #[serde(flatten)]
+    landed: Landed,
+    /// Nothing in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
+}
+
+/// What stood in a worktree before its landing: with this it can be made again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Origin {
+    pub(super) worktree: WorktreeId,
+    /// What the work was compared with.
+    pub(super) base: Oid,
+    /// The tree that stood there.
+    pub(super) work: Oid,
 }
 
 impl Repo {
@@ -133,9 +153,20 @@ impl Repo {
             None => return Err(self.worktree_record(landing.worktree).err().unwrap_or_else(lost)),
         };
         let held = self.hold(run.as_str(), cancel)?;
-        let record = self.put_right(self.record(&run)?, &held)?;
-        match ledger::read::<Outcome>(&self.landed_file(&run, landing.key))? {
-            Some(Outcome::Landed(landed)) => return Ok(landed),
+        self.reading_again(landing.worktree, &mut || self.land_held(landing, &run, &held, verify))
+    }
+
+    /// Lands under the lock of the run, from the start.
+    fn land_held(
+        &self,
+        landing: &Landing<'_>,
+        run: &RunId,
+        held: &Held,
+        verify: &mut dyn FnMut(&Merged) -> Result<Checked, String>,
+    ) -> Result<Landed, GitError> {
+        let record = self.put_right(self.record(run)?, held)?;
+        match ledger::read::<Outcome>(&self.landed_file(run, landing.key))? {
+            Some(Outcome::Landed(record)) => return Ok(record.landed),
             Some(Outcome::Conflict(rebase)) => return self.rebase(landing, &record, rebase),
             None => {}
         }
@@ -155,7 +186,7 @@ impl Repo {
         match self.merge_work(landing, &record, &worktree, &standing.tree)? {
             Merge::Clean(tree) => {
                 let made = Made { record, worktree, tree, work: standing.tree };
-                self.verify_and_move(landing, made, &held, verify)
+                self.verify_and_move(landing, made, held, verify)
             }
             Merge::Conflict { tree, files, sides } => {
                 let files = files.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
@@ -252,8 +283,15 @@ impl Repo {
         self.make_durable(None)?;
         let (commit, tree) = (intent.commit.clone(), intent.tree.clone());
         let landed = Landed::Done { commit: commit.clone(), tree, files: intent.files };
-        self.write(&self.landed_file(&record.run, &intent.key), &Outcome::Landed(landed))?;
-        if let Some(mut worktree) = ledger::read::<WorktreeRecord>(&self.worktree_file(&intent.worktree))? {
+        let worktree = ledger::read::<WorktreeRecord>(&self.worktree_file(&intent.worktree))?;
+        let origin = worktree.as_ref().map(|worktree| Origin {
+            worktree: worktree.id.clone(),
+            base: worktree.base.clone(),
+            work: intent.work.clone(),
+        });
+        let outcome = Outcome::Landed(LandedRecord { landed, origin });
+        self.write(&self.landed_file(&record.run, &intent.key), &outcome)?;
+        if let Some(mut worktree) = worktree {
             // Merged with somebody else's, the branch does not hold every byte that stood there.
             if intent.tree == intent.work && !worktree.landed.contains(&intent.work) {
                 worktree.landed.push(intent.work.clone());
@@ -363,6 +401,8 @@ impl Repo {
         if !admin.join("HEAD").is_file() {
             return Ok(());
         }
+        // Nobody is at work in the worktree now: a lock there is one that somebody has left.
+        unlock(&admin.join("HEAD"))?;
         let words = ["update-ref", "--no-deref", "-m", "ftl: onto the newest commit", "HEAD", tip.as_str()];
         self.run(self.at_home(&admin).words(words))?.ok()?;
         self.read_tree(&admin.join("index"), tip)
@@ -383,6 +423,47 @@ pub(super) struct Looking<'a> {
     pub(super) commit: &'a Oid,
     pub(super) onto: Oid,
     pub(super) unchanged: bool,
+}
+
+/// What a landing came to, as its record says.
+pub(super) fn answer_in(file: &Path) -> Result<Option<Landed>, GitError> {
+    Ok(ledger::read::<Outcome>(file)?.map(|outcome| match outcome {
+        Outcome::Landed(record) => record.landed,
+        Outcome::Conflict(rebase) => rebase.answer,
+    }))
+}
+
+/// What a record of a landing says about the branch and about the worktree that the work was in.
+#[derive(Clone, Debug)]
+pub(super) enum Past {
+    /// It landed.
+    Landed { commit: Oid, tree: Oid, origin: Option<Origin> },
+    /// It conflicted with the branch as it was at a commit.
+    Conflicted {
+        onto: Oid,
+        /// The tree that stood in the worktree before.
+        from: Oid,
+        /// The ref under which that is kept.
+        kept: Option<String>,
+    },
+    /// Nothing came of it.
+    Nothing,
+}
+
+/// What a record says of the past.
+pub(super) fn past_in(file: &Path) -> Result<Option<Past>, GitError> {
+    Ok(ledger::read::<Outcome>(file)?.map(|outcome| match outcome {
+        Outcome::Landed(LandedRecord { landed: Landed::Done { commit, tree, .. }, origin }) => {
+            Past::Landed { commit, tree, origin }
+        }
+        Outcome::Landed(LandedRecord { landed: Landed::Conflict { .. } | Landed::Failed { .. }, .. }) => {
+            Past::Nothing
+        }
+        Outcome::Conflict(Rebase { onto, from, answer, .. }) => {
+            let kept = if let Landed::Conflict { kept, .. } = answer { kept } else { None };
+            Past::Conflicted { onto, from, kept }
+        }
+    }))
 }
 
 fn lost() -> GitError {

@@ -2,15 +2,15 @@
 //! crash, wherever that was, comes to the same. Whoever calls this has looked first that nothing is in
 //! the way that exists only there.
 
-use std::fs;
 use std::path::Path;
 
 use super::error::At as _;
-use super::look::{Seen, below, look};
+use super::look::{Seen, below, look, path};
 use super::runner::Input;
 use super::tree::{Differing, unlock};
 use super::worktree::remove_whole;
 use super::{GitError, Oid, Repo};
+use crate::folder::{Refusal, Spot};
 
 impl Repo {
     /// Makes an index hold a tree, knowing nothing about files.
@@ -29,16 +29,9 @@ impl Repo {
         self.run(call)?.ok().map(drop)
     }
 
-    /// Lays a difference into a folder and into an index.
-    pub(super) fn lay(&self, index: &Path, folder: &Path, changes: &[Differing]) -> Result<(), GitError> {
-        if changes.is_empty() {
-            return Ok(());
-        }
+    /// Enters a difference into an index, knowing nothing about files.
+    pub(super) fn enter(&self, index: &Path, folder: &Path, changes: &[Differing]) -> Result<(), GitError> {
         unlock(index)?;
-        self.runner.step("remove files")?;
-        for gone in changes.iter().filter(|change| !change.after.is_there()) {
-            remove(folder, &gone.path)?;
-        }
         let input = Input::Written(Box::new(|to| {
             // What goes first makes room for what comes: a file may become a folder.
             let (gone, there): (Vec<_>, Vec<_>) = changes.iter().partition(|change| !change.after.is_there());
@@ -49,7 +42,20 @@ impl Repo {
             })
         }));
         let call = self.inside(index, folder).words(["update-index", "-z", "--index-info"]);
-        self.run(call.input(input))?.ok()?;
+        self.run(call.input(input))?.ok().map(drop)
+    }
+
+    /// Lays a difference into a folder and into an index.
+    pub(super) fn lay(&self, index: &Path, folder: &Path, changes: &[Differing]) -> Result<(), GitError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        unlock(index)?;
+        self.runner.step("remove files")?;
+        for gone in changes.iter().filter(|change| !change.after.is_there()) {
+            remove(folder, &gone.path)?;
+        }
+        self.enter(index, folder, changes)?;
         let there: Vec<&[u8]> =
             changes.iter().filter(|change| change.after.is_there()).map(|change| &*change.path).collect();
         if there.is_empty() {
@@ -66,10 +72,17 @@ fn remove(folder: &Path, path: &[u8]) -> Result<(), GitError> {
     let file = below(folder, path);
     match look(folder, path).at(&file)? {
         Seen::Nothing { .. } | Seen::Folder => return Ok(()),
-        Seen::File(_) | Seen::Link | Seen::Special => fs::remove_file(&file).at(&file)?,
+        Seen::File(_) | Seen::Link | Seen::Special => {
+            match Spot::below(folder, self::path(path)).and_then(|spot| spot.remove()) {
+                // A link stands on the way by now.
+                Err(error) if Refusal::is_in_the_way(&error) => return Ok(()),
+                removed => removed.at(&file)?,
+            }
+        }
     }
-    for above in file.ancestors().skip(1).take_while(|above| *above != folder) {
-        if fs::remove_dir(above).is_err() {
+    let above = self::path(path).ancestors().skip(1);
+    for above in above.take_while(|above| !above.as_os_str().is_empty()) {
+        if Spot::below(folder, above).and_then(|spot| spot.remove_folder()).is_err() {
             break;
         }
     }
@@ -78,6 +91,8 @@ fn remove(folder: &Path, path: &[u8]) -> Result<(), GitError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

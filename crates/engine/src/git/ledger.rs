@@ -4,7 +4,6 @@
 //! stands here, in files under `.ftl/store`, each replaced as a whole. A file that cannot be read is an
 //! error and never a fresh start.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +12,9 @@ use serde::de::DeserializeOwned;
 
 use super::error::At as _;
 use super::{GitError, Key, Repo, Trouble, WorktreeId};
+use crate::folder;
 use crate::id::RunId;
-use crate::place::replace;
+use crate::place::Beside;
 
 /// The largest file that is read.
 const MAX_LEDGER_BYTES: u64 = 16 * 1024 * 1024;
@@ -35,6 +35,11 @@ impl Repo {
         self.run_folder(run).join("landed").join(format!("{key}.json"))
     }
 
+    /// Where the records of landings of a run are.
+    pub(super) fn landed_folder(&self, run: &RunId) -> PathBuf {
+        self.run_folder(run).join("landed")
+    }
+
     /// What a delivery came to.
     pub(super) fn delivered_file(&self, run: &RunId) -> PathBuf {
         self.run_folder(run).join("delivered.json")
@@ -53,18 +58,21 @@ impl Repo {
     /// Writes something down.
     pub(super) fn write<T: Serialize>(&self, file: &Path, what: &T) -> Result<(), GitError> {
         self.runner.step("write ledger")?;
-        let folder = file.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).at(folder)?;
+        let above = file.parent().unwrap_or(Path::new("."));
+        folder::make(above).at(above)?;
         let text = serde_json::to_vec(what).map_err(io::Error::other).at(file)?;
-        replace(file, &text).at(file)?;
+        let written = Beside::write(file, &text).at(file)?;
+        // Getting it onto the disk may take long, and the run may be somebody else's by now.
+        self.runner.step("install ledger")?;
+        written.install().at(file)?;
         // The new name is in the folder, and the folder must be on the disk as well.
-        fs::File::open(folder).and_then(|open| open.sync_all()).at(folder)
+        folder::sync(above).at(above)
     }
 
     /// Removes what was written down.
     pub(super) fn strike(&self, file: &Path) -> Result<(), GitError> {
         self.runner.step("strike ledger")?;
-        match fs::remove_file(file) {
+        match folder::remove(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed.at(file),
         }
@@ -73,19 +81,17 @@ impl Repo {
 
 /// Reads what was written down; nothing, if nothing was.
 pub(super) fn read<T: DeserializeOwned>(file: &Path) -> Result<Option<T>, GitError> {
-    match fs::metadata(file) {
+    let text = match folder::read(file, MAX_LEDGER_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).at(file),
-        Ok(found) if found.len() > MAX_LEDGER_BYTES => {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             let message = format!("`{}` is larger than {MAX_LEDGER_BYTES} bytes", file.display());
             return Err(GitError::new(Trouble::TooMuch, message));
         }
-        Ok(_) => {}
-    }
-    let text = fs::read(file).at(file)?;
+        text => text.at(file)?,
+    };
     let read = serde_json::from_slice(&text);
     read.map(Some).map_err(|error| {
         let message = format!("`{}` cannot be read: {error}", file.display());
-        GitError::new(Trouble::Disk, message).hint("bring the file back from a copy, or remove the run")
+        GitError::new(Trouble::Machine, message).hint("bring the file back from a copy, or remove the run")
     })
 }

@@ -1,18 +1,34 @@
 //! Kernel locks of the git layer: one per repository for its list of worktrees and kept refs, one per run
 //! for its branch. A lock is free the moment its holder is gone, and the git that worked under it with it.
+//!
+//! Whoever waits says for whom, and a holder that was stopped for good is ended. Before each step in git the
+//! fence of the run is looked at: a driver that slept through its own replacement makes nothing any more.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::time::Duration;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::At as _;
-use super::{GitError, Repo, Trouble};
-use crate::process::Cancel;
+use super::{GitError, Repo, Trouble, Watch};
+use crate::folder::{self, Use};
+use crate::id::RunId;
+use crate::place::Place;
+use crate::process::holder::{self, Holder, Wait};
+use crate::process::table::Identity;
+use crate::process::{Cancel, Fence};
+
+/// How long one and the same process may keep a lock of ours: longer than a command of git may take.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// How long until a lock that somebody has is tried again.
 const RETRY: Duration = Duration::from_millis(5);
+
+/// How long a child may take from its start to its own program.
+const MAX_SPAWN: Duration = Duration::from_secs(2);
 
 /// A lock that is ours until this is dropped.
 pub(super) struct Held {
@@ -29,25 +45,86 @@ impl Held {
 impl Repo {
     /// Takes the lock of that name, waiting for whoever has it.
     pub(super) fn hold(&self, name: &str, cancel: &Cancel) -> Result<Held, GitError> {
+        take(&self.chamber.home().join("locks").join(name), cancel)
+    }
+
+    /// Takes the lock of that name unless another process has it. A child that this process is just starting holds
+    /// every lock of its parent for an instant; that is waited for, no longer than [`MAX_SPAWN`].
+    pub(super) fn hold_unless_busy(&self, name: &str) -> Result<Option<Held>, GitError> {
         let path = self.chamber.home().join("locks").join(name);
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = file.at(&path)?;
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Held { file }),
-                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(std::io::Error::from(error)).at(&path),
+        let file = folder::open(&path, Use::Update).at(&path)?;
+        let began = Instant::now();
+        while !try_lock(&file).at(&path)? {
+            let is_anothers = Holder::of(&path).is_some_and(|holder| Some(holder.who) != Identity::own());
+            if is_anothers || began.elapsed() >= MAX_SPAWN {
+                return Ok(None);
             }
-            if !cancel.pause(RETRY) {
-                let message = "it was called off while it waited for its turn in the repository";
-                return Err(GitError::new(Trouble::Cancelled, message));
-            }
+            std::thread::sleep(RETRY);
         }
+        Ok(Some(Held { file }))
     }
 
     /// Takes the lock of the repository, which nobody holds for long.
     pub(super) fn hold_repository(&self) -> Result<Held, GitError> {
         self.hold("repository", &Cancel::new())
+    }
+
+    /// The same, for a driver that loses its run when the fence is raised above it: it takes no further step then.
+    #[must_use]
+    pub fn fenced(self, fence: Fence) -> Repo {
+        self.watched(Arc::new(Fenced(fence)))
+    }
+}
+
+/// Waits until nobody works in git for a run under an older lease: what was begun before the fence was raised
+/// is done then, and whoever was stopped in the middle of it is ended.
+pub fn await_turn(place: &Place, run: &RunId) -> Result<(), GitError> {
+    let locks = place.store().join("git").join("locks");
+    for path in [locks.join(run.as_str()), locks.join("repository")] {
+        if folder::is_file(&path) {
+            take(&path, &Cancel::new())?;
+        }
+    }
+    Ok(())
+}
+
+/// Looks at a fence before each step.
+struct Fenced(Fence);
+
+impl Watch for Fenced {
+    fn step(&self, what: &str) -> Result<(), GitError> {
+        if !self.0.is_passed().at(&self.0.file)? {
+            return Ok(());
+        }
+        let message = format!("another ftl drives this run now: nothing was done ({what})");
+        Err(GitError::new(Trouble::Cancelled, message))
+    }
+}
+
+/// Takes the lock of a file.
+fn take(path: &Path, cancel: &Cancel) -> Result<Held, GitError> {
+    let mut wait = Wait::new(format!("the lock `{}`", path.display()), vec![path.to_owned()], MAX_LOCK_WAIT);
+    let file = folder::open(path, Use::Update).at(path)?;
+    loop {
+        if try_lock(&file).at(path)? {
+            return Ok(Held { file });
+        }
+        wait.look().map_err(|held| GitError::new(Trouble::TimedOut, held.to_string()))?;
+        if !cancel.pause(RETRY) {
+            let message = "it was called off while it waited for its turn in the repository";
+            return Err(GitError::new(Trouble::Cancelled, message));
+        }
+    }
+}
+
+/// Locks a file and signs it, if nobody has it.
+fn try_lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            holder::sign(file);
+            Ok(true)
+        }
+        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }

@@ -2,12 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +66,7 @@ pub(super) fn look(folder: &Path, bytes: &[u8]) -> io::Result<Seen> {
 /// What is in a file of so many bytes at most. Whatever is no file is not waited for and a link not followed, also
 /// where it takes the place of a file this very moment.
 pub(super) fn read_file(file: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let open = fs::OpenOptions::new().read(true).custom_flags(flags).open(file)?;
-    if !open.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file"));
-    }
-    let mut bytes = Vec::new();
-    open.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too large"));
-    }
-    Ok(bytes)
+    crate::folder::read(file, most)
 }
 
 /// The parts of a list that git wrote with a zero byte after each.

@@ -34,9 +34,21 @@ pub(super) enum Merge {
     },
 }
 
+impl AsRef<Oid> for Merge {
+    fn as_ref(&self) -> &Oid {
+        match self {
+            Merge::Clean(tree) | Merge::Conflict { tree, .. } => tree,
+        }
+    }
+}
+
 impl Repo {
-    /// Merges `ours` onto `theirs`, three ways.
+    /// Merges `ours` onto `theirs`, three ways. What comes of it is among our own objects.
     pub(super) fn merge(&self, theirs: &Oid, ours: &Oid) -> Result<Merge, GitError> {
+        self.make_gathered(&[theirs, ours], &|| self.merge_trees(theirs, ours))
+    }
+
+    fn merge_trees(&self, theirs: &Oid, ours: &Oid) -> Result<Merge, GitError> {
         let words = ["merge-tree", "--write-tree", "-z", "--no-messages"];
         let call = self.about_objects().words(words).words([theirs.as_str(), ours.as_str()]);
         let said = self.run(call)?;

@@ -1,7 +1,7 @@
 //! The git of a run: its private branch, its worktrees, what is kept, landing and delivery.
 //!
 //! Objects are read and written through a git folder of our own (the *chamber*, in `.ftl/store`), which
-//! shares the repository's objects and nothing else: the repository's configuration, hooks, filters and
+//! sees the repository's objects and nothing else: the repository's configuration, hooks, filters and
 //! drivers are not overridden there, they are not seen. Only refs and the list of worktrees go through
 //! the repository itself, hardened. The person's checkout, index, stash and HEAD are not touched before
 //! delivery, and nothing is removed that exists only in a worktree: it is kept under a private ref first.
@@ -11,10 +11,13 @@
 //! | `runner` | runs git: environment, settings, limits |
 //! | `staying`, `reader` | a git that stays; one that answers about objects |
 //! | `refs` | what refs are; moving them, all or none |
+//! | `stale` | lock files of refs: a dead git's of ours, or somebody else's |
 //! | `chamber` | the git folder of our own |
+//! | `objects` | objects of our own, which nobody prunes; what the repository gets of them |
+//! | `gather` | objects of the work that the repository had first |
 //! | `told` | the person's settings of git, read once |
 //! | `names`, `error` | words that are checked once; sentences for people |
-//! | `lock`, `ledger`, `durable` | kernel locks; what is written down beside the refs; syncing |
+//! | `lock`, `ledger`, `lost`, `durable` | kernel locks; what is written down beside the refs, and made again when it is gone; syncing |
 //! | `tree`, `look` | what stands in a folder now, as a tree; what differs between trees |
 //! | `glance` | whether a folder is as it was, without starting git |
 //! | `lay` | files written into a folder, so that doing it twice is doing it once |
@@ -22,35 +25,54 @@
 //! | `branch` | the branch of a run |
 //! | `worktree`, `again` | opened, closed; made again after a power cut |
 //! | `keep`, `odd`, `salvage` | what exists only in a worktree; what no tree can hold; bringing it back |
+//! | `rewind` | a run's git, back to what a shortened journal knows |
+//! | `examine` | whether everything is there that is named |
 //! | `merge`, `land` | onto the run's branch |
+//! | `filesystem` | files moved without replacing any, and whether that can be had |
+//! | `movable` | whether the files of the person's checkout can be moved at all |
+//! | `index_lock` | git's lock on the person's index |
+//! | `transfer`, `retain` | the files of the person's checkout, all or none; what came out, for an hour |
 //! | `person`, `deliver`, `undo` | the person's checkout; onto the person's branch; and back |
 
 mod again;
 mod branch;
 mod chamber;
 mod commit;
+mod compare;
 mod deliver;
 mod durable;
 mod error;
+mod examine;
+mod filesystem;
+mod gather;
 mod glance;
+mod index_lock;
 mod keep;
 mod land;
 mod lay;
 mod ledger;
 mod lock;
 mod look;
+mod lost;
 mod merge;
+mod movable;
 mod names;
+mod objects;
 mod odd;
 pub mod patch;
 mod person;
 mod reader;
 mod refs;
 mod remote;
+mod retain;
+mod rewind;
 mod runner;
 mod salvage;
+mod spots;
+mod stale;
 mod staying;
 mod told;
+mod transfer;
 mod tree;
 mod undo;
 mod worktree;
@@ -65,17 +87,24 @@ use std::time::Duration;
 
 pub use branch::Branch;
 pub use commit::Person;
+pub use compare::FileLines;
 pub use deliver::Delivering;
 pub use error::{GitError, Trouble};
+pub use examine::{Examined, LockFile, MAX_NAMED_OBJECTS, MissingObject, Namer};
+pub use filesystem::{FileSystem, LocalFileSystem};
 pub use keep::{Kept, MAX_KEPT_REFS};
 pub use land::{Checked, Landed, Landing, MAX_MESSAGE_BYTES, Merged};
+pub use lock::await_turn;
 pub use merge::{MAX_SIDE_BYTES, MAX_SIDES};
 pub use names::{Key, MAX_KEY_LETTERS, MAX_WORKTREE_LETTERS, Oid, WorktreeId};
 pub use odd::MAX_ODD_FILES;
 pub use remote::Remote;
+pub use retain::{MAX_RETAINED, has_retained};
+pub use rewind::{ClosedWorktree, JournalEnd, KnownInstance, Rewound, UnknownDelivery};
 pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, Watch, program};
-pub use salvage::Extent;
-pub use tree::{MAX_CHANGED_FILES, Standing};
+pub use salvage::{Extent, MAX_KEPT_BYTES};
+pub use stale::MAX_LOCKS_LISTED;
+pub use tree::{MAX_CHANGED_FILES, MAX_FILE_BYTES, MAX_FILES_BYTES, Standing};
 pub use undo::Undone;
 pub use worktree::{Closed, MAX_COPIED_BYTES, MAX_COPIED_FILES, Progress, Worktree};
 
@@ -83,6 +112,7 @@ use chamber::{Chamber, Rules};
 use durable::Synced;
 use error::At as _;
 use glance::Known;
+use objects::Shared;
 use reader::Reader;
 use refs::Mover;
 use runner::{Call, Output, Runner};
@@ -159,6 +189,23 @@ pub struct Repo {
     trees: Arc<Mutex<BTreeMap<PathBuf, Known>>>,
     /// What the indexes of worktrees are known by that were given to them.
     given: Arc<Mutex<BTreeMap<WorktreeId, String>>>,
+    /// Which objects of ours the repository has too.
+    shared: Arc<Shared>,
+    /// Moves files of the person's checkout.
+    files: Arc<dyn FileSystem>,
+}
+
+/// Git opens what it is given by its path and follows links: the folders of ours among that must be none. An agent can
+/// still put one there after this look; what git writes there then is an index or a lock, under a name of ours.
+fn check_folders(call: &Call<'_>) -> Result<(), GitError> {
+    for folder in call.folders().filter(|folder| crate::folder::is_inside(folder)) {
+        if let Err(error) = crate::folder::Folder::open(folder)
+            && let Some(refusal) = crate::folder::Refusal::of(&error)
+        {
+            return Err(GitError::new(Trouble::Unsuitable, refusal.to_string()).hint(refusal.hint()));
+        }
+    }
+    Ok(())
 }
 
 /// Which folder it is, whatever its name.
@@ -192,9 +239,9 @@ impl Repo {
             Chamber::prepare(&place.store().join("git"), &common, &format, &Rules { prefix, ignored })?;
         for folder in ["index", "worktrees", "runs", "locks", "trash"] {
             let folder = chamber.home().join(folder);
-            fs::create_dir_all(&folder).at(&folder)?;
+            crate::folder::make(&folder).at(&folder)?;
         }
-        let (synced, objects, refs, mover, trees, given) = Default::default();
+        let (synced, objects, refs, mover, trees, given, shared) = Default::default();
         Ok(Repo {
             runner,
             place,
@@ -212,6 +259,8 @@ impl Repo {
             mover,
             trees,
             given,
+            shared,
+            files: Arc::new(LocalFileSystem),
         })
     }
 
@@ -230,6 +279,12 @@ impl Repo {
     #[must_use]
     pub fn watched(self, watch: Arc<dyn Watch>) -> Repo {
         Repo { runner: self.runner.watched(watch), ..self }
+    }
+
+    /// The same on a file system that can do less.
+    #[must_use]
+    pub fn on(self, files: Arc<dyn FileSystem>) -> Repo {
+        Repo { files, ..self }
     }
 
     /// Starts what will be asked soon. What cannot be started is started when it is needed, and says why it cannot.
@@ -284,6 +339,7 @@ impl Repo {
     /// Runs git, if the repository is still the one that was opened.
     fn run(&self, call: Call<'_>) -> Result<Output, GitError> {
         self.check_identity()?;
+        check_folders(&call)?;
         self.runner.run(call)
     }
 

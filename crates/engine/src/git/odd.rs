@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _, Write};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-
+use super::chamber::apart;
 use super::error::At as _;
 use super::look::{Seen, below, look};
 use super::runner::Input;
 use super::tree::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
 use super::{GitError, Oid, Repo, Trouble};
+use crate::folder::{Folder, Spot, set_mode};
 
 /// The most odd files that are kept of one worktree; with more it is left standing.
 pub const MAX_ODD_FILES: usize = 200_000;
@@ -135,7 +135,7 @@ impl Repo {
         let input = Input::Written(Box::new(|to| {
             odds.files.iter().enumerate().try_for_each(|(number, odd)| feed(to, number + 1, odd))
         }));
-        let call = self.about_objects().words(["fast-import", "--quiet"]).input(input);
+        let call = apart(self.about_objects()).words(["fast-import", "--quiet"]).input(input);
         let out = self.run(call)?.ok()?;
         let names: Result<Vec<Oid>, GitError> =
             out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(Oid::read).collect();
@@ -162,13 +162,12 @@ fn feed(to: &mut dyn Write, mark: usize, odd: &Odd) -> io::Result<()> {
     let changed = || io::Error::other(format!("`{}` changed while it was kept", odd.disk.display()));
     writeln!(to, "blob\nmark :{mark}\ndata {}", odd.size)?;
     if odd.mode == MODE_LINK {
-        let target = fs::read_link(&odd.disk)?;
+        let target = Spot::at(&odd.disk)?.read_link()?;
         let bytes = target.as_os_str().as_bytes();
         (bytes.len() as u64 == odd.size).then_some(()).ok_or_else(changed)?;
         to.write_all(bytes)?;
     } else {
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let open = fs::OpenOptions::new().read(true).custom_flags(flags).open(&odd.disk)?;
+        let open = Spot::at(&odd.disk)?.open()?;
         let copied = io::copy(&mut open.take(odd.size), to)?;
         (copied == odd.size).then_some(()).ok_or_else(changed)?;
     }
@@ -177,16 +176,23 @@ fn feed(to: &mut dyn Write, mark: usize, odd: &Odd) -> io::Result<()> {
 
 /// Lets the owner read everything below a folder: what may not be read could not be kept.
 pub(super) fn let_read(folder: &Path) -> Result<(), GitError> {
-    for entry in fs::read_dir(folder).at(folder)? {
-        let path = entry.at(folder)?.path();
-        let found = fs::symlink_metadata(&path).at(&path)?;
+    let_read_in(&Folder::open(folder).at(folder)?)
+}
+
+/// The same in a folder that is open: the mode is set of what was opened, never by its name.
+fn let_read_in(folder: &Folder) -> Result<(), GitError> {
+    for name in folder.names().at(folder.path())? {
+        let path = folder.path().join(&name);
+        let spot = folder.spot(&name).at(&path)?;
+        let held = spot.pin().at(&path)?;
+        let found = held.metadata().at(&path)?;
         let (mode, kind) = (found.permissions().mode(), found.file_type());
         let wanted = if kind.is_dir() { mode | 0o700 } else { mode | 0o400 };
         if wanted != mode && (kind.is_dir() || kind.is_file()) {
-            fs::set_permissions(&path, fs::Permissions::from_mode(wanted & 0o7777)).at(&path)?;
+            set_mode(&held, wanted & 0o7777).at(&path)?;
         }
         if kind.is_dir() {
-            let_read(&path)?;
+            let_read_in(&folder.folder(&name).at(&path)?)?;
         }
     }
     Ok(())

@@ -11,6 +11,7 @@ use super::branch::short;
 use super::commit::{Making, message};
 use super::person::Moved;
 use super::runner::Input;
+use super::transfer::Move;
 use super::{GitError, Oid, Repo, Trouble};
 use crate::id::RunId;
 use crate::process::Cancel;
@@ -111,7 +112,7 @@ impl Repo {
             let why: Vec<&str> = said.said.lines().map(|line| line.trim_start_matches("error: ")).collect();
             return Ok(Err(why.join("; ")));
         }
-        self.write_tree(&index).map(Ok)
+        self.make_gathered(&[onto], &|| self.write_tree(&index)).map(Ok)
     }
 
     fn patch_index(&self, run: &RunId) -> PathBuf {
@@ -125,7 +126,7 @@ impl Repo {
     }
 
     /// Makes a step that was written down, with the person's checkout; why not, if it cannot be made. One that
-    /// was made already is not made again.
+    /// was made already is not made again. What a person should know besides, the next command says.
     pub fn make_step(
         &self,
         run: &RunId,
@@ -134,10 +135,12 @@ impl Repo {
     ) -> Result<Result<(), String>, GitError> {
         let held = self.hold(run.as_str(), cancel)?;
         let _turn = self.hold("delivery", cancel)?;
-        match self.move_person(&step.target, &step.from, &step.to, &held)? {
+        let moving = Move { run, target: &step.target, from: &step.from, to: &step.to };
+        match self.move_person(moving, &held)? {
             Moved::Refused(why) => Ok(Err(why)),
-            Moved::Done => {
+            Moved::Done(notes) => {
                 self.make_durable(Some(&self.top))?;
+                self.say_later(&notes)?;
                 Ok(Ok(()))
             }
         }

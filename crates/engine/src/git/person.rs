@@ -1,37 +1,37 @@
 //! The person's checkout: their branch, their index and their files, moved together or not at all.
 //!
-//! Only files that the move concerns are looked at and written. Each must be as the old commit has it, or
-//! as the new one has it, which is what a move that was interrupted leaves; anything else, and anything
-//! that is in the way, means that nothing is moved. Git's own lock on the index is held meanwhile.
+//! Only files that the move concerns are looked at. Each must be as the old commit has it, or as the new one
+//! has it; anything else, and anything that is in the way, means that nothing is moved. The files themselves
+//! are moved by a transfer. Git's own lock on the index is held meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::branch::short;
+use super::deliver::with_notes;
 use super::error::At as _;
+use super::index_lock::{IndexLock, LOCKED};
 use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
 use super::runner::Input;
+use super::transfer::{Expected, Move, Transfer};
 use super::tree::{Differing, Entry, MODE_SUBMODULE, unlock, unreadable};
 use super::worktree::says;
-use super::{GitError, Identity, Oid, Repo, Trouble};
-
-/// How often the lock on the index is tried; whoever looks at the status has it for a moment.
-const LOCK_TRIES: usize = 40;
-
-/// How long between two tries.
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
+use super::{GitError, Repo, Trouble};
+use crate::folder::{self, Use};
 
 /// How many paths a sentence names.
 const MAX_NAMED: usize = 5;
 
+/// The most files that an index is told of by name; with more it looks at all of them, which is quicker.
+const MAX_REFRESHED: usize = 256;
+
 /// What moving the person's branch came to.
 pub(super) enum Moved {
-    /// It is there.
-    Done,
+    /// It is there. What a person should know besides, in sentences.
+    Done(Vec<String>),
     /// Nothing was moved; this is why.
     Refused(String),
 }
@@ -58,19 +58,19 @@ const IN_PROGRESS: [(&str, &str); 7] = [
 ];
 
 impl Repo {
-    /// Moves a branch of the person's from one commit to another, with the checkout if it is there.
-    pub(super) fn move_person(
-        &self,
-        target: &str,
-        from: &Oid,
-        to: &Oid,
-        held: &Held,
-    ) -> Result<Moved, GitError> {
-        match self.reach(target)? {
-            Reach::Barred(why) => Ok(Moved::Refused(why)),
-            Reach::Free => self.move_branch(target, from, to, held),
-            Reach::Here => self.move_checkout(target, from, to, held),
-        }
+    /// Moves a branch of the person's from one commit to another, with the checkout if it is there. Whoever calls
+    /// this has the turn to deliver.
+    pub(super) fn move_person(&self, moving: Move<'_>, held: &Held) -> Result<Moved, GitError> {
+        let before = self.settle_transfers()?;
+        let moved = match self.reach(moving.target)? {
+            Reach::Barred(why) => Moved::Refused(why),
+            Reach::Free => self.move_branch(moving, held)?,
+            Reach::Here => self.move_checkout(moving, held)?,
+        };
+        Ok(match moved {
+            Moved::Refused(why) => Moved::Refused(with_notes(why, &before)),
+            Moved::Done(notes) => Moved::Done(before.into_iter().chain(notes).collect()),
+        })
     }
 
     fn reach(&self, target: &str) -> Result<Reach, GitError> {
@@ -140,85 +140,170 @@ impl Repo {
     }
 
     /// Moves a branch that nobody has checked out.
-    fn move_branch(&self, target: &str, from: &Oid, to: &Oid, held: &Held) -> Result<Moved, GitError> {
+    fn move_branch(&self, moving: Move<'_>, held: &Held) -> Result<Moved, GitError> {
+        let Move { target, from, to, .. } = moving;
         let found = self.resolve(target)?;
         if found.as_ref() == Some(to) {
-            return Ok(Moved::Done);
+            return Ok(Moved::Done(Vec::new()));
         }
         if found.as_ref() != Some(from) {
             return Ok(Moved::Refused(moved_on(target)));
         }
         self.move_refs(&[(target.to_owned(), to, Some(from.clone()))], held)?;
-        Ok(Moved::Done)
+        Ok(Moved::Done(Vec::new()))
     }
 
-    fn move_checkout(&self, target: &str, from: &Oid, to: &Oid, held: &Held) -> Result<Moved, GitError> {
-        let changes = self.differing(from, to)?;
+    fn move_checkout(&self, moving: Move<'_>, held: &Held) -> Result<Moved, GitError> {
+        let changes = self.differing(moving.from, moving.to)?;
         if let Some(why) = self.conversions(&changes)? {
             return Ok(Moved::Refused(why));
         }
+        if let Some(why) = self.unmovable(&changes)? {
+            return Ok(Moved::Refused(why));
+        }
         self.check_identity()?;
+        let is_there = self.resolve(moving.target)?.as_ref() == Some(moving.to);
         let Some(lock) = IndexLock::take(self)? else {
-            let why = "another git command is working in the checkout (`index.lock` is there)";
-            return Ok(Moved::Refused(String::from(why)));
+            return Ok(Moved::Refused(String::from(LOCKED)));
         };
-        let (found, index) = match self.look_first(target, (from, to), &changes) {
-            Ok(Ok(looked)) => looked,
-            Ok(Err(why)) => return lock.release(self).map(|()| Moved::Refused(why)),
+        if is_there && !lock.was_left {
+            // It was moved before, and what was left half way then is at its end.
+            return lock.release(self).map(|()| Moved::Done(Vec::new()));
+        }
+        let moved = match self.look_locked(moving, &changes) {
+            Ok(Ok(looked)) => self.move_files(moving, &looked, &changes, held),
+            Ok(Err(why)) => Ok(Err(why)),
+            Err(error) => Err(error),
+        };
+        match moved {
+            Ok(Ok((index, transfer))) => {
+                lock.install(self, &index)?;
+                let notes = transfer.map_or(Ok(Vec::new()), Transfer::arrive)?;
+                Ok(Moved::Done(notes))
+            }
+            Ok(Err(why)) => lock.release(self).map(|()| Moved::Refused(why)),
             Err(error) => {
-                // Nothing was moved yet, so nobody need be kept out; unless an earlier try has left it half way.
-                if !lock.was_left {
+                // Nobody need be kept out, unless this or an earlier try has left it half way.
+                if !lock.was_left && !self.is_half_way()? {
                     lock.release(self)?;
                 }
-                return Err(error);
+                Err(error)
             }
-        };
-        match self.move_files((target, found), (from, to), (&changes, &index), held)? {
-            Ok(()) => lock.install(self, &index).map(|()| Moved::Done),
-            Err(why) => lock.release(self).map(|()| Moved::Refused(why)),
         }
     }
 
-    /// Where the branch is, and a copy of the person's index; or why nothing can be moved.
+    /// The same as `look_first`, if the branch is still checked out here: whoever had the lock before may have checked
+    /// out another one.
+    fn look_locked(
+        &self,
+        moving: Move<'_>,
+        changes: &[Differing],
+    ) -> Result<Result<Looked, String>, GitError> {
+        match self.reach(moving.target)? {
+            Reach::Here => self.look_first(moving, changes),
+            Reach::Barred(why) => Ok(Err(why)),
+            Reach::Free => Ok(Err(left(moving.target))),
+        }
+    }
+
+    /// Where the branch is, a copy of the person's index, and what is expected at each path; or why nothing can be
+    /// moved.
     fn look_first(
         &self,
-        target: &str,
-        (from, to): (&Oid, &Oid),
+        moving: Move<'_>,
         changes: &[Differing],
-    ) -> Result<Result<(Option<Oid>, PathBuf), String>, GitError> {
-        let found = self.resolve(target)?;
-        if found.as_ref() != Some(from) && found.as_ref() != Some(to) {
-            return Ok(Err(moved_on(target)));
+    ) -> Result<Result<Looked, String>, GitError> {
+        let found = self.resolve(moving.target)?;
+        if found.as_ref() != Some(moving.from) && found.as_ref() != Some(moving.to) {
+            return Ok(Err(moved_on(moving.target)));
         }
+        if let Some(why) = self.odd_index()? {
+            return Ok(Err(why));
+        }
+        let index = self.copy_index()?;
+        let expected = self.in_the_way(&index, changes)?;
+        let is_moved = found.as_ref() == Some(moving.to);
+        Ok(expected.map(|expected| Looked { is_moved, index, expected }))
+    }
+
+    /// Why an index cannot be worked with: there is none, or it is split. A part that it once was split into may still
+    /// lie there, so then git is asked.
+    fn odd_index(&self) -> Result<Option<String>, GitError> {
+        if !self.own.join("index").is_file() {
+            return Ok(Some(String::from("the checkout has no index (`git reset` makes one)")));
+        }
+        let mut names = fs::read_dir(&self.own).at(&self.own)?.flatten().map(|entry| entry.file_name());
+        if !names.any(|name| name.as_encoded_bytes().starts_with(b"sharedindex.")) {
+            return Ok(None);
+        }
+        let said = self.as_person(["rev-parse", "--shared-index-path"])?.ok()?;
+        let why = "the index of the checkout is split (`git update-index --no-split-index` joins it)";
+        Ok((!said.trim_ascii().is_empty()).then(|| String::from(why)))
+    }
+
+    /// A copy of the person's index.
+    pub(super) fn copy_index(&self) -> Result<PathBuf, GitError> {
         let index = self.chamber.home().join("index").join("person");
         let theirs = self.own.join("index");
         unlock(&index)?;
-        fs::copy(&theirs, &index).at(&theirs)?;
-        Ok(match self.in_the_way(&index, changes)? {
-            Some(why) => Err(why),
-            None => Ok((found, index)),
-        })
+        folder::copy(&theirs, &index).at(&theirs)?;
+        // By this time git knows which files may have changed within the second in which it looked at them.
+        let when = fs::metadata(&theirs).and_then(|found| found.modified()).at(&theirs)?;
+        folder::open(&index, Use::Update).and_then(|open| open.set_modified(when)).at(&index)?;
+        Ok(index)
     }
 
-    /// Writes the files and moves the ref; or why nothing was moved. An error in between leaves the lock: the
-    /// checkout is half way, and the same move asked again completes it.
+    /// Moves the files and the ref; or why nothing was moved. The index is to be installed then. An error means that
+    /// everything went back, or that it is half way and known to be.
     fn move_files(
         &self,
-        (target, found): (&str, Option<Oid>),
-        (from, to): (&Oid, &Oid),
-        (changes, index): (&[Differing], &Path),
+        moving: Move<'_>,
+        looked: &Looked,
+        changes: &[Differing],
         held: &Held,
-    ) -> Result<Result<(), String>, GitError> {
-        self.lay(index, &self.top, changes)?;
-        if found.as_ref() == Some(from)
-            && self.move_refs(&[(target.to_owned(), to, Some(from.clone()))], held).is_err()
-        {
-            self.lay(index, &self.top, &turned(changes))?;
-            return Ok(Err(moved_on(target)));
+    ) -> Result<Result<(PathBuf, Option<Transfer<'_>>), String>, GitError> {
+        let Looked { is_moved, index, expected } = looked;
+        self.enter(index, &self.top, changes)?;
+        let mut transfer = None;
+        if expected.iter().any(|one| *one != Expected::After) {
+            match self.begin_transfer(moving, changes, expected, index)? {
+                Ok(begun) => transfer = Some(begun),
+                Err(why) => return Ok(Err(why)),
+            }
         }
-        Ok(Ok(()))
+        let carried = match &transfer {
+            Some(transfer) => transfer.carry(expected),
+            None => Ok(Ok(())),
+        };
+        let done = match carried {
+            Ok(Ok(())) => self.refresh(index, changes).and_then(|()| {
+                if !*is_moved && self.checked_out()?.as_deref() != Some(moving.target) {
+                    return Ok(Err((left(moving.target), None)));
+                }
+                let is_there = *is_moved || self.move_ref(moving, held)?;
+                Ok(if is_there { Ok(()) } else { Err((moved_on(moving.target), None)) })
+            }),
+            Ok(Err(number)) => {
+                let path = String::from_utf8_lossy(&changes[number].path).into_owned();
+                Ok(Err((sentence(&[path]).unwrap_or_default(), Some(number))))
+            }
+            Err(error) => Err(error),
+        };
+        match (done, transfer) {
+            (Ok(Ok(())), transfer) => Ok(Ok((index.clone(), transfer))),
+            (Ok(Err((why, first))), Some(mut transfer)) => {
+                transfer.take_back(first)?;
+                Ok(Err(with_notes(why, &transfer.look_again()?)))
+            }
+            (Ok(Err((why, _))), None) => Ok(Err(why)),
+            (Err(error), Some(mut transfer)) => {
+                transfer.take_back(None)?;
+                transfer.look_again()?;
+                Err(error)
+            }
+            (Err(error), None) => Err(error),
+        }
     }
-
     /// Why the checkout cannot take a change as bytes: then it is the person's own git that must do it.
     fn conversions(&self, changes: &[Differing]) -> Result<Option<String>, GitError> {
         if changes
@@ -274,36 +359,43 @@ impl Repo {
         Ok(None)
     }
 
-    /// What is in the way of a change, in a sentence. The index is a copy of the person's.
-    fn in_the_way(&self, index: &Path, changes: &[Differing]) -> Result<Option<String>, GitError> {
+    /// Moves the ref; whether it is where it should be.
+    fn move_ref(&self, moving: Move<'_>, held: &Held) -> Result<bool, GitError> {
+        let Move { target, from, to, .. } = moving;
+        match self.move_refs(&[(target.to_owned(), to, Some(from.clone()))], held) {
+            Ok(()) => Ok(true),
+            // A git that died may have moved it first.
+            Err(_) => Ok(self.resolve(target)?.as_ref() == Some(to)),
+        }
+    }
+
+    /// What is expected at each path of a change; or what is in its way, in a sentence. The index is a copy of the
+    /// person's.
+    fn in_the_way(
+        &self,
+        index: &Path,
+        changes: &[Differing],
+    ) -> Result<Result<Vec<Expected>, String>, GitError> {
         let entries = self.entries(index, changes)?;
-        // What their git takes for unchanged although its bytes are others: ends of lines, mostly.
-        let mut dirty: Option<BTreeSet<Vec<u8>>> = None;
+        let seen = self.seen_otherwise(index, changes, &entries)?;
         let going: BTreeSet<&[u8]> =
             changes.iter().filter(|change| !change.after.is_there()).map(|change| &*change.path).collect();
-        let mut bad = Vec::new();
+        let (mut bad, mut expected) = (Vec::new(), Vec::new());
         for change in changes {
             let path = &change.path;
-            let (staged, looked_at) = match entries.get(path.as_slice()) {
-                Some(found) => (Some(&found.entry), found.is_looked_at),
-                None => (None, false),
+            let staged = entries.get(path.as_slice()).map(|found| &found.entry);
+            let old = match seen.get(path.as_slice()) {
+                Some(seen) => seen.clone().map(Expected::Seen),
+                None => (staged == Some(&change.before)).then_some(Expected::Before),
             };
-            let mut is_old = staged == Some(&change.before);
-            if is_old && !self.is_as(&self.top, path, &change.before)? {
-                let dirty = match &mut dirty {
-                    Some(dirty) => dirty,
-                    None => dirty.insert(self.dirty(index)?),
-                };
-                is_old = looked_at && !dirty.contains(path.as_slice());
-            }
-            let is_new = !is_old && self.is_as(&self.top, path, &change.after)?;
-            let seen = look(&self.top, path).at(&below(&self.top, path))?;
+            let is_new = old.is_none() && self.is_as(&self.top, path, &change.after)?;
+            let found = look(&self.top, path).at(&below(&self.top, path))?;
             let known = [&change.before, &change.after]
                 .iter()
                 .any(|side| staged.map_or(!side.is_there(), |found| found == *side));
-            let free = match (change.before.is_there(), seen) {
+            let free = match (change.before.is_there(), found) {
                 (true, Seen::Nothing { .. }) => !change.after.is_there(),
-                (true, _) => is_old,
+                (true, _) => old.is_some(),
                 (false, Seen::Nothing { blocked }) => !blocked || leads_through(path, &going),
                 (false, Seen::Folder) => self.empties(path, &going)?,
                 (false, Seen::File(_) | Seen::Link | Seen::Special) => false,
@@ -311,8 +403,69 @@ impl Repo {
             if !known || !(free || is_new) {
                 bad.push(String::from_utf8_lossy(path).into_owned());
             }
+            expected.push(if is_new { Expected::After } else { old.unwrap_or(Expected::Before) });
         }
-        Ok(sentence(&bad))
+        Ok(sentence(&bad).map_or(Ok(expected), Err))
+    }
+
+    /// The files whose bytes are not those of the old commit although the index has it: what their bytes are, where
+    /// the person's git takes them for unchanged all the same (ends of lines, mostly), or nothing where it does not.
+    fn seen_otherwise<'a>(
+        &self,
+        index: &Path,
+        changes: &'a [Differing],
+        entries: &BTreeMap<Vec<u8>, Staged>,
+    ) -> Result<BTreeMap<&'a [u8], Option<Entry>>, GitError> {
+        let mut seen = BTreeMap::new();
+        for change in changes.iter().filter(|change| change.before.is_there()) {
+            let staged = entries.get(&change.path).filter(|found| found.entry == change.before);
+            let Some(staged) = staged else { continue };
+            if !self.is_as(&self.top, &change.path, &change.before)? {
+                let noted = self.noted(&below(&self.top, &change.path), false)?;
+                let entry = noted.map(|noted| Entry { mode: noted.mode, oid: noted.oid });
+                seen.insert(&*change.path, entry.filter(|_| staged.is_looked_at));
+            }
+        }
+        if seen.values().any(Option::is_some) {
+            // Asked after the bytes were read: whoever saves in between shows as dirty, or as other bytes later.
+            let dirty = self.dirty(index)?;
+            for (path, entry) in &mut seen {
+                *entry = entry.take().filter(|_| !dirty.contains(*path));
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Enters a difference into an index where that still has the old side, as far as it is in the checkout.
+    pub(super) fn enter_old(&self, index: &Path, changes: &[Differing]) -> Result<(), GitError> {
+        let entries = self.entries(index, changes)?;
+        let is_old = |change: &&Differing| match entries.get(&change.path) {
+            Some(found) => found.entry == change.before,
+            None => !change.before.is_there(),
+        };
+        let old: Vec<Differing> = changes.iter().filter(is_old).cloned().collect();
+        if !old.is_empty() {
+            self.enter(index, &self.top, &old)?;
+        }
+        self.refresh(index, changes)
+    }
+
+    /// Has an index know the files in the checkout that are as it says. Others stay what they are: changed.
+    fn refresh(&self, index: &Path, changes: &[Differing]) -> Result<(), GitError> {
+        let there: Vec<&[u8]> =
+            changes.iter().filter(|change| change.after.is_there()).map(|change| &*change.path).collect();
+        if there.is_empty() {
+            return Ok(());
+        }
+        let call = self.inside(index, &self.top);
+        let call = if there.len() > MAX_REFRESHED {
+            call.words(["update-index", "-q", "--refresh"])
+        } else {
+            let words = ["--literal-pathspecs", "add", "--refresh", "--pathspec-from-file=-"];
+            call.words(words).words(["--pathspec-file-nul"]).input(Input::Bytes(there.join(&0)))
+        };
+        // A file that is not as the index says is no error: it was saved a moment ago.
+        self.run(call).map(drop)
     }
 
     /// What the index has at the paths of a change. An entry in a conflict is none that could be known.
@@ -364,6 +517,16 @@ impl Repo {
     }
 }
 
+/// What was looked at before anything is moved.
+struct Looked {
+    /// Whether the branch has moved already.
+    is_moved: bool,
+    /// A copy of the person's index.
+    index: PathBuf,
+    /// What is expected at each path.
+    expected: Vec<Expected>,
+}
+
 /// What the person's index has at a path.
 struct Staged {
     entry: Entry,
@@ -375,19 +538,14 @@ fn moved_on(target: &str) -> String {
     format!("`{}` is not where it was any more", short(target))
 }
 
+fn left(target: &str) -> String {
+    format!("`{}` is not checked out any more", short(target))
+}
+
 /// Whether the way to a path leads through a file that goes.
 fn leads_through(path: &[u8], going: &BTreeSet<&[u8]>) -> bool {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     slashes.into_iter().any(|(end, _)| going.contains(&path[..end]))
-}
-
-fn turned(changes: &[Differing]) -> Vec<Differing> {
-    let turn = |change: &Differing| Differing {
-        path: change.path.clone(),
-        before: change.after.clone(),
-        after: change.before.clone(),
-    };
-    changes.iter().map(turn).collect()
 }
 
 fn sentence(bad: &[String]) -> Option<String> {
@@ -395,58 +553,4 @@ fn sentence(bad: &[String]) -> Option<String> {
     let more = bad.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!bad.is_empty()).then(|| format!("the checkout has changes of its own in {named}{more}"))
-}
-
-/// Git's lock on the person's index, made so that one of ours that was left by a crash is known.
-struct IndexLock {
-    lock: PathBuf,
-    own: PathBuf,
-    /// Whether one of ours was there already: the checkout may be half way.
-    was_left: bool,
-}
-
-impl IndexLock {
-    /// Takes the lock; nothing where somebody else has it and keeps it.
-    fn take(repo: &Repo) -> Result<Option<IndexLock>, GitError> {
-        repo.runner.step("lock the index")?;
-        let (lock, own) = (repo.own.join("index.lock"), repo.own.join("ftl-index.lock"));
-        let mut was_left = false;
-        if let Ok(left) = Identity::of(&own) {
-            was_left = Identity::of(&lock).is_ok_and(|found| found == left);
-            if was_left {
-                fs::remove_file(&lock).at(&lock)?;
-            }
-            fs::remove_file(&own).at(&own)?;
-        }
-        fs::OpenOptions::new().write(true).create_new(true).open(&own).at(&own)?;
-        for _ in 0..LOCK_TRIES {
-            match fs::hard_link(&own, &lock) {
-                Ok(()) => return Ok(Some(IndexLock { lock, own, was_left })),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => std::thread::sleep(LOCK_PAUSE),
-                Err(error) => return Err(error).at(&lock),
-            }
-        }
-        fs::remove_file(&own).at(&own)?;
-        Ok(None)
-    }
-
-    /// Puts an index in the place of the person's; the lock is gone with that.
-    fn install(&self, repo: &Repo, index: &Path) -> Result<(), GitError> {
-        repo.runner.step("install the index")?;
-        let theirs = repo.own.join("index");
-        let mode = fs::metadata(&theirs).at(&theirs)?.permissions();
-        let bytes = fs::read(index).at(index)?;
-        fs::write(&self.lock, bytes).at(&self.lock)?;
-        fs::set_permissions(&self.lock, mode).at(&self.lock)?;
-        fs::File::open(&self.lock).and_then(|open| open.sync_all()).at(&self.lock)?;
-        fs::rename(&self.lock, &theirs).at(&theirs)?;
-        repo.runner.step("index installed")?;
-        fs::remove_file(&self.own).at(&self.own)
-    }
-
-    fn release(&self, repo: &Repo) -> Result<(), GitError> {
-        repo.runner.step("unlock the index")?;
-        fs::remove_file(&self.lock).at(&self.lock)?;
-        fs::remove_file(&self.own).at(&self.own)
-    }
 }

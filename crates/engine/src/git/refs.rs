@@ -14,10 +14,12 @@ use std::sync::{Mutex, PoisonError};
 use super::lock::Held;
 use super::look::read_file;
 use super::runner::{Call, Runner};
+use super::stale::Mark;
 use super::staying::{Broken, Staying};
 use super::tree::unreadable;
 use super::worktree::says;
-use super::{GitError, Oid, Repo};
+use super::{GitError, Oid, Repo, Trouble};
+use crate::process::table::Identity;
 
 /// How many commits are read to find out whether one comes before another, until git is asked.
 pub(super) const MAX_COMMITS_READ: usize = 64;
@@ -30,6 +32,9 @@ const MAX_PACKED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How often one ref may stand for another.
 const MAX_NAMED_BY_NAME: usize = 5;
+
+/// How often git is told one move, when somebody else is in its way.
+const MAX_TOLD: usize = 4;
 
 /// What the file of a ref says.
 enum Plain {
@@ -99,10 +104,50 @@ impl Repo {
             text.extend_from_slice(format!("update {name}\0{new}\0{old}\0").as_bytes());
         }
         text.extend_from_slice(b"commit\0");
-        self.mover.carry(&self.runner, &|| self.moving(), &text).map_err(|error| {
-            let hint = "a branch called `ftl` is in the way of branches `ftl/…`; see also `git show-ref`";
-            error.hint(hint)
-        })
+        let lines: Vec<String> = moves.iter().map(|(name, new, _)| format!("{name} {new}")).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        for last in (1..=MAX_TOLD).map(|time| time == MAX_TOLD) {
+            self.give_all_objects()?;
+            let Err(error) = self.tell_mover(&lines, &text) else { break };
+            // In both cases nothing has moved.
+            match self.lock_named_in(&error) {
+                Some(lock) if !last => self.await_lock(&lock)?,
+                // Somebody prunes this very moment; what is ours is still here.
+                None if error.trouble == Trouble::Missing && !last => {}
+                Some(_) | None => return Err(hinted(error)),
+            }
+        }
+        // A prune that has looked at the refs before they moved takes away what they name now.
+        self.give_all_objects().map(drop)
+    }
+
+    /// Has one transaction carried out by the git that stays.
+    fn tell_mover(&self, lines: &[&str], transaction: &[u8]) -> Result<(), GitError> {
+        self.runner.step("git update-ref")?;
+        let mut staying = self.mover.staying.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = staying.take().and_then(|mut git| git.is_there().then_some(git));
+        let git = match before {
+            Some(git) => git,
+            None => self.start_mover()?,
+        };
+        let who = i32::try_from(git.child.id()).ok().and_then(Identity::of);
+        let mark = who.map(|who| Mark::leave(&self.marks_folder(), who, lines)).transpose()?;
+        let (done, is_clean) = match carried(&self.runner, git, transaction) {
+            Ok(git) => {
+                *staying = Some(git);
+                (Ok(()), true)
+            }
+            Err((error, is_clean)) => (Err(error), is_clean),
+        };
+        // One that failed by itself has taken its locks away; of one that was ended the mark stays.
+        mark.filter(|_| is_clean).map_or(Ok(()), Mark::remove)?;
+        done
+    }
+
+    /// Starts a git that moves refs; what a dead one has left is removed first.
+    fn start_mover(&self) -> Result<Staying, GitError> {
+        self.clear_dead_locks()?;
+        Staying::start(&self.runner, "update-ref", &self.moving())
     }
 
     fn moving(&self) -> Call<'static> {
@@ -114,7 +159,7 @@ impl Repo {
     pub(super) fn get_mover_ready(&self) {
         let mut staying = self.mover.staying.lock().unwrap_or_else(PoisonError::into_inner);
         if staying.is_none() {
-            *staying = Staying::start(&self.runner, "update-ref", &self.moving()).ok();
+            *staying = self.start_mover().ok();
         }
     }
 
@@ -155,6 +200,14 @@ impl Repo {
         }
         Some(false)
     }
+}
+
+/// What to do when refs cannot be moved.
+fn hinted(error: GitError) -> GitError {
+    if error.hint.is_some() {
+        return error;
+    }
+    error.hint("a branch called `ftl` is in the way of branches `ftl/…`; see also `git show-ref`")
 }
 
 fn has_plain_refs(common: &Path) -> bool {
@@ -243,32 +296,16 @@ pub(super) struct Mover {
     staying: Mutex<Option<Staying>>,
 }
 
-impl Mover {
-    /// Has one transaction carried out. A git that failed is gone; the next transaction gets another one.
-    fn carry(
-        &self,
-        runner: &Runner,
-        call: &dyn Fn() -> Call<'static>,
-        transaction: &[u8],
-    ) -> Result<(), GitError> {
-        runner.step("git update-ref")?;
-        let mut staying = self.staying.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = staying.take().and_then(|mut git| git.is_there().then_some(git));
-        let mut git = match before {
-            Some(git) => git,
-            None => Staying::start(runner, "update-ref", &call())?,
-        };
-        match told(&mut git, transaction) {
-            Ok(()) => {
-                *staying = Some(git);
-                Ok(())
-            }
-            Err(Broken::Said(error)) => Err(error),
-            Err(Broken::Lost(error)) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(runner.too_slow("update-ref"))
-            }
-            Err(Broken::Lost(error)) => Err(git.last_words(&error)),
+/// Has a git carry out a transaction; the git, where it can be told another one. With an error comes whether it went
+/// away by itself.
+fn carried(runner: &Runner, mut git: Staying, transaction: &[u8]) -> Result<Staying, (GitError, bool)> {
+    match told(&mut git, transaction) {
+        Ok(()) => Ok(git),
+        Err(Broken::Said(error)) => Err((error, false)),
+        Err(Broken::Lost(error)) if error.kind() == io::ErrorKind::TimedOut => {
+            Err((runner.too_slow("update-ref"), false))
         }
+        Err(Broken::Lost(error)) => Err(git.last_words_and_end(&error)),
     }
 }
 
@@ -422,6 +459,39 @@ mod tests {
         assert_eq!(scratch.git(&["reflog", "show", "--format=%H", "refs/ftl/test/b"]).lines().count(), 3);
         // A file where a folder must be is git's to refuse.
         assert!(go(&[("a/below", &one, None)]).is_err());
+    }
+
+    #[test]
+    fn a_dead_mover_s_lock_goes_and_somebody_else_s_is_named() {
+        for (words, lock) in
+            [(&[][..], "refs/ftl/test/a.lock"), (&["--ref-format=reftable"], "reftable/tables.list.lock")]
+        {
+            let known =
+                command(Path::new("/"), &[&["init", "-q", "/dev/null/none"], words].concat()).output();
+            if String::from_utf8_lossy(&known.unwrap().stderr).contains("unknown option") {
+                println!("SKIPPED: this git knows nothing of {words:?}");
+                continue;
+            }
+            let scratch = Scratch::new(words);
+            let one = scratch.commit("one");
+            let held = scratch.held();
+            let go =
+                |name: &str| scratch.repo.move_refs(&[(format!("refs/ftl/test/{name}"), &one, None)], &held);
+            go("first").unwrap();
+            let lock = scratch.repo.common.join(lock);
+            fs::write(&lock, "").unwrap();
+            let said = go("a").unwrap_err();
+            assert!(said.message.contains(&lock.display().to_string()) && said.hint.is_some(), "{said}");
+            assert!(lock.exists(), "it may be somebody's");
+            let marks = scratch.repo.marks_folder();
+            assert_eq!(fs::read_dir(&marks).unwrap().count(), 0, "a git that failed leaves no mark");
+            fs::remove_file(&lock).unwrap();
+            // A mover marks what it moves first, and is killed over its lock then.
+            fs::write(marks.join("1.1.of-another-start"), "refs/ftl/test/a").unwrap();
+            fs::write(&lock, "").unwrap();
+            go("a").unwrap();
+            assert!(!lock.exists() && fs::read_dir(&marks).unwrap().count() == 0);
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::{GitError, Trouble};
+use crate::process::gits;
 
 /// How long one git command may take.
 pub const MAX_GIT_TIME: Duration = Duration::from_secs(300);
@@ -129,6 +130,16 @@ impl<'a> Call<'a> {
         Call { words: vec![], vars: vec![], folder, input: Input::Nothing, held: None, most: MAX_GIT_OUTPUT }
     }
 
+    /// The folders that git is given by their paths.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
+        let named = self.vars.iter().filter_map(|(name, value)| match *name {
+            "GIT_INDEX_FILE" => Path::new(value).parent(),
+            "GIT_DIR" => Some(Path::new(value)),
+            _ => None,
+        });
+        named.chain([self.folder.as_path()])
+    }
+
     /// The same with these words more.
     pub(super) fn words<W: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = W>) -> Call<'a> {
         self.words.extend(words.into_iter().map(|word| word.as_ref().to_owned()));
@@ -180,8 +191,29 @@ impl Output {
         let said = self.said.lines().map(str::trim).filter(|line| !line.is_empty());
         let said: Vec<&str> = said.take(5).collect();
         let said = if said.is_empty() { format!("exit code {}", self.code) } else { said.join("; ") };
-        GitError::new(Trouble::Git, format!("`git {}` failed: {said}", self.what))
+        GitError::of_git(format!("`git {}` failed: {said}", self.what), &self.said)
     }
+}
+
+/// What git says, in the language that it is told to speak, where an object is not there.
+const MISSING: [&str; 11] = [
+    "invalid object",
+    "bad object",
+    "bad tree object",
+    "nonexistent object",
+    "missing object",
+    "not a valid object",
+    "unable to read",
+    "could not read",
+    "failed to unpack tree object",
+    "failed to traverse parents",
+    "could not parse",
+];
+
+/// Whether git speaks of an object that is not there.
+pub(super) fn says_missing(said: &str) -> bool {
+    let said = said.to_lowercase();
+    MISSING.iter().any(|words| said.contains(words))
 }
 
 /// The git of this machine.
@@ -273,9 +305,12 @@ impl Runner {
         command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(&call.words);
         command.current_dir(&call.folder).process_group(0);
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().map_err(|error| {
+        // It ends with us, however we end.
+        let marked = gits::mark().map(|mark| command.envs(mark));
+        marked.and_then(Command::spawn).map_err(|error| {
             let (program, folder) = (self.program.display(), call.folder.display());
-            GitError::new(Trouble::Git, format!("`{program}` could not be started in `{folder}`: {error}"))
+            let message = format!("`{program}` could not be started in `{folder}`: {error}");
+            GitError::of_start(message, &call.folder, &error)
         })
     }
 
@@ -319,7 +354,7 @@ impl Runner {
         let code = status.code().unwrap_or(-1);
         let fed = fed.map_err(|_| lost())?;
         if let (0, Err(error)) = (code, fed) {
-            return Err(GitError::new(Trouble::Disk, format!("`git {what}` was not fed: {error}")));
+            return Err(GitError::of_io(format!("`git {what}` was not fed: {error}"), &error));
         }
         Ok(Output { code, out: out.heard, said, what })
     }

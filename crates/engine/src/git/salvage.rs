@@ -1,16 +1,22 @@
 //! Bringing kept work back: listed, as a branch, or as files in a new folder. The checkout is not touched,
 //! and what is brought back stays kept.
 
-use std::fs;
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::At as _;
+use super::filesystem::{barrier, is_taken};
 use super::worktree::remove_whole;
 use super::{GitError, Kept, Oid, Repo, Trouble, WorktreeId};
+use crate::folder::{Folder, Spot};
+use crate::process::Cancel;
 
 /// How many worktrees a sentence names.
 const MAX_NAMED: usize = 5;
+
+/// The largest commit of kept work that is read; one beyond is listed, and says nothing about itself.
+pub const MAX_KEPT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How much was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,12 +89,18 @@ impl Repo {
         if !self.may_be(prefix) {
             return Ok(Vec::new());
         }
-        let format = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents)%00%00";
-        let out = self.ask(["for-each-ref", format, prefix])?.ok()?;
+        // A ref that is none of ours must not stand in the way of those that are, nor one whose commit is gone.
+        let out = self.ask(["for-each-ref", "--format=%(objectname) %(refname)", prefix])?.ok()?;
         let text = String::from_utf8_lossy(&out).into_owned();
-        let lines = text.split("\0\0").map(|line| line.trim_start_matches('\n'));
-        // A ref that is none of ours must not stand in the way of those that are.
-        let mut kept: Vec<Kept> = lines.filter_map(read).collect();
+        let mut kept = Vec::new();
+        for (commit, name) in text.lines().filter_map(|line| line.split_once(' ')) {
+            let Ok(commit) = commit.parse() else { continue };
+            let said = match self.object(&commit, MAX_KEPT_BYTES) {
+                Err(error) if error.trouble == Trouble::TooMuch => None,
+                said => said?,
+            };
+            kept.extend(read(name, commit, said.map(|(_, bytes)| bytes)));
+        }
         kept.sort_by(|one, other| (&one.id, one.number).cmp(&(&other.id, other.number)));
         Ok(kept)
     }
@@ -114,40 +126,86 @@ impl Repo {
         }
     }
 
-    /// Brings kept work back as files in a new folder; where that fails, there is none.
+    /// Brings kept work back as files in a new folder; where that fails, there is none. The files are written in a
+    /// folder of ours first, which then gets its name, if nothing has it.
     pub fn salvage_into(&self, kept: &Kept, folder: &Path) -> Result<(), GitError> {
-        fs::create_dir(folder).map_err(|error| {
-            let (what, hint) = match error.kind() {
-                io::ErrorKind::AlreadyExists => (String::from("is there already"), "name a new folder"),
-                io::ErrorKind::NotFound => (String::from("has no folder above it"), "make that one first"),
-                _ => (format!("cannot be made: {error}"), "see who may write there"),
-            };
-            let message = format!("`{}` {what}", folder.display());
-            GitError::new(Trouble::Disk, message).hint(hint)
-        })?;
-        let folder = folder.canonicalize().at(folder)?;
-        let own = crate::id::random()?;
-        let index = self.chamber.home().join("index").join(format!("salvage.{own:016x}"));
-        let laid = self.lay_all(&index, &folder, &kept.commit);
-        let _ = fs::remove_file(&index);
+        let _turn = self.hold("salvage", &Cancel::new())?;
+        if folder.symlink_metadata().is_ok() {
+            return Err(cannot_be_made(folder, &io::ErrorKind::AlreadyExists.into()));
+        }
+        let above = folder.parent().filter(|above| *above != Path::new("")).unwrap_or(Path::new("."));
+        let above = above.canonicalize().map_err(|error| cannot_be_made(folder, &error))?;
+        let Some(name) = folder.file_name() else {
+            return Err(cannot_be_made(folder, &io::ErrorKind::AlreadyExists.into()));
+        };
+        let prepared = self.salvage_folder(&above)?;
+        // What a salvage that was killed left.
+        remove_whole(&prepared)?;
+        crate::folder::make_new(&prepared).map_err(|error| cannot_be_made(folder, &error))?;
+        let index = self.chamber.home().join("index").join("salvage");
+        let laid = self.lay_all(&index, &prepared, &kept.commit).and_then(|()| {
+            self.runner.step("name the folder")?;
+            self.name_folder(&prepared, &above.join(name)).map_err(|error| cannot_be_made(folder, &error))
+        });
+        let _ = crate::folder::remove(&index);
         if laid.is_err() {
-            remove_whole(&folder)?;
+            remove_whole(&prepared)?;
         }
         laid
     }
+
+    /// Where files are prepared for a folder below that one: in the store, if it is on the same file system.
+    fn salvage_folder(&self, above: &Path) -> Result<PathBuf, GitError> {
+        let trash = self.chamber.home().join("trash");
+        let ours = Folder::open(&trash).at(&trash)?;
+        Ok(match barrier(&*self.files, &ours, &BTreeSet::from([above]), &Folder::open).at(above)? {
+            None => trash.join("salvage"),
+            Some(_) => above.join(format!(".ftl-salvage-{:016x}", crate::id::random()?)),
+        })
+    }
+
+    /// Gives a folder its name, where nothing has it.
+    fn name_folder(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, to) = (Spot::at(from)?, Spot::at(to)?);
+        match self.files.rename_new(&from, &to) {
+            Ok(()) => Ok(()),
+            Err(error) if is_taken(&error) => Err(io::ErrorKind::AlreadyExists.into()),
+            // Such a rename is not known everywhere. An empty folder that is ours can be replaced; one in which
+            // somebody has put something cannot.
+            Err(_) => to.make_folder().and_then(|()| self.files.rename(&from, &to)),
+        }
+    }
 }
 
-fn read(line: &str) -> Option<Kept> {
-    let mut parts = line.split('\0');
-    let (name, commit, when, message) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+fn cannot_be_made(folder: &Path, error: &io::Error) -> GitError {
+    let (what, hint) = match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
+            (String::from("is there already"), "name a new folder")
+        }
+        io::ErrorKind::NotFound => (String::from("has no folder above it"), "make that one first"),
+        _ => (format!("cannot be made: {error}"), "see who may write there"),
+    };
+    GitError::new(Trouble::Disk, format!("`{}` {what}", folder.display())).hint(hint)
+}
+
+/// What a kept ref and the bytes of its commit say; nothing where the ref is none of ours.
+fn read(name: &str, commit: Oid, bytes: Option<Vec<u8>>) -> Option<Kept> {
     let (id, number) = name.strip_prefix("refs/ftl/kept/")?.split_once('/')?;
-    let id: WorktreeId = id.parse().ok()?;
+    let (id, number): (WorktreeId, u64) = (id.parse().ok()?, number.parse().ok()?);
+    let name = name.to_owned();
+    let Some(bytes) = bytes else {
+        let why = format!("broken: commit {} cannot be read", commit.short());
+        return Some(Kept { id, number, name, commit, base: None, when: 0, why });
+    };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let (head, message) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let committer = head.lines().find_map(|line| line.strip_prefix("committer "));
+    let when = committer.and_then(|line| line.rsplit(' ').nth(1)).and_then(|when| when.parse().ok());
     let subject = message.lines().next().unwrap_or_default();
     let why = subject.strip_prefix(&format!("Kept {id}: ")).unwrap_or(subject).to_owned();
     let base = message.lines().find_map(|line| line.strip_prefix("Ftl-Base: "));
     let base: Option<Oid> = base.and_then(|oid| oid.parse().ok());
-    let (number, commit, when) = (number.parse().ok()?, commit.parse().ok()?, when.parse().unwrap_or(0));
-    Some(Kept { id, number, name: name.to_owned(), commit, base, when, why })
+    Some(Kept { id, number, name, commit, base, when: when.unwrap_or(0), why })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! once.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -85,13 +85,18 @@ impl Staying {
     }
 
     /// What it said when it went away.
-    pub(super) fn last_words(mut self, error: &io::Error) -> GitError {
+    pub(super) fn last_words(self, error: &io::Error) -> GitError {
+        self.last_words_and_end(error).0
+    }
+
+    /// The same, and whether it went away by itself: then it has left nothing behind.
+    pub(super) fn last_words_and_end(mut self, error: &io::Error) -> (GitError, bool) {
         // One that goes away by itself says why first.
         self.to = None;
         let said = if error.kind() == io::ErrorKind::UnexpectedEof { self.said() } else { None };
-        self.end();
+        let is_exit = self.end().is_some_and(|status| status.code().is_some());
         let said = said.or_else(|| self.said()).unwrap_or_else(|| error.to_string());
-        GitError::new(Trouble::Git, format!("`git {}` failed: {said}", self.what))
+        (GitError::of_git(format!("`git {}` failed: {said}", self.what), &said), is_exit)
     }
 
     /// All that it said besides its answers, once it is gone.
@@ -102,10 +107,10 @@ impl Staying {
         (!lines.is_empty()).then(|| lines.join("; "))
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> Option<ExitStatus> {
         self.to = None;
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.wait().ok()
     }
 }
 

@@ -11,16 +11,25 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
+use super::chamber::apart;
 use super::error::At as _;
 use super::glance::Known;
 use super::look::{Seen, below, look, read_file, zeroed};
 use super::reader::Info;
 use super::runner::Input;
 use super::{GitError, MAX_GIT_OUTPUT, Oid, Repo, Trouble};
+use crate::amount::Unit;
 use crate::change::{Change, Content, FileChange, Kind, MAX_CONTENT_BYTES};
 
 /// The most files that may differ between two trees.
 pub const MAX_CHANGED_FILES: usize = 100_000;
+
+/// The largest new or changed file that git is given. It reads every byte of one, also of one without blocks on the
+/// disk, and nothing ends it meanwhile.
+pub const MAX_FILE_BYTES: u64 = 512 * 1024 * 1024;
+
+/// The most bytes of new and changed files that git is given at once.
+pub const MAX_FILES_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// The most bytes of contents that one change holds; what is beyond has no bytes.
 const MAX_CHANGE_BYTES: u64 = 256 * 1024 * 1024;
@@ -86,8 +95,9 @@ pub(super) struct Survey {
 }
 
 impl Repo {
-    /// What stands in a folder, looked at through an index of ours, which is brought up to date.
-    pub(super) fn stand(&self, index: &Path, folder: &Path) -> Result<Standing, GitError> {
+    /// What stands in a folder, looked at through an index of ours, which is brought up to date. What the tree has
+    /// beyond the base is among our own objects then.
+    pub(super) fn stand(&self, index: &Path, folder: &Path, base: &Oid) -> Result<Standing, GitError> {
         unlock(index)?;
         if let Some(standing) = self.as_before(index, folder) {
             return Ok(standing);
@@ -103,7 +113,7 @@ impl Repo {
         let is_same = survey.there.is_empty() && survey.gone.is_empty();
         let tree = match self.known_tree(index).filter(|_| is_same) {
             Some(tree) => tree,
-            None => self.write_tree(index)?,
+            None => self.make_gathered(&[base], &|| self.write_tree(index))?,
         };
         let standing = Standing { tree, left_out };
         self.remember(index, &standing, glance);
@@ -191,9 +201,10 @@ impl Repo {
             self.run(call.input(input))?.ok()?;
         }
         if !survey.there.is_empty() {
+            check_sizes(folder, &survey.there)?;
             let words = ["update-index", "-z", "--add", "--replace", "--stdin"];
             let input = Input::Bytes(survey.there.join(&0));
-            let call = self.inside(index, folder).words(settings).words(words);
+            let call = apart(self.inside(index, folder)).words(settings).words(words);
             self.run(call.input(input))?.ok()?;
         }
         Ok(())
@@ -209,7 +220,7 @@ impl Repo {
         let name = format!("{commit}^{{tree}}");
         match self.known(std::slice::from_ref(&name))?.pop().flatten() {
             Some(info) => Ok(info.oid),
-            None => Err(GitError::new(Trouble::Git, format!("there is no tree of {}", commit.short()))),
+            None => Err(GitError::missing(format!("there is no tree of {}", commit.short()))),
         }
     }
 
@@ -288,10 +299,10 @@ impl Repo {
     }
 
     /// What a tree holds, by name.
-    fn entries_of(&self, tree: &Oid) -> Result<BTreeMap<Vec<u8>, Entry>, GitError> {
+    pub(super) fn entries_of(&self, tree: &Oid) -> Result<BTreeMap<Vec<u8>, Entry>, GitError> {
         match self.object(tree, MAX_GIT_OUTPUT)? {
             Some((info, bytes)) if info.kind == "tree" => read_entries(&bytes, tree.as_str().len() / 2),
-            Some(_) | None => Err(GitError::new(Trouble::Git, format!("there is no tree {}", tree.short()))),
+            Some(_) | None => Err(GitError::missing(format!("there is no tree {}", tree.short()))),
         }
     }
 
@@ -395,8 +406,32 @@ impl Repo {
     }
 }
 
+/// Refuses files that are too large for git, by their names. Nothing is done to them.
+fn check_sizes(folder: &Path, paths: &[Vec<u8>]) -> Result<(), GitError> {
+    let mut sum = 0_u64;
+    let mut largest: (u64, &[u8]) = (0, b"");
+    for path in paths {
+        // What has gone meanwhile has no size; git finds out.
+        let size = fs::symlink_metadata(below(folder, path)).map_or(0, |found| found.len());
+        sum = sum.saturating_add(size);
+        largest = largest.max((size, path));
+    }
+    let (size, name) = (largest.0, String::from_utf8_lossy(largest.1).into_owned());
+    let show = |bytes| Unit::Bytes.show(bytes);
+    let message = if size > MAX_FILE_BYTES {
+        format!("`{name}` has {}; a file may have {} at most", show(size), show(MAX_FILE_BYTES))
+    } else if sum > MAX_FILES_BYTES {
+        let (sum, most) = (show(sum), show(MAX_FILES_BYTES));
+        format!("new and changed files have {sum} together; {most} is the most (`{name}` has {})", show(size))
+    } else {
+        return Ok(());
+    };
+    let hint = "have git ignore it (`.gitignore`), or take it out of the worktree; nothing was removed";
+    Err(GitError::new(Trouble::TooMuch, message).hint(hint))
+}
+
 fn missing(oid: &Oid) -> GitError {
-    GitError::new(Trouble::Git, format!("object {oid} is not in the repository"))
+    GitError::missing(format!("object {oid} is not in the repository"))
 }
 
 /// What was at a path, and what is.
@@ -446,7 +481,7 @@ fn canonical(mode: u32) -> u32 {
 pub(super) fn unlock(index: &Path) -> Result<(), GitError> {
     let mut lock = index.as_os_str().to_owned();
     lock.push(".lock");
-    match fs::remove_file(&lock) {
+    match crate::folder::remove(Path::new(&lock)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed.at(Path::new(&lock)),
     }
@@ -488,6 +523,25 @@ mod tests {
         {
             assert!(read_entries(bad, 20).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn files_that_are_too_large_for_git_are_named_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str, size: u64| {
+            fs::File::create(folder.path().join(name)).unwrap().set_len(size).unwrap();
+            name.as_bytes().to_vec()
+        };
+        let fits = make("fits", MAX_FILE_BYTES);
+        check_sizes(folder.path(), &[fits.clone(), b"gone".to_vec()]).unwrap();
+        let large = make("large", MAX_FILE_BYTES + 1);
+        let said = check_sizes(folder.path(), &[fits, large]).unwrap_err();
+        assert_eq!(said.trouble, Trouble::TooMuch);
+        assert!(said.message.starts_with("`large` has 512 MiB") && said.hint.is_some(), "{said}");
+        let many: Vec<Vec<u8>> = (0..5).map(|at| make(&at.to_string(), MAX_FILE_BYTES)).collect();
+        let said = check_sizes(folder.path(), &many).unwrap_err();
+        assert!(said.message.contains("2560 MiB together; 2048 MiB is the most"), "{said}");
+        check_sizes(folder.path(), &many[..4]).unwrap();
     }
 
     #[test]

@@ -4,14 +4,13 @@
 //! anything of the person's came after it or would be in the way, nothing moves, and the hint says how to
 //! go on. What was delivered stays under a ref.
 
-use std::fs;
-
 use ftl_core::catalogue::build::Delivery;
 
 use super::branch::short;
 use super::deliver::{DeliveryRecord, Stage, delivered_ref};
 use super::error::At as _;
 use super::person::Moved;
+use super::transfer::Move;
 use super::{GitError, Oid, Repo, Trouble};
 use crate::id::RunId;
 use crate::process::Cancel;
@@ -31,6 +30,8 @@ pub struct Undone {
     pub files: usize,
     /// Whether it had been taken back before, so that nothing was done now.
     pub before: bool,
+    /// What a person should know besides, in sentences.
+    pub notes: Vec<String>,
 }
 
 impl Repo {
@@ -52,10 +53,9 @@ impl Repo {
     fn delivering_runs(&self) -> Result<Vec<RunId>, GitError> {
         let folder = self.chamber.home().join("runs");
         let mut runs = Vec::new();
-        for entry in fs::read_dir(&folder).at(&folder)? {
-            let name = entry.at(&folder)?.file_name();
+        for name in crate::folder::names(&folder).at(&folder)? {
             let run = name.to_str().and_then(|name| RunId::try_from(name.to_owned()).ok());
-            runs.extend(run.filter(|run| self.delivered_file(run).exists()));
+            runs.extend(run.filter(|run| crate::folder::is_file(&self.delivered_file(run))));
         }
         runs.sort();
         Ok(runs)
@@ -78,6 +78,7 @@ impl Repo {
             kept: delivered_ref(run, all.len() + 1),
             files: self.differing(&last.from, &last.to)?.len(),
             before: false,
+            notes: Vec::new(),
         };
         match last.state {
             Stage::Undone => {
@@ -98,8 +99,10 @@ impl Repo {
             self.write(&file, &whole)
         };
         write(&mut last, Stage::Undoing)?;
-        match self.move_person(&last.target, &last.to, &last.from, &held)? {
-            Moved::Done => {
+        let moving = Move { run, target: &last.target, from: &last.to, to: &last.from };
+        match self.move_person(moving, &held)? {
+            Moved::Done(notes) => {
+                undone.notes = notes;
                 self.make_durable(Some(&self.top))?;
                 write(&mut last, Stage::Undone)?;
                 Ok(undone)

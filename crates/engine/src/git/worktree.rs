@@ -5,14 +5,14 @@
 //! is believed that a file inside the worktree says.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::durable::Moment;
@@ -21,6 +21,7 @@ use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
 use super::tree::unreadable;
 use super::{GitError, NOBODY, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
+use crate::folder::{Folder, Spot};
 use crate::id::RunId;
 use crate::place::mark;
 use crate::process::Cancel;
@@ -33,6 +34,9 @@ pub const MAX_COPIED_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The largest file that only says where something is.
 const MAX_POINTER_BYTES: u64 = 64 * 1024;
+
+/// How often the files of a worktree are read for one step, when objects go in between.
+const MAX_READINGS: usize = 4;
 
 /// A worktree that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +118,16 @@ impl Repo {
         if let Some(record) = known.as_ref().filter(is_open) {
             return Ok(self.worktree_of(record));
         }
+        let known = match known {
+            Some(record) => Some(record),
+            None => match self.standing_unrecorded(id, run)? {
+                Some(record) => {
+                    self.write(&self.worktree_file(id), &record)?;
+                    return Ok(self.worktree_of(&record));
+                }
+                None => None,
+            },
+        };
         let record = match known {
             Some(record) => record,
             None => {
@@ -147,8 +161,7 @@ impl Repo {
     pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
         let folder = self.chamber.home().join("worktrees");
         let mut found = Vec::new();
-        for entry in fs::read_dir(&folder).at(&folder)? {
-            let name = entry.at(&folder)?.file_name();
+        for name in crate::folder::names(&folder).at(&folder)? {
             let id = name.to_str().and_then(|name| name.strip_suffix(".json")).map(str::parse);
             if let Some(Ok(id)) = id {
                 found.push(self.worktree(&id)?);
@@ -170,7 +183,7 @@ impl Repo {
 
     /// Whether a folder stands where a worktree belongs: a folder, and no link to one.
     pub(super) fn stands(&self, id: &WorktreeId) -> bool {
-        fs::symlink_metadata(self.path_of(id)).is_ok_and(|found| found.is_dir())
+        crate::folder::is_folder(&self.path_of(id))
     }
 
     /// Makes a worktree with its files. What was left of an earlier try is completed: until a worktree is
@@ -179,6 +192,7 @@ impl Repo {
     pub(super) fn make(&self, id: &WorktreeId, commit: &Oid) -> Result<Oid, GitError> {
         let (path, index) = (self.path_of(id), self.index_file(id));
         let held = self.hold_repository()?;
+        self.give_all_objects()?;
         if !self.is_registered(id) || !self.stands(id) {
             self.register(id, commit, &held)?;
         }
@@ -192,8 +206,8 @@ impl Repo {
     pub(super) fn give_index(&self, id: &WorktreeId) -> Result<(), GitError> {
         self.runner.step("copy index")?;
         let (index, theirs) = (self.index_file(id), self.admin(id).join("index"));
-        fs::copy(&index, &theirs).at(&theirs)?;
-        let given = mark(&fs::symlink_metadata(&theirs).at(&theirs)?);
+        crate::folder::copy(&index, &theirs).at(&theirs)?;
+        let given = mark(&crate::folder::metadata(&theirs).at(&theirs)?);
         self.given().insert(id.clone(), given);
         Ok(())
     }
@@ -219,11 +233,10 @@ impl Repo {
     pub(super) fn register(&self, id: &WorktreeId, commit: &Oid, held: &Held) -> Result<(), GitError> {
         self.check_identity()?;
         let folder = self.place.worktrees();
-        if folder.is_symlink() {
-            let message = format!("`{}` is a link, not a folder", folder.display());
-            return Err(GitError::new(Trouble::Unsuitable, message));
-        }
-        fs::create_dir_all(&folder).at(&folder)?;
+        crate::folder::make(&folder).map_err(|error| match crate::folder::Refusal::of(&error) {
+            Some(refusal) => GitError::new(Trouble::Unsuitable, refusal.to_string()).hint(refusal.hint()),
+            None => error.into(),
+        })?;
         if let Some(other) = self.moved_to(id) {
             let message = format!("git has a worktree {id} already, in `{}`", other.display());
             let hint = "remove it with `git worktree remove`, or go on there yourself";
@@ -259,23 +272,25 @@ impl Repo {
         let made = self.chamber.home().join("trash").join(format!("{id}.admin"));
         remove_whole(&made)?;
         let (logs, refs, above) = (made.join("logs"), made.join("refs"), self.common.join("worktrees"));
-        for folder in [&path, &logs, &refs, &above] {
-            fs::create_dir_all(folder).at(folder)?;
+        for folder in [&path, &logs, &refs] {
+            crate::folder::make(folder).at(folder)?;
         }
+        fs::create_dir_all(&above).at(&above)?;
         let (name, email) = NOBODY;
         let (nothing, now) = (self.chamber.nothing(), crate::clock::wall() / 1000);
-        let put = |file: &Path, bytes: &[u8]| fs::write(file, bytes).at(file);
+        let put = |file: &Path, bytes: &[u8]| crate::folder::write(file, bytes).at(file);
         put(&path.join(".git"), &[&points_to(&admin), b"\n".as_slice()].concat())?;
         put(&made.join("gitdir"), &[path.join(".git").as_os_str().as_bytes(), b"\n"].concat())?;
         put(&made.join("commondir"), b"../..\n")?;
         put(&logs.join("HEAD"), format!("{nothing} {commit} {name} <{email}> {now} +0000\n").as_bytes())?;
         put(&made.join("HEAD"), format!("{commit}\n").as_bytes())?;
         // One that is gone in a moment need not be on the disk.
-        if self.worktree_file(id).exists() {
-            File::open(made.join("HEAD")).and_then(|file| file.sync_all()).at(&made)?;
+        if crate::folder::is_file(&self.worktree_file(id)) {
+            let head = crate::folder::open(&made.join("HEAD"), crate::folder::Use::Read);
+            head.and_then(|file| file.sync_all()).at(&made)?;
         }
         // It is there as a whole or not at all: whoever prunes worktrees meanwhile finds nothing half done.
-        if fs::rename(&made, &admin).is_ok() && self.is_registered(id) {
+        if crate::folder::rename(&made, &admin).is_ok() && self.is_registered(id) {
             return Ok(true);
         }
         remove_whole(&made)?;
@@ -287,28 +302,32 @@ impl Repo {
     /// only where it holds nothing but the file that git makes first.
     pub(super) fn set_aside(&self, id: &WorktreeId) -> Result<(), GitError> {
         let path = self.path_of(id);
-        let Ok(found) = fs::symlink_metadata(&path) else { return Ok(()) };
+        if crate::folder::metadata(&path).is_err() {
+            return Ok(());
+        }
         self.runner.step("set aside")?;
-        let is_bare =
-            || fs::read_dir(&path).is_ok_and(|mut all| all.all(|one| is_pointer(one.as_ref().ok())));
-        if found.is_dir() && is_bare() {
+        let is_bare = |folder: Folder| {
+            let is_pointer = |name: &OsString| name == ".git" && folder.file(name).is_ok();
+            folder.names().is_ok_and(|names| names.iter().all(is_pointer))
+        };
+        if Folder::open(&path).is_ok_and(is_bare) {
             return remove_whole(&path);
         }
         let own = crate::id::random()?;
         let aside = self.place.worktrees().join(format!("{id}.aside-{own:016x}"));
-        fs::rename(&path, &aside).at(&path)
+        crate::folder::rename(&path, &aside).at(&path)
     }
 
     /// Has git forget a worktree. Its folder in git is ours by its name; what only it knows was kept.
     pub(super) fn forget(&self, id: &WorktreeId) -> Result<(), GitError> {
         self.check_identity()?;
         let admin = self.admin(id);
-        match fs::symlink_metadata(&admin) {
+        match self.spot(&admin).and_then(|spot| spot.metadata()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error).at(&admin),
             Ok(_) => self.runner.step("forget worktree")?,
         }
-        remove_whole(&admin)
+        self.remove_moved(&admin)
     }
 
     /// Copies the ignored files that are listed from the person's checkout. What is there already stays.
@@ -341,16 +360,49 @@ impl Repo {
 
     /// What stands in a worktree now.
     pub fn tree(&self, id: &WorktreeId) -> Result<Standing, GitError> {
-        self.worktree_record(id)?;
+        let base = self.worktree_record(id)?.base;
         if !self.stands(id) {
             let message = format!("worktree {id} is not where it was made");
             return Err(GitError::new(Trouble::Stale, message).hint("its last kept work can be brought back"));
         }
         // Git itself refuses when two look through one index at the same time.
         let _turn = self.hold(&format!("index.{id}"), &Cancel::new())?;
-        let standing = self.stand(&self.index_file(id), &self.path_of(id))?;
-        self.note_stood(id, &standing.tree)?;
-        Ok(standing)
+        self.reading_again(id, &mut || {
+            let standing = self.stand(&self.index_file(id), &self.path_of(id), &base)?;
+            self.note_stood(id, &standing.tree)?;
+            Ok(standing)
+        })
+    }
+
+    /// Does something with what stands in a worktree; where objects have gone meanwhile, the files are read again and
+    /// it is done again, so often at most.
+    pub(super) fn reading_again<T>(
+        &self,
+        id: &WorktreeId,
+        act: &mut dyn FnMut() -> Result<T, GitError>,
+    ) -> Result<T, GitError> {
+        for _ in 1..MAX_READINGS {
+            match act() {
+                Err(error) if error.trouble == Trouble::Missing => self.forget_index(id)?,
+                done => return done,
+            }
+        }
+        let hint = "somebody prunes the repository; `ftl resume` reads the files of the worktree again, `ftl doctor` \
+                    tells what is missing";
+        act().map_err(|error| if error.trouble == Trouble::Missing { error.hint(hint) } else { error })
+    }
+
+    /// Forgets what our index says about the files of a worktree: they are all read again, and their objects written
+    /// again.
+    fn forget_index(&self, id: &WorktreeId) -> Result<(), GitError> {
+        self.runner.step("forget index")?;
+        let index = self.index_file(id);
+        remove_whole(&index)?;
+        self.forget_known(&index);
+        self.read_tree(&index, &self.worktree_record(id)?.base)?;
+        // What is as it was need not be read the next time. That some are not is no failure.
+        let call = self.inside(&index, &self.path_of(id)).words(["update-index", "-q", "--refresh"]);
+        self.run(call).map(drop)
     }
 
     /// How far the work in a worktree has come.
@@ -392,9 +444,9 @@ impl Repo {
             since = Some(self.moment()?);
             kept = self.keep(id, why, when)?;
             self.runner.step("move worktree to trash")?;
-            fs::rename(self.path_of(id), &trash).at(&self.path_of(id))?;
+            crate::folder::rename(&self.path_of(id), &trash).at(&self.path_of(id))?;
         }
-        if fs::symlink_metadata(&trash).is_ok_and(|found| found.is_dir()) {
+        if crate::folder::is_folder(&trash) {
             // Whoever still had a file open could write until a moment ago.
             if since.is_none_or(|since| changed_since(&trash, since).unwrap_or(true)) {
                 kept = self.keep_from(id, &trash, why, when)?.or(kept);
@@ -410,6 +462,7 @@ impl Repo {
         self.forget_known(&self.index_file(id));
         self.forget_stood(id)?;
         self.empty_trash(id)?;
+        self.tidy_objects()?;
         Ok(Closed {
             kept: match kept {
                 Some(name) => Some(name),
@@ -424,7 +477,7 @@ impl Repo {
         let _held = self.hold_repository()?;
         self.runner.step("remove scratch")?;
         let path = self.path_of(id);
-        if fs::symlink_metadata(&path).is_ok() {
+        if crate::folder::metadata(&path).is_ok() {
             remove_whole(&path)?;
         }
         self.forget(id)?;
@@ -437,7 +490,7 @@ impl Repo {
 
     fn empty_trash(&self, id: &WorktreeId) -> Result<(), GitError> {
         let trash = self.trash(id);
-        if fs::symlink_metadata(&trash).is_err() {
+        if crate::folder::metadata(&trash).is_err() {
             return Ok(());
         }
         self.runner.step("empty trash")?;
@@ -467,13 +520,6 @@ pub(super) fn points_to(admin: &Path) -> Vec<u8> {
     [b"gitdir: ", admin.as_os_str().as_bytes()].concat()
 }
 
-/// Whether an entry is the `.git` file that git makes first.
-fn is_pointer(entry: Option<&fs::DirEntry>) -> bool {
-    entry.is_some_and(|entry| {
-        entry.file_name() == ".git" && entry.file_type().is_ok_and(|kind| kind.is_file())
-    })
-}
-
 /// Whether anything below a folder has changed since a moment, or in it.
 fn changed_since(folder: &Path, since: Moment) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
@@ -494,45 +540,21 @@ fn copy(from: &Path, to: &Path, path: &[u8]) -> Result<(), GitError> {
     if !free || !matches!(look(from, path).at(&source)?, Seen::File(_)) {
         return Ok(());
     }
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let mut open = fs::OpenOptions::new().read(true).custom_flags(flags).open(&source).at(&source)?;
+    let path = look::path(path);
+    let mut open = Spot::below(from, path).and_then(|spot| spot.open()).at(&source)?;
     let found = open.metadata().at(&source)?;
     if found.len() > MAX_COPIED_BYTES {
         let message = format!("`{}` is larger than {MAX_COPIED_BYTES} bytes", source.display());
         return Err(GitError::new(Trouble::TooMuch, message).hint("list smaller files to be copied"));
     }
-    if let Some(above) = target.parent() {
-        fs::create_dir_all(above).at(above)?;
-    }
+    crate::folder::make_below(to, path.parent().unwrap_or(Path::new(""))).at(&target)?;
     let mode = found.permissions().mode() & 0o777;
-    let mut new = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&target).at(&target)?;
+    let mut new = Spot::below(to, path).and_then(|spot| spot.create(mode)).at(&target)?;
     io::copy(&mut open, &mut new).at(&target).map(drop)
 }
 
 /// Removes a folder with all that is in it, or the link or file that stands in its place. Folders that
 /// may not be written to are made writable first: they are about to go.
 pub(super) fn remove_whole(path: &Path) -> Result<(), GitError> {
-    let found = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found.at(path)?,
-    };
-    if !found.is_dir() {
-        return fs::remove_file(path).at(path);
-    }
-    if fs::remove_dir_all(path).is_ok() {
-        return Ok(());
-    }
-    open_up(path)?;
-    fs::remove_dir_all(path).at(path)
-}
-
-fn open_up(folder: &Path) -> Result<(), GitError> {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).at(folder)?;
-    for entry in fs::read_dir(folder).at(folder)? {
-        let entry = entry.at(folder)?;
-        if entry.file_type().at(folder)?.is_dir() {
-            open_up(&entry.path())?;
-        }
-    }
-    Ok(())
+    crate::folder::remove_whole(path).at(path).map(drop)
 }

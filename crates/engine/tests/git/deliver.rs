@@ -1,7 +1,7 @@
 //! Delivery: the person's branch gets the work, or nothing is touched and the answer says why.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_engine::change::MAX_CONTENT_BYTES;
@@ -149,7 +149,7 @@ fn what_conflicts_stays_on_its_branch() {
     fs::write(stage.root().join("src/one.txt"), "otherwise\n").unwrap();
     commit(&stage.root(), "otherwise");
     let verify = |_: &Merged| panic!("there is nothing to verify");
-    assert_stays(&stage, Delivery::FastForward, verify, "1 files conflict");
+    assert_stays(&stage, Delivery::FastForward, verify, "1 file conflicts");
 }
 
 #[test]
@@ -221,6 +221,30 @@ fn a_file_that_is_too_large_to_be_compared_here_is_compared_by_git() {
     assert_eq!(deliver(&stage, Delivery::FastForward).status, DeliveryStatus::Landed);
     assert_eq!(fs::read(stage.root().join("large")).unwrap(), large(b'b'));
     assert_eq!(stage.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_change_within_the_second_in_which_git_looked_last_is_seen() {
+    let (stage, _) = landed();
+    let (file, index) = (stage.root().join("src/one.txt"), stage.root().join(".git/index"));
+    let second = |path: &std::path::Path| fs::metadata(path).unwrap().ctime();
+    let old = fs::read_to_string(&file).unwrap();
+    // A machine that is busy needs more than one try to do three things within a second.
+    for _ in 0..100 {
+        fs::write(&file, &old).unwrap();
+        stage.git(&["add", "src/one.txt"]);
+        let looked = (second(&file), second(&index));
+        fs::write(&file, old.to_uppercase()).unwrap();
+        if looked == (second(&file), second(&file)) {
+            let now =
+                || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+            while now() <= u64::try_from(second(&file)).unwrap() {
+                std::thread::yield_now();
+            }
+            return assert_stays(&stage, Delivery::FastForward, |_| Checked::Passed, "`src/one.txt`");
+        }
+    }
+    panic!("the machine is too slow");
 }
 
 #[test]
@@ -300,7 +324,7 @@ fn a_checkout_in_another_state_is_left_alone() {
 #[test]
 fn what_was_asked_to_stay_stays() {
     let (stage, _) = landed();
-    assert_stays(&stage, Delivery::BranchOnly, |_| Checked::Passed, "asked to stay");
+    assert_stays(&stage, Delivery::BranchOnly, |_| Checked::Passed, "`branch-only` keeps it there");
     let empty = Stage::new();
     assert_stays(&empty, Delivery::FastForward, |_| Checked::Passed, "nothing has landed");
     let detached = Stage::with(|root| drop(git(root, &["checkout", "-q", "--detach"])), |_| {});

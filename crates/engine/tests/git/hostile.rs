@@ -7,10 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::build::{Delivery, DeliveryStatus};
-use ftl_engine::git::{Checked, Delivering, Landed, Trouble};
+use ftl_core::run::InstanceId;
+use ftl_engine::git::{
+    Checked, Delivering, Landed, Landing, MAX_KEPT_BYTES, MAX_LOCKS_LISTED, MAX_NAMED_OBJECTS, Namer, Person,
+    Repo, Settings, Trouble, WorktreeId,
+};
+use ftl_engine::id::RunId;
+use ftl_engine::place::Place;
 use ftl_engine::process::Cancel;
 
-use crate::support::{Stage, WHEN, command, git, open};
+use crate::support::{Stage, WHEN, command, git, key, make, open};
 
 /// Settings that name a program, each with what it is called when it runs.
 const PROGRAMS: [&str; 25] = [
@@ -199,4 +205,96 @@ fn a_replaced_object_does_not_count() {
     let tree = stage.repo.tree(&worktree.id).unwrap().tree;
     let change = stage.repo.change(&worktree.base, &tree).unwrap();
     assert!(change.files[0].before.as_ref().unwrap().text().unwrap().starts_with("one 1\n"));
+}
+
+/// Removes every object that no ref names, ours too: nobody has them any more.
+fn lose(root: &Path) {
+    git(root, &["reflog", "expire", "--all", "--expire=now"]);
+    git(root, &["prune", "--expire=now"]);
+    fs::remove_dir_all(root.join(".ftl/store/git/chamber/objects")).unwrap();
+    fs::create_dir(root.join(".ftl/store/git/chamber/objects")).unwrap();
+}
+
+#[test]
+fn what_nobody_has_any_more_is_read_from_the_files_again() {
+    for is_opened_again in [false, true] {
+        let mut stage = Stage::new();
+        let worktree = stage.open(1);
+        fs::write(worktree.path.join("src/one.txt"), "work on one").unwrap();
+        fs::create_dir(worktree.path.join("new")).unwrap();
+        fs::write(worktree.path.join("new/file"), "new").unwrap();
+        let before = stage.repo.tree(&worktree.id).unwrap();
+        lose(&stage.root());
+        if is_opened_again {
+            stage.repo = open(stage.folder.path(), |_| {}).unwrap();
+        }
+        assert_eq!(stage.repo.tree(&worktree.id).unwrap(), before, "the files say the same");
+        lose(&stage.root());
+        let kept = stage.repo.keep(&worktree.id, "kept", WHEN).unwrap().unwrap();
+        assert_eq!(stage.git(&["show", &format!("{kept}:new/file")]), "new");
+        stage.git(&["update-ref", "-d", &kept]);
+        lose(&stage.root());
+        let Landed::Done { commit, .. } = stage.land(1) else { panic!("it did not land") };
+        assert_eq!(stage.git(&["show", &format!("{commit}:src/one.txt")]), "work on one");
+        stage.git(&["fsck", "--connectivity-only"]);
+        assert_eq!(stage.repo.examine(Vec::new(), true).unwrap().missing, []);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_again_is_said_after_a_few_tries() {
+    let stage = Stage::new();
+    let worktree = stage.open(1);
+    fs::write(worktree.path.join("src/one.txt"), "work on one").unwrap();
+    // The commit that it started from: neither its files nor anybody else have that.
+    fs::remove_dir_all(stage.root().join(".git/objects")).unwrap();
+    fs::create_dir_all(stage.root().join(".git/objects/pack")).unwrap();
+    let repo = open(stage.folder.path(), |_| {}).unwrap();
+    let said = repo.keep(&worktree.id, "kept", WHEN).unwrap_err();
+    assert_eq!(said.trouble, Trouble::Missing, "{said}");
+    assert_eq!(fs::read(worktree.path.join("src/one.txt")).unwrap(), b"work on one");
+    let missing = repo.examine(Vec::new(), false).unwrap().missing;
+    assert!(!missing.is_empty());
+}
+
+#[test]
+fn a_repository_whose_name_git_would_take_apart_is_worked_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("a:b \"c\\d\ne");
+    make(&root);
+    let person = Person { name: "Ada".to_owned(), email: "ada@example.org".to_owned() };
+    let settings = Settings { home: None, config: None, ..Settings::of(person) };
+    let repo = Repo::open(&Place::at(root), settings).unwrap();
+    let (run, id) = (RunId::of(1), WorktreeId::of(&RunId::of(1), InstanceId(1)));
+    repo.begin(&run).unwrap();
+    let worktree = repo.open_worktree(&id, &run, &mut |_| Ok(())).unwrap();
+    fs::write(worktree.path.join("new"), "new").unwrap();
+    let landing = Landing { worktree: &id, key: &key(1), tree: None, message: "m", when: WHEN };
+    let landed = repo.land(&landing, &Cancel::new(), &mut |_| Ok(Checked::Passed)).unwrap();
+    assert!(matches!(landed, Landed::Done { files: 1, .. }), "{landed:?}");
+}
+
+#[test]
+fn what_is_looked_at_has_an_end() {
+    let stage = Stage::new();
+    let names = vec![(Namer::Run("run".to_owned()), stage.tip()); MAX_NAMED_OBJECTS];
+    let found = stage.repo.examine(names, false).unwrap();
+    assert_eq!((found.looked, found.missing.len()), (MAX_NAMED_OBJECTS, 0));
+    assert!(found.left_out > 0, "what refs and records name comes first");
+    let folder = stage.root().join(".git/refs/ftl/many");
+    fs::create_dir_all(&folder).unwrap();
+    for number in 0..=MAX_LOCKS_LISTED {
+        fs::write(folder.join(format!("{number}.lock")), "").unwrap();
+    }
+    assert_eq!(stage.repo.examine(Vec::new(), false).unwrap().locks.len(), MAX_LOCKS_LISTED);
+    fs::remove_dir_all(&folder).unwrap();
+    // A commit that says more than is read of it is listed, and stands in nobody's way.
+    let long = stage.folder.path().join("long");
+    fs::write(&long, "x".repeat(usize::try_from(MAX_KEPT_BYTES).unwrap())).unwrap();
+    for (number, words) in [(1, vec!["-F", long.to_str().unwrap()]), (2, vec!["-m", "Kept abcd-1: short"])] {
+        let commit = stage.git(&[&["commit-tree", "HEAD^{tree}"], &words[..]].concat());
+        stage.git(&["update-ref", &format!("refs/ftl/kept/abcd-1/{number}"), &commit]);
+    }
+    let why: Vec<String> = stage.repo.kept().unwrap().into_iter().map(|kept| kept.why).collect();
+    assert!(why[0].contains("cannot be read") && why[1] == "short", "{why:?}");
 }

@@ -10,19 +10,36 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_core::run::InstanceId;
-use ftl_engine::git::{Checked, Delivering, GitError, Landed, Landing, Repo, Watch, WorktreeId};
+use ftl_engine::git::{Checked, Delivering, FileSystem, GitError, Landed, Landing, Repo, Watch, WorktreeId};
 use ftl_engine::id::RunId;
 use ftl_engine::process::Cancel;
 
+use crate::saves::{ABLE, ONLY_LINKS};
 use crate::support::{Stage, WHEN, assert_kept, files, git, key, open};
 
 /// Ends this process before a step.
 struct Reaper {
     left: AtomicUsize,
+    /// Whether only steps count that move files of the person's.
+    only_files: bool,
 }
 
+/// The steps that move files of the person's, and those around them.
+const FILES: [&str; 7] = [
+    "exchange file",
+    "move file out",
+    "place file",
+    "rename file",
+    "git update-ref",
+    "install the index",
+    "index installed",
+];
+
 impl Watch for Reaper {
-    fn step(&self, _: &str) -> Result<(), GitError> {
+    fn step(&self, what: &str) -> Result<(), GitError> {
+        if self.only_files && !FILES.contains(&what) {
+            return Ok(());
+        }
         if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
             let own = rustix::process::getpid();
             rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
@@ -62,6 +79,15 @@ fn deliver(repo: &Repo) -> Delivered {
     repo.deliver(&delivering, &Cancel::new(), &mut |_| Ok(Checked::Passed)).unwrap()
 }
 
+/// A file system by what it can do.
+fn file_system(on: &str) -> Arc<dyn FileSystem> {
+    Arc::new(match on {
+        "exchange" => ABLE,
+        "link" => ONLY_LINKS,
+        other => panic!("{other} is not known"),
+    })
+}
+
 /// The other process; it does nothing unless it is told what.
 #[test]
 #[ignore = "the other tests here run it, in a process that is killed"]
@@ -73,7 +99,10 @@ fn other_process() {
     };
     let repo = open(Path::new(&folder), |_| {}).unwrap();
     let left = AtomicUsize::new(at.parse().unwrap());
-    act(&repo.watched(Arc::new(Reaper { left })), &deed);
+    let (deed, limited) = deed.split_once(' ').map_or((deed.as_str(), None), |(deed, on)| (deed, Some(on)));
+    let only_files = limited.is_some();
+    let repo = limited.map_or(repo.clone(), |on| repo.on(file_system(on)));
+    act(&repo.watched(Arc::new(Reaper { left, only_files })), deed);
 }
 
 /// Whether the other process was killed before that step; otherwise it came to its end.
@@ -243,4 +272,46 @@ fn undoing() {
         assert_eq!(git(root, &["status", "--porcelain"]), " M .gitignore\n?? mine");
         assert!(root.join("src/two.txt").exists() && !root.join("new").exists());
     });
+}
+
+/// Killed while files are moved, the next command, whatever it is, leaves the checkout whole: all of the delivery is
+/// there or none of it, and git works again.
+fn left_whole(deed: &str, on: &str) {
+    let stage = Stage::new();
+    landed(&stage);
+    if deed == "undo" {
+        deliver(&stage.repo);
+    }
+    let (folder, template) = (stage.folder.path(), tempfile::tempdir().unwrap());
+    copy(folder, template.path());
+    for at in 1..100 {
+        fs::remove_dir_all(stage.root()).unwrap();
+        copy(template.path(), folder);
+        let killed = is_killed(folder, &format!("{deed} {on}"), at);
+        let (root, repo) = (stage.root(), open(folder, |_| {}).unwrap().on(file_system(on)));
+        repo.look_at_retained().unwrap();
+        assert!(!root.join(".git/index.lock").exists(), "{deed} on {on} at {at}");
+        let status = git(&root, &["status", "--porcelain"]);
+        assert_eq!(status, " M .gitignore\n?? mine", "{deed} on {on} at {at}");
+        assert_eq!(git(&root, &["diff-index", "HEAD", "--", "src", "new"]), "", "{deed} on {on} at {at}");
+        act(&repo, deed);
+        let count = if deed == "undo" { "1" } else { "2" };
+        assert_eq!(git(&root, &["rev-list", "--count", "main"]), count);
+        assert_eq!(
+            git(&root, &["status", "--porcelain"]),
+            " M .gitignore\n?? mine",
+            "{deed} on {on} at {at}"
+        );
+        if !killed {
+            assert!(at > 4, "{deed} on {on} has more steps than {at}");
+            return;
+        }
+    }
+    panic!("{deed} on {on} has no end");
+}
+
+#[test]
+fn moving_files() {
+    left_whole("deliver", "exchange");
+    left_whole("undo", "link");
 }

@@ -106,7 +106,7 @@ fn files_that_are_too_large_are_said_to_be() {
     fs::File::options().write(true).open(&record).unwrap().set_len(16 * 1024 * 1024 + 1).unwrap();
     assert_eq!(stage.repo.branch(&stage.run).unwrap_err().trouble, Trouble::TooMuch);
     fs::write(&record, "junk").unwrap();
-    assert_eq!(stage.repo.branch(&stage.run).unwrap_err().trouble, Trouble::Disk, "no fresh start");
+    assert_eq!(stage.repo.branch(&stage.run).unwrap_err().trouble, Trouble::Machine, "no fresh start");
     let exclude = fs::File::create(stage.root().join(".git/info/exclude")).unwrap();
     exclude.set_len(4 * 1024 * 1024 + 1).unwrap();
     let error = crate::support::open(stage.folder.path(), |_| {}).err().unwrap();

@@ -1,0 +1,538 @@
+//! After a loss of the journal: a run's branch, records and worktrees go back to what the journal still knows.
+//!
+//! A journal that was cut is behind git: its entry numbers are given again, so that the record of a landing that it does
+//! not know could answer another one, and work that is on the branch would be done once more. So the branch goes back
+//! to the last landing that was asked for in the journal as it is, with none before it that was not; what landed later
+//! is kept under a ref, its records are moved aside, and its worktrees are made again with what stood there. Nothing is
+//! removed that is not kept, and the person's branch is never touched: where it has what the journal does not know,
+//! nothing moves at all. Doing it twice is doing it once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::branch::{RunRecord, short};
+use super::commit::{Making, message};
+use super::deliver::Stage;
+use super::error::At as _;
+use super::land::{self, Origin, Past};
+use super::lock::Held;
+use super::worktree::WorktreeRecord;
+use super::{GitError, Key, Oid, Repo, WorktreeId, ledger};
+use crate::folder;
+use crate::id::RunId;
+use crate::process::Cancel;
+
+/// How the folders begin into which records are moved.
+const ASIDE: &str = "lost-";
+
+/// Where it is written down what was done.
+const RECORD: &str = "rewound.json";
+
+/// Why something is kept.
+const WHY: &str = "the journal has lost what came to this";
+
+/// What a journal still knows of its run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalEnd {
+    /// The run.
+    pub run: RunId,
+    /// Its last entry.
+    pub last: u64,
+    /// The instances that were opened.
+    pub instances: BTreeMap<u32, KnownInstance>,
+}
+
+/// What a journal knows of an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownInstance {
+    /// Whether it has asked an agent.
+    pub has_asked: bool,
+    /// Whether it has come to its end.
+    pub is_settled: bool,
+}
+
+/// What was brought back of one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewound {
+    /// The run.
+    pub run: RunId,
+    /// Its branch, as people say it.
+    pub branch: String,
+    /// Where the branch was.
+    pub was: String,
+    /// Where it is.
+    pub now: String,
+    /// The ref that has what landed later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
+    /// The commits that landed later, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub landings: Vec<String>,
+    /// The folder in the store into which records were moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// The keys of those records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// Worktrees that were closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<ClosedWorktree>,
+    /// Worktrees that stand again as they did before their work landed, once they are opened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restored: Vec<String>,
+    /// What the person's branch has that the journal does not know; nothing was moved then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<UnknownDelivery>,
+}
+
+/// A worktree that was closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedWorktree {
+    /// Its name.
+    pub id: String,
+    /// The ref under which is kept what existed only there; none where nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
+}
+
+/// A delivery that the journal does not know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownDelivery {
+    /// The person's branch, as people say it.
+    pub target: String,
+    /// The commit that was delivered.
+    pub commit: String,
+}
+
+impl Rewound {
+    fn of(record: &RunRecord) -> Rewound {
+        let tip = record.tip.to_string();
+        Rewound {
+            run: record.run.clone(),
+            branch: record.branch().name,
+            was: tip.clone(),
+            now: tip,
+            kept: None,
+            landings: Vec::new(),
+            folder: None,
+            keys: Vec::new(),
+            closed: Vec::new(),
+            restored: Vec::new(),
+            delivered: None,
+        }
+    }
+}
+
+/// What is written down while it is done; it is done again from there until the loss is in the store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Rewinding {
+    is_over: bool,
+    rewound: Rewound,
+}
+
+/// The branch of a run as its journal knows it.
+struct History {
+    /// The commits that stay, the oldest first, without the base.
+    known: Vec<Oid>,
+    /// The commits that go, the oldest first.
+    lost: Vec<Oid>,
+    /// Where the branch belongs.
+    tip: Oid,
+}
+
+/// The record of a landing.
+struct Landing {
+    key: Key,
+    file: PathBuf,
+    past: Past,
+}
+
+impl Repo {
+    /// Brings a run's git back to what its journal knows; nothing where git knows no more than that.
+    pub fn rewind(&self, end: &JournalEnd) -> Result<Option<Rewound>, GitError> {
+        let held = self.hold(end.run.as_str(), &Cancel::new())?;
+        let Some(record) = ledger::read::<RunRecord>(&self.run_file(&end.run))? else { return Ok(None) };
+        let record = self.put_right(record, &held)?;
+        let landings = self.landings(&self.landed_folder(&end.run))?;
+        let history = self.history(&record, &landings, end)?;
+        if let Some(delivered) = self.unknown_delivery(&record, &history)? {
+            return Ok(Some(Rewound { delivered: Some(delivered), ..Rewound::of(&record) }));
+        }
+        let (lost, known): (Vec<Landing>, Vec<Landing>) =
+            landings.into_iter().partition(|one| history.is_lost(one, &record, end));
+        let step = Step { repo: self, end, record: &record, history: &history };
+        let conflicted = step.conflicted(&lost)?;
+        let open = self.unfinished_rewinding(&end.run)?;
+        let has_stray = step.stray_worktrees(&conflicted)?.next().is_some();
+        if open.is_none() && history.lost.is_empty() && lost.is_empty() && !has_stray {
+            return Ok(None);
+        }
+        let (folder, mut rewound) = match open {
+            Some(open) => open,
+            None => (self.next_aside(&end.run)?, Rewound::of(&record)),
+        };
+        rewound.now = history.tip.to_string();
+        step.move_aside(&folder, &lost, &mut rewound)?;
+        step.move_branch(&folder, &held, &mut rewound)?;
+        step.forget_landed(&known)?;
+        // What the worktrees are to be again is read from the records that were moved, also by an earlier try.
+        let moved = self.landings(&folder.join("landed"))?;
+        let conflicted = step.conflicted(&moved)?;
+        step.close_worktrees(&conflicted, &mut rewound)?;
+        step.restore_worktrees(&moved, &mut rewound)?;
+        self.write(&folder.join(RECORD), &Rewinding { is_over: false, rewound: rewound.clone() })?;
+        Ok(Some(rewound))
+    }
+
+    /// The loss is in the store: whatever comes later is another one.
+    pub fn end_rewinding(&self, run: &RunId) -> Result<(), GitError> {
+        let _held = self.hold(run.as_str(), &Cancel::new())?;
+        match self.unfinished_rewinding(run)? {
+            None => Ok(()),
+            Some((folder, rewound)) => {
+                self.write(&folder.join(RECORD), &Rewinding { is_over: true, rewound })
+            }
+        }
+    }
+
+    /// What an earlier try has left, with its folder.
+    fn unfinished_rewinding(&self, run: &RunId) -> Result<Option<(PathBuf, Rewound)>, GitError> {
+        for number in self.asides(run)?.into_iter().rev() {
+            let folder = self.run_folder(run).join(format!("{ASIDE}{number}"));
+            if let Some(found) = ledger::read::<Rewinding>(&folder.join(RECORD))? {
+                return Ok((!found.is_over).then_some((folder, found.rewound)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_aside(&self, run: &RunId) -> Result<PathBuf, GitError> {
+        let last = self.asides(run)?.last().copied().unwrap_or(1);
+        let folder = self.run_folder(run).join(format!("{ASIDE}{last}"));
+        // It is written down first what will be moved: without that a folder is empty.
+        let is_taken = folder::is_file(&folder.join(RECORD));
+        Ok(if is_taken { self.run_folder(run).join(format!("{ASIDE}{}", last + 1)) } else { folder })
+    }
+
+    /// The numbers of the folders with records that were moved aside, in order.
+    fn asides(&self, run: &RunId) -> Result<BTreeSet<u64>, GitError> {
+        let names = names_in(&self.run_folder(run))?;
+        Ok(names.iter().filter_map(|name| name.strip_prefix(ASIDE)?.parse().ok()).collect())
+    }
+
+    /// The records of landings in a folder, by the entries that asked for them.
+    fn landings(&self, folder: &Path) -> Result<Vec<Landing>, GitError> {
+        let mut found = Vec::new();
+        for name in names_in(folder)? {
+            // One that was moved aside under a key that was there already has a number behind it.
+            let Some((stem, _)) = name.split_once(".json") else { continue };
+            let (Ok(key), file) = (stem.parse::<Key>(), folder.join(&name)) else { continue };
+            found.extend(land::past_in(&file)?.map(|past| Landing { key, file, past }));
+        }
+        found.sort_by_key(|one| entry_of(&one.key));
+        Ok(found)
+    }
+
+    /// What of a run's branch its journal knows: everything up to the first landing that it does not.
+    fn history(
+        &self,
+        record: &RunRecord,
+        landings: &[Landing],
+        end: &JournalEnd,
+    ) -> Result<History, GitError> {
+        let mut known: Vec<Oid> = Vec::new();
+        let mut lost = Vec::new();
+        for (commit, written) in self.landed_commits(record)? {
+            let of_record =
+                landings.iter().find(|one| one.past.commit() == Some(&commit)).map(|one| &one.key);
+            let key = of_record.or(written.as_ref());
+            if lost.is_empty() && key.is_none_or(|key| end.knows(key)) {
+                known.push(commit);
+            } else {
+                lost.push(commit);
+            }
+        }
+        let tip = known.last().unwrap_or(&record.base).clone();
+        Ok(History { known, lost, tip })
+    }
+
+    /// The commits of a run's branch, the oldest first, with the keys that they name.
+    fn landed_commits(&self, record: &RunRecord) -> Result<Vec<(Oid, Option<Key>)>, GitError> {
+        if record.tip == record.base {
+            return Ok(Vec::new());
+        }
+        let format = "--format=%(trailers:key=Ftl-Key,valueonly,separator=%x20)";
+        let range = format!("{}..{}", record.base, record.tip);
+        let words = ["rev-list", "--first-parent", "--reverse", format, &range];
+        let out = self.run(self.about_objects().words(words))?.ok()?;
+        let mut found: Vec<(Oid, Option<Key>)> = Vec::new();
+        for line in String::from_utf8_lossy(&out).lines() {
+            match (line.strip_prefix("commit "), found.last_mut()) {
+                (Some(commit), _) => found.push((commit.parse()?, None)),
+                // The last one is ours: a message may have said something like it before.
+                (None, Some(last)) => {
+                    let ours = line.split_whitespace().rev().filter_map(|word| word.parse().ok());
+                    last.1 = last.1.take().or(ours.into_iter().next());
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// A delivery of what the journal does not know, where it stands.
+    fn unknown_delivery(
+        &self,
+        record: &RunRecord,
+        history: &History,
+    ) -> Result<Option<UnknownDelivery>, GitError> {
+        for one in self.deliveries(&record.run)?.into_iter().rev() {
+            let stands = match one.state {
+                Stage::Done | Stage::Undoing => true,
+                Stage::Begun => self.resolve(&one.target)?.as_ref() == Some(&one.to),
+                Stage::Undone => false,
+            };
+            if stands && history.lost.contains(&one.tip) {
+                let (target, commit) = (short(&one.target).to_owned(), one.to.to_string());
+                return Ok(Some(UnknownDelivery { target, commit }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl JournalEnd {
+    /// Whether the action of a key was asked for in the journal; a key of another form is none of a run's actions.
+    fn knows(&self, key: &Key) -> bool {
+        entry_of(key).is_none_or(|entry| entry <= self.last)
+    }
+}
+
+impl History {
+    /// Whether the record of a landing says what the journal cannot know.
+    fn is_lost(&self, landing: &Landing, record: &RunRecord, end: &JournalEnd) -> bool {
+        let stays = |commit: &Oid| *commit == record.base || self.known.contains(commit);
+        let fits = match &landing.past {
+            Past::Landed { commit, .. } => stays(commit),
+            Past::Conflicted { onto, .. } => stays(onto),
+            Past::Nothing => true,
+        };
+        !(fits && end.knows(&landing.key))
+    }
+}
+
+impl Past {
+    fn commit(&self) -> Option<&Oid> {
+        match self {
+            Past::Landed { commit, .. } => Some(commit),
+            Past::Conflicted { .. } | Past::Nothing => None,
+        }
+    }
+}
+
+/// What is known while a run's git is brought back.
+struct Step<'a> {
+    repo: &'a Repo,
+    end: &'a JournalEnd,
+    record: &'a RunRecord,
+    history: &'a History,
+}
+
+impl Step<'_> {
+    /// Moves records aside. One of the same key that was moved before stays.
+    fn move_aside(&self, folder: &Path, lost: &[Landing], rewound: &mut Rewound) -> Result<(), GitError> {
+        let aside = folder.join("landed");
+        folder::make(&aside).at(&aside)?;
+        let commits = self.history.lost.iter().map(ToString::to_string);
+        let new: Vec<String> = commits.filter(|commit| !rewound.landings.contains(commit)).collect();
+        rewound.landings.extend(new);
+        let keys = lost.iter().map(|one| one.key.to_string());
+        let new: Vec<String> = keys.filter(|key| !rewound.keys.contains(key)).collect();
+        rewound.keys.extend(new);
+        if !rewound.keys.is_empty() {
+            let below = folder.strip_prefix(self.repo.place.store()).unwrap_or(folder);
+            rewound.folder = Some(below.to_string_lossy().into_owned());
+        }
+        self.note(folder, rewound)?;
+        for one in lost {
+            self.repo.runner.step("move a record aside")?;
+            let to = free_name(&aside, &one.key);
+            folder::rename(&one.file, &to).at(&one.file)?;
+        }
+        folder::sync(&aside).at(&aside)?;
+        let landed = self.repo.landed_folder(&self.end.run);
+        if folder::is_folder(&landed) { folder::sync(&landed).at(&landed) } else { Ok(()) }
+    }
+
+    fn note(&self, folder: &Path, rewound: &Rewound) -> Result<(), GitError> {
+        let rewinding = Rewinding { is_over: false, rewound: rewound.clone() };
+        self.repo.write(&folder.join(RECORD), &rewinding)
+    }
+
+    /// Moves the branch back, after what it had is kept.
+    fn move_branch(&self, folder: &Path, held: &Held, rewound: &mut Rewound) -> Result<(), GitError> {
+        let (repo, record, to) = (self.repo, self.record, &self.history.tip);
+        if record.tip == *to {
+            return Ok(());
+        }
+        rewound.kept = Some(self.keep_tip()?);
+        self.note(folder, rewound)?;
+        let (found, guard) = (repo.resolve(&record.head())?, repo.resolve(&record.guard())?);
+        let back = RunRecord { tip: to.clone(), intent: None, ..record.clone() };
+        repo.write(&repo.run_file(&back.run), &back)?;
+        repo.move_refs(&[(back.head(), to, found), (back.guard(), to, guard)], held)?;
+        repo.make_durable(None)
+    }
+
+    /// Keeps what the branch had.
+    fn keep_tip(&self) -> Result<String, GitError> {
+        let (repo, tip, to) = (self.repo, &self.record.tip, &self.history.tip);
+        let held = repo.hold_repository()?;
+        let id: WorktreeId = format!("{}-lost", self.end.run).parse()?;
+        let tree = repo.tree_of(tip)?;
+        let trailers = [("Ftl-Kept", id.as_str()), ("Ftl-Base", to.as_str())];
+        let message = message(&format!("Kept {id}: {WHY}"), &trailers);
+        let when = crate::clock::wall() / 1000;
+        repo.enter_kept(&id, &Making { tree: &tree, parents: &[to, tip], message, when }, &held)
+    }
+
+    /// Worktrees remember which of their trees are on the branch: those that are not any more exist only there.
+    fn forget_landed(&self, known: &[Landing]) -> Result<(), GitError> {
+        let trees: BTreeSet<&Oid> = known
+            .iter()
+            .filter_map(|one| match &one.past {
+                Past::Landed { tree, .. } => Some(tree),
+                Past::Conflicted { .. } | Past::Nothing => None,
+            })
+            .collect();
+        for mut record in self.worktrees()? {
+            let before = record.landed.len();
+            record.landed.retain(|tree| trees.contains(tree));
+            if record.landed.len() != before {
+                self.repo.write(&self.repo.worktree_file(&record.id), &record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The records of the run's worktrees.
+    fn worktrees(&self) -> Result<Vec<WorktreeRecord>, GitError> {
+        let all = self.repo.worktrees()?.into_iter().filter(|one| one.run == self.end.run);
+        all.map(|one| self.repo.worktree_record(&one.id)).collect()
+    }
+
+    fn instance(&self, id: &WorktreeId) -> Option<KnownInstance> {
+        let (_, number) = id.instance()?;
+        self.end.instances.get(&number).copied()
+    }
+
+    /// Whether a worktree may begin from a commit.
+    fn stays(&self, base: &Oid) -> Result<bool, GitError> {
+        self.repo.is_ancestor(base, &self.history.tip)
+    }
+
+    /// Worktrees that a conflict has changed which the journal does not know, with what stood there before.
+    fn conflicted(&self, lost: &[Landing]) -> Result<Vec<Origin>, GitError> {
+        let mut found: Vec<Origin> = Vec::new();
+        for one in lost {
+            if let Past::Conflicted { from, kept: Some(kept), .. } = &one.past {
+                found.extend(self.before_conflict(from, kept)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn before_conflict(&self, from: &Oid, kept: &str) -> Result<Option<Origin>, GitError> {
+        let all = self.repo.kept_under(kept)?;
+        let Some(kept) = all.into_iter().find(|one| one.name == kept) else { return Ok(None) };
+        let Some(base) = kept.base else { return Ok(None) };
+        Ok(Some(Origin { worktree: kept.id, base, work: from.clone() }))
+    }
+
+    /// Worktrees that the journal cannot know as they are.
+    fn stray_worktrees(&self, conflicted: &[Origin]) -> Result<std::vec::IntoIter<WorktreeRecord>, GitError> {
+        let mut stray = Vec::new();
+        for record in self.worktrees()? {
+            let is_changed = conflicted.iter().any(|one| one.worktree == record.id)
+                && !conflicted.iter().any(|one| one.base == record.base && record.conflict.is_none());
+            if self.instance(&record.id).is_none() || is_changed || !self.stays(&record.base)? {
+                stray.push(record);
+            }
+        }
+        Ok(stray.into_iter())
+    }
+
+    fn close_worktrees(&self, conflicted: &[Origin], rewound: &mut Rewound) -> Result<(), GitError> {
+        for record in self.stray_worktrees(conflicted)? {
+            let closed = self.repo.close_worktree(&record.id, WHY, crate::clock::wall() / 1000)?;
+            rewound.closed.retain(|one| one.id != record.id.as_str());
+            rewound.closed.push(ClosedWorktree { id: record.id.to_string(), kept: closed.kept });
+        }
+        Ok(())
+    }
+
+    /// Has worktrees made again whose instances the journal knows at work, with what stood there before they landed.
+    fn restore_worktrees(&self, moved: &[Landing], rewound: &mut Rewound) -> Result<(), GitError> {
+        let mut seen = BTreeSet::new();
+        for one in moved {
+            let origin = match &one.past {
+                Past::Landed { origin, .. } => origin.clone(),
+                Past::Conflicted { from, kept: Some(kept), .. } => self.before_conflict(from, kept)?,
+                Past::Conflicted { kept: None, .. } | Past::Nothing => None,
+            };
+            // The earliest is the closest to what the journal knows.
+            let Some(origin) = origin.filter(|origin| seen.insert(origin.worktree.clone())) else { continue };
+            if self.is_needed(&origin)? {
+                self.restore(&origin)?;
+                rewound.restored.push(origin.worktree.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the journal knows of work that stood in a worktree which is not there.
+    fn is_needed(&self, origin: &Origin) -> Result<bool, GitError> {
+        let is_at_work = |one: KnownInstance| one.has_asked && !one.is_settled;
+        if !self.instance(&origin.worktree).is_some_and(is_at_work) || !self.stays(&origin.base)? {
+            return Ok(false);
+        }
+        if ledger::read::<WorktreeRecord>(&self.repo.worktree_file(&origin.worktree))?.is_some() {
+            return Ok(false);
+        }
+        let names = [origin.base.to_string(), origin.work.to_string()];
+        Ok(self.repo.known(&names)?.iter().all(Option::is_some))
+    }
+
+    fn restore(&self, origin: &Origin) -> Result<(), GitError> {
+        let (id, run, base) = (origin.worktree.clone(), self.end.run.clone(), origin.base.clone());
+        // In this order: a record without the tree would be an empty worktree.
+        self.repo.note_stood_before(&id, &origin.work)?;
+        let record = WorktreeRecord { id, run, base, ready: true, landed: Vec::new(), conflict: None };
+        self.repo.write(&self.repo.worktree_file(&record.id), &record)
+    }
+}
+
+/// The entry that asked for what a key stands for: `<run>.<entry>.<index>`.
+fn entry_of(key: &Key) -> Option<u64> {
+    key.as_str().split('.').nth(1)?.parse().ok()
+}
+
+/// A name for a record that nothing has.
+fn free_name(folder: &Path, key: &Key) -> PathBuf {
+    let plain = folder.join(format!("{key}.json"));
+    let numbered = (2u64..).map(|number| folder.join(format!("{key}.json.{number}")));
+    let mut all = std::iter::once(plain.clone()).chain(numbered);
+    all.find(|path| folder::metadata(path).is_err()).unwrap_or(plain)
+}
+
+/// The names in a folder; none where it is not there.
+fn names_in(folder: &Path) -> Result<Vec<String>, GitError> {
+    let names = match folder::names(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        names => names.at(folder)?,
+    };
+    Ok(names.into_iter().filter_map(|name| name.into_string().ok()).collect())
+}
