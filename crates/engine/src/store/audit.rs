@@ -4,6 +4,7 @@
 
 use super::{Hash, Record, RunRow, Store, StoreError};
 use crate::id::RunId;
+use crate::journal;
 
 /// How many entries are read at a time.
 const PAGE: usize = 1000;
@@ -39,7 +40,11 @@ pub fn verify_chain(store: &dyn Store, run: &RunId) -> Result<ChainReport, Store
             return Ok(link.report(tail_problem(&link, &before, &after)));
         }
         for record in &page {
-            if let Some(what) = link.problem(record).or_else(|| head_problem(record, &before)) {
+            let mut problem = link.problem(record).or_else(|| head_problem(record, &before));
+            if problem.is_none() {
+                problem = content_problem(store, record)?;
+            }
+            if let Some(what) = problem {
                 return Ok(link.report(Some(Broken { seq: link.due(), what })));
             }
             link = Link { seq: record.seq, hash: record.hash };
@@ -79,6 +84,16 @@ fn head_problem(record: &Record, before: &RunRow) -> Option<String> {
     (record.seq == before.head && record.hash != before.hash).then(|| {
         format!("entry {} is the last one and does not have the hash that the run noted", record.seq)
     })
+}
+
+/// Content that an entry names must be there.
+fn content_problem(store: &dyn Store, record: &Record) -> Result<Option<String>, StoreError> {
+    for digest in journal::references(&record.body) {
+        if !store.has(&digest)? {
+            return Ok(Some(format!("entry {} names content {digest}, which is gone", record.seq)));
+        }
+    }
+    Ok(None)
 }
 
 fn tail_problem(last: &Link, before: &RunRow, after: &RunRow) -> Option<Broken> {

@@ -28,7 +28,7 @@ pub use notebook::{MAX_NOTE_BYTES, MAX_NOTE_NAME_BYTES, Notebook, Notes};
 pub use sqlite::SqliteStore;
 
 /// The format that this program writes. A store with a higher one is read, never written.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// A place that keeps runs.
 ///
@@ -38,6 +38,11 @@ pub const FORMAT: u32 = 2;
 pub trait Store: Send + Sync {
     /// Whether it can be written, and if not, why not.
     fn writable(&self) -> Result<(), StoreError>;
+
+    /// Whether something that was acknowledged is gone. What is left can be read.
+    fn check_loss(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Adds a run with no entries, owned with epoch 1. `Exists` if its name is taken.
     fn create(&self, new: &NewRun) -> Result<Lease, StoreError>;
@@ -88,6 +93,11 @@ pub trait Store: Send + Sync {
 
     /// The content of a digest. What is found is checked against the digest: `Corrupt` if it differs.
     fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Whether there is content of that digest. Its bytes are not looked at.
+    fn has(&self, digest: &Digest) -> Result<bool, StoreError> {
+        Ok(self.get(digest)?.is_some())
+    }
 
     /// Leaves a command for whoever owns the run; its number. `NoRun` if there is none.
     fn send(&self, run: &RunId, body: &str) -> Result<u64, StoreError>;
@@ -283,11 +293,36 @@ pub enum StoreError {
     },
     /// What is kept is not what was written.
     Corrupt(String),
+    /// Something that was acknowledged is gone: it is read as it is, and not written before a person has
+    /// accepted the loss.
+    Lost(String),
+    /// A program of an earlier version is working on the store, and would not keep to the newer format.
+    InUse(String),
     /// The disk failed. After this nothing is acknowledged any more; only a new start helps.
     Failed(String),
 }
 
 impl StoreError {
+    /// Whether only writing is refused: what is kept can be read meanwhile.
+    pub fn leaves_reading(&self) -> bool {
+        match self {
+            StoreError::Full(_)
+            | StoreError::ReadOnly(_)
+            | StoreError::Newer { .. }
+            | StoreError::Lost(_)
+            | StoreError::InUse(_) => true,
+            StoreError::Fenced { .. }
+            | StoreError::NoRun(_)
+            | StoreError::Exists(_)
+            | StoreError::Answered(_)
+            | StoreError::NoCommand(_)
+            | StoreError::Gap { .. }
+            | StoreError::TooLarge { .. }
+            | StoreError::Corrupt(_)
+            | StoreError::Failed(_) => false,
+        }
+    }
+
     /// What a person can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -300,9 +335,15 @@ impl StoreError {
             StoreError::Full(_) => {
                 "make room on the disk, then run `ftl resume`; nothing that was acknowledged is lost"
             }
-            StoreError::ReadOnly(_) => "make .ftl/store writable; reading works meanwhile",
+            StoreError::ReadOnly(_) => {
+                "make .ftl/store writable, or work as its owner; reading works meanwhile"
+            }
             StoreError::Newer { .. } => "update ftl; reading works meanwhile",
             StoreError::Corrupt(_) => "run `ftl doctor --deep`; nothing was changed",
+            StoreError::Lost(_) => {
+                "reading works meanwhile; `ftl doctor` says what is missing, what git still knows, and how to go on"
+            }
+            StoreError::InUse(_) => "let it end or stop it, then try again; reading works meanwhile",
             StoreError::Failed(_) => {
                 "look at the disk, then run `ftl resume`; nothing that was acknowledged is lost"
             }
@@ -330,6 +371,8 @@ impl fmt::Display for StoreError {
                 write!(out, "the store has format {found}, this program writes format {known}")
             }
             StoreError::Corrupt(what) => write!(out, "the store is damaged: {what}"),
+            StoreError::Lost(what) => write!(out, "the store has lost what it had acknowledged: {what}"),
+            StoreError::InUse(what) => write!(out, "the store cannot be brought up to date now: {what}"),
             StoreError::Failed(what) => write!(out, "the store failed: {what}"),
         }
     }

@@ -126,6 +126,7 @@ fn a_newer_format_with_other_tables_is_told_as_newer() {
 
 /// Makes a store what a program of the first format left behind.
 fn make_format_1(place: &Place) {
+    place.drop_guards();
     let raw = place.raw();
     let list = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN
         ('meta', 'runs', 'entries', 'content', 'chunks', 'commands') AND name NOT LIKE 'sqlite_%'";
@@ -138,6 +139,7 @@ fn make_format_1(place: &Place) {
     }
     raw.pragma_update(None, "user_version", 1).unwrap();
     raw.close().unwrap();
+    fs::remove_file(place.file("heads")).unwrap();
 }
 
 #[test]

@@ -5,5 +5,7 @@
 mod damage;
 mod files;
 mod groups;
+mod logs;
+mod loss;
 mod processes;
 mod support;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ftl_engine::id::RunId;
 use ftl_engine::store::{Append, Lease, Line, NewRun, SqliteStore, Store, verify_chain};
 use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
 use tempfile::TempDir;
 
 /// Long enough for any machine; nothing waits for it unless something is wrong.
@@ -37,9 +38,29 @@ impl Place {
         SqliteStore::open(&self.store()).unwrap()
     }
 
-    /// The database as somebody with other tools sees it.
+    /// The database as somebody with other tools sees it who has seen to it that it can be written.
     pub(crate) fn raw(&self) -> Connection {
-        Connection::open(self.file("ftl.db")).unwrap()
+        let open = Connection::open(self.file("ftl.db")).unwrap();
+        open.create_scalar_function("ftl_knows_format_3", 0, FunctionFlags::SQLITE_UTF8, |_| Ok(true))
+            .unwrap();
+        open
+    }
+
+    /// Removes what keeps programs of earlier formats from writing.
+    pub(crate) fn drop_guards(&self) {
+        let raw = self.raw();
+        let guards = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB '*_knows_format_3'";
+        let names: Vec<String> = raw
+            .prepare(guards)
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(names.len(), 21);
+        for name in names {
+            raw.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+        }
     }
 }
 

@@ -1,22 +1,33 @@
 //! The kernel lock around every write transaction of every process.
 //!
-//! Whoever waits sleeps in the kernel, and a killed owner's lock is gone with it. A lock belongs to an
-//! open file, not to a process: each writer opens its own. There are two files, so that a busy writer
-//! cannot starve the others: to wait for `write.lock` one must hold `turn.lock`, so a writer that
-//! comes back at once finds the next one already standing in front of it.
+//! A killed owner's lock is gone with it. A lock belongs to an open file, not to a process: each writer opens
+//! its own. There are two files, so that a busy writer cannot starve the others: to wait for `write.lock` one
+//! must hold `turn.lock`, so a writer that comes back at once finds the next one already standing in front of
+//! it. Whoever holds one signs it: who waits says for whom, ends a holder that was stopped for good, and gives
+//! up in the end.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::retry_on_intr;
+use rustix::io::Errno;
+
+use crate::folder::{self, Use};
+use crate::process::holder::{self, Locked, Locking, Wait};
+
+/// How long one and the same process may keep the others from writing.
+pub(super) const MAX_WRITE_WAIT: Duration = Duration::from_secs(60);
+
+const TURN: &str = "turn.lock";
+const WRITE: &str = "write.lock";
 
 /// The lock of one writer; it is not held yet.
 #[derive(Debug)]
 pub(super) struct WriteLock {
-    turn: File,
+    folder: PathBuf,
     write: File,
 }
 
@@ -25,23 +36,59 @@ pub(super) struct WriteLock {
 pub(super) struct Held<'a>(&'a File);
 
 impl WriteLock {
-    /// Opens the lock files of a store's folder, and makes them if they are missing.
+    /// Opens the lock of a store's folder, and makes it if it is missing.
     pub(super) fn open(folder: &Path) -> io::Result<WriteLock> {
-        let open = |name: &str| {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false).mode(0o600);
-            options.open(folder.join(name))
-        };
-        Ok(WriteLock { turn: open("turn.lock")?, write: open("write.lock")? })
+        // What root writes, its owner cannot write any more.
+        let (owner, us) = (folder::metadata(folder)?.uid(), rustix::process::geteuid());
+        if us.is_root() && owner != us.as_raw() {
+            let message =
+                format!("it belongs to another user (number {owner}): say `sudo -u '#{owner}' ftl …`");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        Ok(WriteLock { folder: folder.to_owned(), write: open(&folder.join(WRITE))? })
     }
 
     /// Waits until nobody else writes.
     pub(super) fn hold(&self) -> io::Result<Held<'_>> {
-        retry_on_intr(|| flock(&self.turn, FlockOperation::LockExclusive))?;
-        let held = retry_on_intr(|| flock(&self.write, FlockOperation::LockExclusive));
-        retry_on_intr(|| flock(&self.turn, FlockOperation::Unlock))?;
-        held?;
+        self.hold_within(MAX_WRITE_WAIT)
+    }
+
+    fn hold_within(&self, limit: Duration) -> io::Result<Held<'_>> {
+        let _turn = self.take_turn(limit)?;
+        if let Some(held) = taken_now(&self.write)? {
+            return Ok(held);
+        }
+        // The second descriptor is of the same open file, so that the lock stays when it is closed.
+        holder::lock(self.write.try_clone()?, Locking::Unsigned, || self.wait(limit))?;
+        holder::sign(&self.write);
         Ok(Held(&self.write))
+    }
+
+    /// Takes the place behind whoever writes. A lock belongs to an open file, and whoever gives up leaves its own to
+    /// the kernel for a while: so each wait has one.
+    fn take_turn(&self, limit: Duration) -> io::Result<Locked> {
+        holder::lock(open(&self.folder.join(TURN))?, Locking::Alone, || self.wait(limit))
+    }
+
+    fn wait(&self, limit: Duration) -> Wait {
+        let files = [WRITE, TURN].map(|name| self.folder.join(name));
+        Wait::new("the store's write lock", files.to_vec(), limit)
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    folder::open(path, Use::Update)
+}
+
+/// Takes the lock of a file if nobody has it.
+fn taken_now(file: &File) -> io::Result<Option<Held<'_>>> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            holder::sign(file);
+            Ok(Some(Held(file)))
+        }
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -85,6 +132,19 @@ mod tests {
                 assert!(had_it.load(Ordering::SeqCst), "the busy one came back first");
             });
         }
+    }
+
+    #[test]
+    fn a_lock_that_somebody_keeps_is_not_waited_for_without_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keeps, waits) =
+            (WriteLock::open(folder.path()).unwrap(), WriteLock::open(folder.path()).unwrap());
+        let _held = keeps.hold().unwrap();
+        let error = waits.hold_within(Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let told = format!("the store's write lock is held by process {}", std::process::id());
+        assert!(error.to_string().starts_with(&told), "{error}");
+        assert!(!is_taken(folder.path(), "turn.lock"), "whoever gives up is in nobody's way");
     }
 
     #[test]

@@ -4,32 +4,46 @@
 //! folder; whatever reads has connections that cannot write. Nothing here waits for a reader, nothing
 //! is acknowledged before the disk has it, and a store of a newer format is never written.
 //!
-//! The folder holds `ftl.db` with its log and shared memory file (`-wal`, `-shm`) and the two lock
-//! files. It must lie on a disk of this machine: the log's shared memory works on one machine only.
+//! The folder holds `ftl.db` with its log and shared memory file (`-wal`, `-shm`), the heads, and the two
+//! lock files. It must lie on a disk of this machine: the log's shared memory works on one machine only.
 
+mod copies;
+mod cut;
+mod ends;
+mod events;
+mod heads;
+mod integrity;
 mod lock;
+mod log;
 mod notes;
 mod read;
+mod recover;
 mod schema;
+mod seal;
 mod trouble;
 mod write;
 mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
 use rustix::fs::{Access, access};
 
+pub use self::ends::RunEnd;
+pub use self::events::{Event, Loss, LostEntries, Recorded};
+pub use self::integrity::StoreReport;
 use self::read::{Reader, Readers};
+pub use self::recover::BringBack;
 use self::write::Write;
 use self::writer::{Pen, Shared, Writer};
 use super::{
     Append, Command, Digest, FORMAT, Lease, Most, NewRun, Newest, Record, RunRow, Store, StoreError, limits,
 };
 use crate::id::RunId;
+use crate::process::fence;
 
 /// The database's file name.
 const DATABASE: &str = "ftl.db";
@@ -50,6 +64,8 @@ pub struct SqliteStore {
     outdated: Option<StoreError>,
     readers: Readers,
     writer: Mutex<Option<Writer>>,
+    /// What was found missing, once it was looked for.
+    loss: OnceLock<Option<StoreError>>,
     /// What changes are written with that run on the thread of whoever asks.
     pen: Mutex<Option<Pen>>,
 }
@@ -74,8 +90,7 @@ impl SqliteStore {
 
     /// The name of this store among all stores.
     pub fn name(&self) -> Result<String, StoreError> {
-        let ask = "SELECT value FROM meta WHERE key = 'store'";
-        self.read(|open| open.query_row(ask, [], |row| row.get(0)))
+        self.read(read::store_name)
     }
 
     /// Looks for damage: what SQLite itself can find, and if `deep` every page, every index and the
@@ -86,6 +101,11 @@ impl SqliteStore {
             found.extend(self.read(content_problems)?);
         }
         Ok(found)
+    }
+
+    /// Looks whether the store is what was written: its log, its heads, and everything that no chain covers.
+    pub fn verify(&self) -> Result<StoreReport, StoreError> {
+        integrity::report(&self.shared.folder, |question| self.read(question))
     }
 
     /// Changes something in a transaction of its own, while nobody else writes. A refusal of the work
@@ -136,14 +156,19 @@ impl SqliteStore {
         let mut reader = Reader::open(folder)?;
         let mut format = schema::format(&database, &reader.open)?;
         let mut outdated = None;
-        if format < FORMAT {
+        if format < notes::FORMAT_WITH_NOTES {
             match schema::upgrade(folder) {
                 Ok(()) => {
                     reader = Reader::open(folder)?;
                     format = schema::format(&database, &reader.open)?;
                 }
                 // What cannot be written now can be read: its tables are all known.
-                Err(error @ (StoreError::ReadOnly(_) | StoreError::Full(_))) => outdated = Some(error),
+                Err(
+                    error @ (StoreError::ReadOnly(_)
+                    | StoreError::Full(_)
+                    | StoreError::InUse(_)
+                    | StoreError::Lost(_)),
+                ) => outdated = Some(error),
                 Err(error) => return Err(error),
             }
         }
@@ -153,6 +178,7 @@ impl SqliteStore {
             outdated,
             readers: Readers::new(folder, reader),
             writer: Mutex::default(),
+            loss: OnceLock::new(),
             pen: Mutex::default(),
         })
     }
@@ -200,6 +226,13 @@ impl SqliteStore {
         }
     }
 
+    /// The fence of a run, which may be ahead of a database that was restored. One that cannot be read stops whoever
+    /// starts something, and says why there; one that no epoch can reach is none of ours.
+    fn fence(&self, run: &RunId) -> Option<u64> {
+        let file = self.shared.folder.join("fences").join(run.as_str());
+        fence::lowest(&file).ok().flatten().filter(|lowest| *lowest < i64::MAX.unsigned_abs())
+    }
+
     fn newer(&self) -> StoreError {
         StoreError::Newer { found: self.format, known: FORMAT }
     }
@@ -215,6 +248,14 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    fn check_loss(&self) -> Result<(), StoreError> {
+        let looked = self.loss.get_or_init(|| {
+            let found = integrity::look_for_loss(&self.shared.folder, |question| self.read(question));
+            found.err().filter(|error| matches!(error, StoreError::Lost(_)))
+        });
+        looked.clone().map_or(Ok(()), Err)
+    }
+
     fn create(&self, new: &NewRun) -> Result<Lease, StoreError> {
         limits::check_new(new)?;
         let epoch = self.write(Write::Create(new.clone()))?;
@@ -228,7 +269,8 @@ impl Store for SqliteStore {
 
     fn take(&self, run: &RunId, seen: u64, owner: &str) -> Result<Lease, StoreError> {
         limits::check_owner(owner)?;
-        let epoch = self.write(Write::Take { run: run.clone(), seen, owner: owner.to_owned() })?;
+        let least = self.fence(run).map_or(0, |lowest| lowest.saturating_add(1));
+        let epoch = self.write(Write::Take { run: run.clone(), seen, owner: owner.to_owned(), least })?;
         Ok(Lease { run: run.clone(), epoch, owner: owner.to_owned() })
     }
 
@@ -268,6 +310,10 @@ impl Store for SqliteStore {
             Some(bytes) if Digest::of(&bytes) != *digest => Err(StoreError::Corrupt(damaged(digest))),
             found => Ok(found),
         }
+    }
+
+    fn has(&self, digest: &Digest) -> Result<bool, StoreError> {
+        self.read(|open| Ok(read::content(open, digest)?.is_some()))
     }
 
     fn send(&self, run: &RunId, body: &str) -> Result<u64, StoreError> {

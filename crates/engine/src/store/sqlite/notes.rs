@@ -11,7 +11,7 @@ use crate::store::StoreError;
 use crate::store::notebook::{self, Notebook, Notes, Work};
 
 /// The first format with notes and lessons.
-const FORMAT_WITH_NOTES: u32 = 2;
+pub(super) const FORMAT_WITH_NOTES: u32 = 2;
 
 impl Notebook for SqliteStore {
     fn note(&self, kind: &str, key: &str) -> Result<Option<String>, StoreError> {

@@ -94,7 +94,7 @@ impl Reader {
     /// without its shared memory file is the one thing that cannot be read there.
     pub(super) fn open(folder: &Path) -> Result<Reader, StoreError> {
         let database = folder.join(DATABASE);
-        match connect(&database, OpenFlags::empty()) {
+        match connect(&schema::without_links(&database), OpenFlags::empty()) {
             Ok(open) => Ok(Reader { open, fixed: false }),
             Err(error) => {
                 let told = trouble::of_sqlite(&database, &error);
@@ -105,7 +105,8 @@ impl Reader {
                 if schema::log_bytes(folder) > 0 {
                     return Err(log_problem(folder).unwrap_or(told));
                 }
-                let fixed = connect(Path::new(&fixed_address(&database)), OpenFlags::SQLITE_OPEN_URI);
+                let address = fixed_address(&schema::without_links(&database));
+                let fixed = connect(Path::new(&address), OpenFlags::SQLITE_OPEN_URI);
                 fixed.map(|open| Reader { open, fixed: true }).map_err(|_| told)
             }
         }
@@ -120,7 +121,7 @@ fn log_problem(folder: &Path) -> Option<StoreError> {
 }
 
 fn connect(database: &Path, extra: OpenFlags) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | schema::NO_LINKS | extra;
     let open = Connection::open_with_flags(database, flags)?;
     open.busy_timeout(BUSY)?;
     // Opening alone reads nothing; this finds out whether it can be read.
@@ -176,6 +177,11 @@ pub(super) fn newest(open: &Connection, most: Most) -> rusqlite::Result<Newest> 
         }
     }
     Ok(newest)
+}
+
+/// The name of the store among all stores.
+pub(super) fn store_name(open: &Connection) -> rusqlite::Result<String> {
+    open.prepare_cached("SELECT value FROM meta WHERE key = 'store'")?.query_row([], |row| row.get(0))
 }
 
 pub(super) fn number(open: &Connection, run: &RunId) -> rusqlite::Result<Option<i64>> {

@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use rusqlite::{ErrorCode, ffi};
+use rustix::io::Errno;
 
 use crate::store::StoreError;
 
@@ -28,12 +29,19 @@ pub(super) fn of_sqlite(file: &Path, error: &rusqlite::Error) -> StoreError {
 
 /// What an error of the file system means.
 pub(super) fn of_disk(file: &Path, error: &io::Error) -> StoreError {
-    let told = format!("{}: {error}", file.display());
+    let told = format!("{}: {error}{}", file.display(), remedy(error));
     match error.kind() {
         kind if is_no_room(kind) => StoreError::Full(told),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly(told),
         _ => StoreError::Failed(told),
     }
+}
+
+/// What a person has to know of a limit that was met.
+fn remedy(error: &io::Error) -> &'static str {
+    let few = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    let is_few = error.raw_os_error().is_some_and(|code| few.contains(&code));
+    if is_few { "; this process may open too few files: raise `ulimit -n`" } else { "" }
 }
 
 /// Whether somebody else held the database too long; nothing was written and nothing is wrong.
@@ -48,7 +56,7 @@ fn of_code(failure: &ffi::Error, system: &io::Error, told: String) -> StoreError
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
             StoreError::Corrupt(told)
         }
-        ErrorCode::CannotOpen => of_opening(system, format!("{told} ({system})")),
+        ErrorCode::CannotOpen => of_opening(system, format!("{told} ({system}){}", remedy(system))),
         ErrorCode::SystemIoFailure => of_io(failure.extended_code, system, format!("{told} ({system})")),
         _ => StoreError::Failed(told),
     }

@@ -18,10 +18,19 @@ const CHUNK_BYTES: usize = 1024 * 1024;
 pub(super) enum Write {
     Create(NewRun),
     Append(Lease, Append),
-    Take { run: RunId, seen: u64, owner: String },
+    /// The new epoch is `least` at least.
+    Take {
+        run: RunId,
+        seen: u64,
+        owner: String,
+        least: u64,
+    },
     Release(Lease),
     Put(Digest, Vec<u8>),
-    Send { run: RunId, body: String },
+    Send {
+        run: RunId,
+        body: String,
+    },
 }
 
 /// Something that was looked at and can be carried out.
@@ -50,12 +59,27 @@ impl Write {
         }
     }
 
+    /// Whether a run changes hands by it.
+    pub(super) fn changes_lease(&self) -> bool {
+        match self {
+            Write::Create(_) | Write::Take { .. } | Write::Release(_) => true,
+            Write::Append(..) | Write::Put(..) | Write::Send { .. } => false,
+        }
+    }
+
     /// Looks whether it may be done. The outer error is the database's.
     pub(super) fn look(&self, open: &Connection) -> rusqlite::Result<Looked<'_>> {
         match self {
             Write::Create(new) => look_create(open, new),
             Write::Append(lease, append) => look_append(open, lease, append),
-            Write::Take { run, seen, owner } => look_take(open, run, *seen, owner),
+            Write::Take { run, seen, owner, least } => {
+                let next = |epoch: u64| (epoch + 1).max(*least);
+                Ok(look_take(open, run, *seen)?.map(|found| Ready::Take {
+                    run: found.number,
+                    epoch: next(found.epoch),
+                    owner,
+                }))
+            }
             Write::Release(lease) => {
                 let found = owned(open, lease)?;
                 Ok(found.map(|found| Ready::Release { run: found.number }))
@@ -154,9 +178,10 @@ fn check_unanswered(open: &Connection, run: i64, command: u64) -> rusqlite::Resu
     })
 }
 
-fn look_take<'a>(open: &Connection, run: &RunId, seen: u64, owner: &'a str) -> rusqlite::Result<Looked<'a>> {
+/// The run, if its epoch is the one that was seen.
+fn look_take(open: &Connection, run: &RunId, seen: u64) -> rusqlite::Result<Result<Standing, StoreError>> {
     Ok(standing(open, run)?.and_then(|found| match found.epoch {
-        epoch if epoch == seen => Ok(Ready::Take { run: found.number, epoch: epoch + 1, owner }),
+        epoch if epoch == seen => Ok(found),
         epoch => Err(StoreError::Fenced { run: run.clone(), epoch }),
     }))
 }

@@ -5,11 +5,10 @@
 //! no trace and does not concern the others. Nobody is answered before the transaction is on the disk, and after an error
 //! that leaves this in doubt nothing is written any more.
 
-use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,10 +16,14 @@ use std::thread::{self, JoinHandle};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ffi};
 
+use super::events::{self, Event};
+use super::heads::{self, Found, HeadFile, RunHead, StoreHead};
 use super::lock::WriteLock;
+use super::seal::{self, Seal, Sealed};
 use super::write::Write;
-use super::{DATABASE, LOG, schema, trouble};
-use crate::store::StoreError;
+use super::{DATABASE, LOG, integrity, read, schema, trouble};
+use crate::folder::{self, Use};
+use crate::store::{FORMAT, StoreError};
 
 /// How many requests may wait; whoever comes then waits before asking.
 const MAX_WAITING: usize = 1024;
@@ -52,6 +55,10 @@ pub(super) struct Shared {
     pub(super) asked: AtomicU64,
     /// How many transactions were committed.
     pub(super) commits: AtomicU64,
+    /// Whether heads were written that are not synced.
+    pub(super) heads_dirty: Arc<AtomicBool>,
+    /// That the folder was synced with the log in it.
+    folder_synced: OnceLock<()>,
     /// The error code that so many next commits meet instead of the disk. For tests.
     pub(super) injected: Mutex<(i32, u32)>,
 }
@@ -76,6 +83,8 @@ impl Shared {
             broken: OnceLock::new(),
             asked: AtomicU64::new(0),
             commits: AtomicU64::new(0),
+            heads_dirty: Arc::default(),
+            folder_synced: OnceLock::new(),
             injected: Mutex::new((ffi::SQLITE_OK, 0)),
         }
     }
@@ -138,6 +147,10 @@ pub(super) struct Pen {
     database: PathBuf,
     /// Which file it opened, to notice when another one stands in its place.
     file: (u64, u64),
+    seal: Seal,
+    heads: HeadFile,
+    /// The store's own name.
+    name: String,
 }
 
 impl Scribe {
@@ -166,14 +179,21 @@ impl Scribe {
             self.pen = Some(Pen::open(&self.shared)?);
         }
         let Some(pen) = &self.pen else { return Ok(()) };
-        let _held = pen.lock.hold().map_err(|error| trouble::of_disk(&pen.database, &error))?;
+        let held = pen.lock.hold().map_err(|error| trouble::of_disk(&pen.database, &error))?;
         pen.check_place(&self.shared)?;
-        match pen.transact(&self.shared, group, &self.waiting) {
+        let written = pen.transact(&self.shared, group, &self.waiting);
+        let changed_hands = group.iter().any(|request| request.write.changes_lease());
+        match written {
             Ok(answers) => answer_each(group, answers),
             Err(StoreError::Full(_)) => self.write_alone(pen, group),
             Err(error) => return Err(error),
         }
         pen.empty_log(&self.shared, CHECKPOINT_PAGES);
+        drop(held);
+        // Nobody waits for this, here or elsewhere.
+        if changed_hands {
+            pen.sync_heads();
+        }
         Ok(())
     }
 
@@ -192,13 +212,31 @@ impl Scribe {
 }
 
 impl Pen {
+    /// Opens the store for writing. One that is damaged is not written, now or later.
     pub(super) fn open(shared: &Shared) -> Result<Pen, StoreError> {
+        let opened = Pen::prepare(shared).and_then(|pen| pen.settle(shared).map(|()| pen));
+        opened.inspect_err(|error| {
+            if matches!(error, StoreError::Corrupt(_) | StoreError::Lost(_)) {
+                shared.break_with(error);
+            }
+        })
+    }
+
+    fn prepare(shared: &Shared) -> Result<Pen, StoreError> {
         let database = shared.folder.join(DATABASE);
         let on_disk = |error: io::Error| trouble::of_disk(&database, &error);
         let lock = WriteLock::open(&shared.folder).map_err(on_disk)?;
         let held = lock.hold().map_err(on_disk)?;
         let open = schema::open_to_write(&database)?;
         let on_error = |error: rusqlite::Error| trouble::of_sqlite(&database, &error);
+        let format = schema::format(&database, &open)?;
+        integrity::check_log(&shared.folder, &open)?;
+        schema::check_format(&shared.folder, &open)?;
+        match format {
+            found @ ..FORMAT => schema::bring_up_to_date(&shared.folder, &open, found)?,
+            FORMAT => {}
+            found => return Err(StoreError::Newer { found, known: FORMAT }),
+        }
         open.set_prepared_statement_cache_capacity(STATEMENTS);
         // Every row that is written here names a run that was looked up in the same transaction, so that
         // SQLite need not look again for each entry; `check` still finds what belongs to nothing.
@@ -207,10 +245,64 @@ impl Pen {
         open.pragma_update(None, "wal_autocheckpoint", 0).map_err(on_error)?;
         open.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES).map_err(on_error)?;
         let file = place(&database).map_err(on_disk)?;
+        let name = read::store_name(&open).map_err(on_error)?;
+        let heads = HeadFile::open(&shared.folder, &shared.heads_dirty)
+            .map_err(|error| trouble::of_disk(&shared.folder.join(heads::HEADS), &error))?;
+        let seal = Seal::install(&open).map_err(on_error)?;
         drop(held);
-        let pen = Pen { open, lock, database, file };
-        pen.sync_log(shared)?;
-        Ok(pen)
+        Ok(Pen { open, lock, database, file, seal, heads, name })
+    }
+
+    /// Looks whether the store may be written, and makes its heads anew if they are missing.
+    fn settle(&self, shared: &Shared) -> Result<(), StoreError> {
+        let _held = self.lock.hold().map_err(|error| trouble::of_disk(&self.database, &error))?;
+        let found = integrity::check_heads(&shared.folder, &self.open)?;
+        self.sync_log(shared)?;
+        self.sync_folder(shared)?;
+        let why = match &found {
+            Found::Heads(heads) if heads.unreadable == 0 => return Ok(()),
+            Found::Heads(_) => "a part of them could not be read",
+            Found::Missing => "they were missing",
+            Found::Unreadable => "they could not be read",
+        };
+        self.renew_heads(shared, why)
+    }
+
+    /// Writes all heads as the store is, and notes it, unless the store is new.
+    fn renew_heads(&self, shared: &Shared, why: &str) -> Result<(), StoreError> {
+        let on_error = |error: rusqlite::Error| trouble::of_sqlite(&self.database, &error);
+        if seal::read(&self.open).map_err(on_error)?.is_some_and(|sealed| sealed.serial > 0) {
+            let event = Event::HeadsRenewed { why: why.to_owned() };
+            self.transaction(shared, || events::add(&self.open, &event))?;
+        }
+        let Some(sealed) = seal::read(&self.open).map_err(on_error)? else { return Ok(()) };
+        let runs: Vec<RunHead> = integrity::run_heads(&self.open).map_err(on_error)?.into_values().collect();
+        // Nothing depends on them yet: where there is no room for heads, the next commit tries again.
+        let _ = self.heads.write_anew(&self.store_head(&sealed), &runs);
+        Ok(())
+    }
+
+    fn store_head(&self, sealed: &Sealed) -> StoreHead {
+        StoreHead { name: self.name.clone(), serial: sealed.serial, sums: sealed.sums.digest() }
+    }
+
+    /// The log's name must be in the folder before anything in it is acknowledged. SQLite syncs the folder as well,
+    /// and does not tell whether that worked. As long as this process has the store open, nobody makes another log.
+    fn sync_folder(&self, shared: &Shared) -> Result<(), StoreError> {
+        if shared.folder_synced.get().is_some() {
+            return Ok(());
+        }
+        let synced = folder::sync(&shared.folder).map_err(|error| {
+            let told = StoreError::Failed(format!("{}: {error}", shared.folder.display()));
+            shared.break_with(&told);
+            told
+        });
+        synced.map(|()| shared.folder_synced.get_or_init(|| ()).to_owned())
+    }
+
+    /// Puts the heads on the disk. They may be behind: where this fails the next one does it.
+    fn sync_heads(&self) {
+        let _ = self.heads.sync();
     }
 
     /// What a killed process wrote and did not sync can be read already. It must not be built upon
@@ -220,7 +312,7 @@ impl Pen {
             return Ok(());
         }
         let log = shared.folder.join(LOG);
-        File::open(&log).and_then(|log| log.sync_data()).map_err(|error| {
+        folder::open(&log, Use::Read).and_then(|log| log.sync_data()).map_err(|error| {
             let told = StoreError::Failed(format!("{}: {error}", log.display()));
             shared.break_with(&told);
             told
@@ -292,6 +384,7 @@ impl Pen {
         work: impl FnOnce() -> rusqlite::Result<T>,
         keep: impl FnOnce(&T) -> bool,
     ) -> Result<T, StoreError> {
+        self.seal.begin();
         let done = self.run("BEGIN IMMEDIATE").and_then(|()| work()).and_then(|told| {
             if keep(&told) {
                 self.commit(shared)?;
@@ -319,8 +412,13 @@ impl Pen {
         if let Some(code) = shared.injected_now() {
             return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
         }
+        let sealed = self.seal.close(&self.open)?;
         self.run("COMMIT")?;
         shared.commits.fetch_add(1, Ordering::Relaxed);
+        if let Some((sealed, runs)) = sealed {
+            // What is committed is on the disk, whatever becomes of its head: one that is behind is no damage.
+            let _ = self.heads.write(&self.store_head(&sealed), &runs);
+        }
         Ok(())
     }
 
@@ -346,9 +444,13 @@ impl Pen {
     /// Brings the log into the database when it has grown by so many pages. What hinders it now may not
     /// the next time.
     fn empty_log(&self, shared: &Shared, pages: i64) {
-        let emptied = self
-            .pages_ahead("NOOP")
-            .and_then(|ahead| if ahead >= pages { self.pages_ahead("PASSIVE").map(drop) } else { Ok(()) });
+        let emptied = self.pages_ahead("NOOP").and_then(|ahead| {
+            if ahead < pages {
+                return Ok(());
+            }
+            self.sync_heads();
+            self.pages_ahead("PASSIVE").map(drop)
+        });
         // Nobody waits for this; an error that matters answers the next ones.
         if let Err(error) = emptied {
             self.take_note(shared, &error);
@@ -367,6 +469,8 @@ impl Pen {
         let _held = self.lock.hold();
         if in_doubt {
             let _ = self.open.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        } else {
+            self.sync_heads();
         }
         // All that was acknowledged is in the log; a database that cannot be closed loses nothing.
         let _ = self.open.close();
@@ -378,7 +482,7 @@ impl Pen {
 }
 
 fn place(file: &Path) -> io::Result<(u64, u64)> {
-    fs::metadata(file).map(|found| (found.dev(), found.ino()))
+    folder::metadata(file).map(|found| (found.dev(), found.ino()))
 }
 
 fn answer_each(group: &mut Vec<Request>, answers: Vec<Result<u64, StoreError>>) {
