@@ -52,7 +52,7 @@ fn plan_of_10_000_tasks_in_a_chain(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn merge_of_10_000_tasks(bencher: Bencher<'_, '_>) {
-    let how = Reading { objective: None, is_revision: true };
+    let how = Reading { is_revision: true, ..Reading::default() };
     let plan = plan_file::read_as(&CHAIN, how).unwrap();
     let tasks: Vec<_> = plan.tasks.iter().cloned().map(plan_file::merge::CampaignTask::pending).collect();
     bencher.bench(|| plan_file::merge::merge(&tasks, &plan, NOW).unwrap());

@@ -7,14 +7,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ftl_core::language::problem::nearest;
+use ftl_core::library::Library;
 use ftl_core::run::{Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
 
 use crate::amount::Unit;
+use crate::folder;
 use crate::forge::MAX_CHECKS_MILLIS;
 use crate::hands::Width;
 use crate::process::Limits;
@@ -469,9 +472,45 @@ impl Config {
         Roster::of(&self.agents, &self.roles)
     }
 
+    /// Whether every policy is about a protocol and a state that there are: one with a typing mistake would answer
+    /// nobody. A person's own file may also speak of protocols of other repositories.
+    pub fn check_policies(&self, library: &Library, own: &Path) -> Result<(), ConfigError> {
+        for (key, (_, origin)) in &self.policies {
+            let Origin::File(path) = origin else { continue };
+            let (protocol, state) = key.split_once('.').map_or((key.as_str(), None), |(a, b)| (a, Some(b)));
+            let wrong = |message: String, hint: String| {
+                let message = format!("{POLICIES}.{key}: {message}");
+                Err(ConfigError { path: path.clone(), message, hint })
+            };
+            match (library.get(protocol), state) {
+                _ if key == "*" => {}
+                (None, _) if path == own => {}
+                (None, _) => {
+                    let known: Vec<&str> = library.protocols().map(|one| &*one.name).collect();
+                    let hint = match nearest(protocol, &known) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => {
+                            String::from("`ftl protocols` lists them; a key is \"*\", NAME or NAME.STATE")
+                        }
+                    };
+                    return wrong(format!("there is no protocol `{protocol}`"), hint);
+                }
+                (Some(found), Some(state)) if !found.states.is_empty() => {
+                    let states: Vec<&str> = found.states.iter().map(|one| &**one).collect();
+                    if !states.contains(&state) {
+                        let hint = near_policy(protocol, state, &states);
+                        return wrong(format!("{protocol} has no state `{state}`"), hint);
+                    }
+                }
+                (Some(_), _) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The command that tells whether a service answers.
     pub fn probe(&self, service: &str) -> Option<&str> {
-        self.probes.get(service).map(|(command, _)| command.as_str())
+        self.probes.get(crate::services::name_of(service)).map(|(command, _)| command.as_str())
     }
 
     /// Every setting with its value and where it came from.
@@ -520,16 +559,20 @@ impl Config {
 fn read(file: &Path) -> Result<Option<String>, ConfigError> {
     let wrong =
         |message: String, hint: &str| ConfigError { path: file.to_owned(), message, hint: hint.to_owned() };
-    match std::fs::metadata(file) {
-        Ok(found) if found.len() > MAX_CONFIG_BYTES => {
-            let message = format!("it has {} bytes; {MAX_CONFIG_BYTES} is the most", found.len());
+    let bytes = match folder::read_named(file, MAX_CONFIG_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            let message = format!("it has too many bytes; {MAX_CONFIG_BYTES} is the most");
             return Err(wrong(message, "settings are a short file"));
         }
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(wrong(format!("it cannot be read: {error}"), "see what stands there")),
-    }
-    std::fs::read_to_string(file)
+        Err(error) => {
+            let hint = folder::Refusal::of(&error).map(folder::Refusal::hint);
+            let hint = hint.as_deref().unwrap_or("see what stands there");
+            return Err(wrong(format!("it cannot be read: {error}"), hint));
+        }
+    };
+    String::from_utf8(bytes)
         .map(Some)
         .map_err(|error| wrong(format!("it cannot be read: {error}"), "settings are UTF-8 text"))
 }
@@ -593,6 +636,14 @@ fn known_sections() -> String {
     let mut sections: Vec<&str> = keys.filter_map(|key| key.split('.').next()).collect();
     sections.dedup();
     format!("the sections are {}, {AGENTS}, {ROLES}, {POLICIES} and {PROBES}", sections.join(", "))
+}
+
+/// The state among those of a protocol that is called nearly like that, as a key of the policies.
+fn near_policy(protocol: &str, state: &str, states: &[&str]) -> String {
+    match nearest(state, states) {
+        Some(near) => format!("did you mean `{protocol}.{near}`?"),
+        None => format!("its states are {}", states.join(", ")),
+    }
 }
 
 fn near(key: &str) -> String {

@@ -1,15 +1,17 @@
 //! The doctor: looks after the state of a repository, and puts right only what is safe.
 //!
 //! It looks at settings, the place, the machine, the store, journals, leases, attempts, leftover
-//! processes and stray files. What it may do by itself: have git look away from the state, make the
-//! store private, remove files that nobody needs, end processes that nobody owns. It never writes
-//! into the store, never makes one, never deletes work, and never prints.
+//! processes, what is named in git, and stray files. What it may do by itself: have git look away from the
+//! state, make the store private, remove files that nobody needs and locks of dead gits of ours, give objects
+//! back to the repository, end processes that nobody owns. It never writes into the store, never makes one, never deletes work, and never prints.
 
+mod git;
 mod journals;
 mod leftovers;
+mod losses;
+mod names;
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use serde::Serialize;
 
 use crate::amount::Unit;
 use crate::config::Config;
+use crate::folder::{Folder, Refusal};
 use crate::place::Place;
 use crate::process::{self, table};
 use crate::store::sqlite::SqliteStore;
@@ -31,6 +34,10 @@ pub const MIN_FREE_BYTES: u64 = 100 * 1024 * 1024;
 
 /// How many findings of the same kind are told one by one; the others are counted.
 pub const MAX_TOLD: usize = 20;
+
+/// How a person goes on after a loss.
+const ACCEPT: &str = "look for a backup of .ftl/store first; `ftl doctor --accept-loss --reason R --by NAME` goes on without \
+     what is missing, and keeps a copy";
 
 /// What is to be looked at.
 #[derive(Clone)]
@@ -67,6 +74,8 @@ pub enum Area {
     Attempts,
     /// Processes that nobody owns.
     Processes,
+    /// What journals, records and refs name in the repository.
+    Git,
     /// Where agents write.
     Worktrees,
     /// Other files beside the store.
@@ -86,6 +95,7 @@ impl Area {
             Area::Leases => "leases",
             Area::Attempts => "attempts",
             Area::Processes => "processes",
+            Area::Git => "git",
             Area::Worktrees => "worktrees",
             Area::Files => "files",
         }
@@ -186,6 +196,11 @@ pub fn examine(asked: &Examination) -> Findings {
     let mut found = Findings::default();
     settings(asked, &mut found);
     machine(&mut found);
+    if let Err(error) = asked.place.check() {
+        refused(&asked.place, &error, &mut found);
+        found.0.sort_by_key(|finding| finding.area);
+        return found;
+    }
     let opened = SqliteStore::open_existing(&asked.place.store());
     place(&asked.place, !matches!(opened, Ok(None)), &mut found);
     let store = store(asked, opened, &mut found);
@@ -198,8 +213,10 @@ pub fn examine(asked: &Examination) -> Findings {
         leftovers::leases(&asked.place, rows, &mut found);
         leftovers::attempts(&asked.place, store, &mut found);
         leftovers::processes(&asked.place, store, &mut found);
+        git::examine(&asked.place, store, rows, asked.deep, &mut found);
         leftovers::worktrees(&asked.place, rows, &mut found);
         leftovers::scripts(&asked.place, rows, &mut found);
+        leftovers::scratches(&mut found);
     }
     // The order of the areas is the order in which people read.
     found.0.sort_by_key(|finding| finding.area);
@@ -221,25 +238,20 @@ fn settings(asked: &Examination, found: &mut Findings) {
     }
 }
 
-/// The state folder. Where there is no store yet, there is nothing to hide and nothing to make.
-fn place(place: &Place, has_store: bool, found: &mut Findings) {
-    for folder in [place.state(), place.store()] {
-        match fs::symlink_metadata(&folder) {
-            Ok(seen) if seen.is_dir() => {}
-            Ok(_) => {
-                let text = format!("`{}` is no folder", folder.display());
-                found.broken(
-                    Area::Place,
-                    text,
-                    "a link could lead to where agents write; put a folder there",
-                );
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                found.cannot(Area::Place, format!("`{}` cannot be looked at", folder.display()), error);
-            }
+/// A state folder that may not be used: nothing below it is looked at, and nothing mended.
+fn refused(place: &Place, error: &io::Error, found: &mut Findings) {
+    match Refusal::of(error) {
+        Some(refusal) => {
+            found.broken(Area::Place, format!("this is no folder that ftl uses: {refusal}"), refusal.hint());
+        }
+        None => {
+            found.cannot(Area::Place, format!("`{}` cannot be looked at", place.state().display()), error);
         }
     }
+}
+
+/// The state folder. Where there is no store yet, there is nothing to hide and nothing to make.
+fn place(place: &Place, has_store: bool, found: &mut Findings) {
     if has_store {
         private(&place.store(), found);
         excluded(place, found);
@@ -254,12 +266,13 @@ fn place(place: &Place, has_store: bool, found: &mut Findings) {
 }
 
 /// Only the owner looks into the store.
-fn private(folder: &Path, found: &mut Findings) {
-    let Ok(mode) = fs::symlink_metadata(folder).map(|seen| seen.permissions().mode()) else { return };
+fn private(path: &Path, found: &mut Findings) {
+    let Ok(folder) = Folder::open(path) else { return };
+    let Ok(mode) = folder.own_metadata().map(|seen| seen.permissions().mode()) else { return };
     if mode & 0o077 == 0 {
         return;
     }
-    match fs::set_permissions(folder, fs::Permissions::from_mode(mode & 0o7700)) {
+    match folder.set_mode(mode & 0o7700) {
         Ok(()) => found.mended(Area::Place, "others could look into the store; now only you can"),
         Err(error) => found.cannot(Area::Place, "others can look into the store", error),
     }
@@ -309,6 +322,7 @@ fn store(
         }
         Err(error) => {
             trouble(Area::Store, &error, found);
+            losses::of_nothing(&error, &asked.place, found);
             None
         }
     }
@@ -331,8 +345,10 @@ fn of_store(store: &SqliteStore, asked: &Examination, found: &mut Findings) {
         }
         Err(error) => trouble(Area::Store, &error, found),
     }
+    let events = losses::of_store(store, &asked.place, found);
     let looked = if asked.deep { "every page and all content is sound" } else { "its pages are sound" };
     found.otherwise_fine(Area::Store, format!("format {} of {FORMAT}, {looked}", store.format()));
+    losses::accepted(&events, found);
 }
 
 fn room(free: u64, found: &mut Findings) {
@@ -350,13 +366,14 @@ fn free_bytes(folder: &Path) -> io::Result<u64> {
 /// A store that cannot be written can still be read: only damage is broken.
 fn trouble(area: Area, error: &StoreError, found: &mut Findings) {
     match error {
-        StoreError::Full(_) | StoreError::ReadOnly(_) | StoreError::Newer { .. } => {
+        StoreError::Full(_) | StoreError::ReadOnly(_) | StoreError::InUse(_) | StoreError::Newer { .. } => {
             found.look(area, error.to_string(), error.hint());
         }
         StoreError::Corrupt(_) | StoreError::Failed(_) | StoreError::Gap { .. } => {
             let hint = "keep a copy of .ftl/store before anything else; nothing was changed";
             found.broken(area, error.to_string(), hint);
         }
+        StoreError::Lost(_) => found.broken(area, error.to_string(), ACCEPT),
         StoreError::Fenced { .. } | StoreError::NoRun(_) | StoreError::Exists(_) => {
             found.broken(area, error.to_string(), error.hint());
         }

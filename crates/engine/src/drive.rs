@@ -381,9 +381,14 @@ impl<'a> Wheel<'a> {
                 let until = self.services.silent(key, &service, after, self.clock.now());
                 return (Outcome::Outage { service, until }, report.usage);
             }
+            Ended::ClaimedOutage { service, after } => {
+                let until = self.services.silent(key, &service, after, self.clock.now());
+                return (Outcome::ClaimedOutage { service, until }, report.usage);
+            }
             Ended::Done(value) => answered(value),
             Ended::Failed(failure) => Outcome::Failed(failure),
             Ended::Died(message) => Outcome::Died(message),
+            Ended::Forbidden(why) => Outcome::Forbidden(why),
             Ended::Cancelled => Outcome::Cancelled,
         };
         self.services.answered(key);
@@ -446,7 +451,8 @@ impl<'a> Wheel<'a> {
                 // What ended badly while it was being ended did not fail: it was interrupted.
                 let outcome = match report.ended {
                     Ended::Done(value) => answered(value),
-                    Ended::Failed(_) | Ended::Died(_) | Ended::Cancelled | Ended::Outage { .. } => {
+                    Ended::Failed(_) | Ended::Died(_) | Ended::Forbidden(_) => Outcome::Interrupted,
+                    Ended::Cancelled | Ended::Outage { .. } | Ended::ClaimedOutage { .. } => {
                         Outcome::Interrupted
                     }
                 };

@@ -129,6 +129,14 @@ pub fn decode(store: &dyn Store, run: &RunId, record: &Record) -> Result<Entry, 
 
 /// The text of an entry with what was moved put back; the inner error is about the text.
 pub fn whole(store: &dyn Store, body: &str) -> Result<Result<String, String>, StoreError> {
+    fill(body, |digest| store.get(digest))
+}
+
+/// The same with content from anywhere.
+pub(crate) fn fill<E>(
+    body: &str,
+    get: impl Fn(&Digest) -> Result<Option<Vec<u8>>, E>,
+) -> Result<Result<String, String>, E> {
     let mut entry: Json = match serde_json::from_str(body) {
         Ok(entry) => entry,
         Err(error) => return Ok(Err(error.to_string())),
@@ -139,7 +147,7 @@ pub fn whole(store: &dyn Store, body: &str) -> Result<Result<String, String>, St
             Ok(digest) => digest,
             Err(message) => return Ok(Err(message)),
         };
-        let Some(bytes) = store.get(&digest)? else {
+        let Some(bytes) = get(&digest)? else {
             return Ok(Err(format!("its content {digest} is gone")));
         };
         match serde_json::from_slice(&bytes) {
@@ -148,6 +156,16 @@ pub fn whole(store: &dyn Store, body: &str) -> Result<Result<String, String>, St
         }
     }
     Ok(Ok(entry.to_string()))
+}
+
+/// The digests of the content that an entry as it is kept refers to.
+pub fn references(body: &str) -> Vec<Digest> {
+    if !body.contains(REFERENCE_WRITTEN) {
+        return Vec::new();
+    }
+    let entry: Json = serde_json::from_str(body).unwrap_or_default();
+    let fields = entry.as_object().into_iter().flat_map(serde_json::Map::values);
+    fields.filter_map(|value| value.get(REFERENCE)?.as_str()?.parse().ok()).collect()
 }
 
 /// All entries of a run, in order, and only if their chain is whole.

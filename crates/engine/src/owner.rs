@@ -5,32 +5,38 @@
 //! that a process that was stopped in the middle is told from one that works. What stands in the file
 //! is for people; only the lock and the moving beat count.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ftl_core::run::Time;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
+use crate::folder::{self, Refusal, Use};
 use crate::id;
+use crate::process::table::{Identity, boot_id};
+use crate::process::{Namespaces, Witness, holder};
 
 /// How often a living owner shows that it moves.
 pub const BEAT: Duration = Duration::from_secs(1);
 
 /// An owner that has not moved for so long may lose its runs.
-pub const MAX_SILENCE: Duration = Duration::from_secs(15);
+pub const MAX_SILENCE: Duration = holder::MAX_STANDSTILL;
 
 /// How often a new file is made when somebody has taken the last one for a dead owner's.
 const MAX_TRIES: usize = 20;
 
 /// Where the beat stands in the file: after the card, which is never longer.
 const BEAT_AT: u64 = 1024;
+
+/// How much of its command line an owner writes down.
+const MAX_COMMAND_BYTES: usize = 400;
 
 /// Who an owner is, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +50,46 @@ pub struct Card {
     /// Since when it is an owner; 0 if nobody knows.
     #[serde(default)]
     pub since: Time,
+    /// When its process began, in clock ticks since the machine did; 0 if nobody knows.
+    #[serde(default)]
+    pub start: u64,
+    /// In which start of the machine; empty if nobody knows.
+    #[serde(default)]
+    pub boot: String,
+    /// Where its process number counts; nothing in the card of an older program.
+    #[serde(default)]
+    pub namespaces: Option<Namespaces>,
+}
+
+impl Card {
+    /// The card of this process.
+    fn own(command: &str) -> Card {
+        Card {
+            pid: std::process::id(),
+            host: host(),
+            command: command[..command.floor_char_boundary(MAX_COMMAND_BYTES)].to_owned(),
+            since: clock::wall(),
+            start: Identity::own().map_or(0, |own| own.start),
+            boot: boot_id().unwrap_or_default(),
+            namespaces: Namespaces::own().ok(),
+        }
+    }
+
+    /// What stands in the file: never so long that it reaches the beat.
+    fn text(mut self) -> io::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec(&self)?;
+        while text.len() as u64 >= BEAT_AT && !self.command.is_empty() {
+            self.command.truncate(self.command.floor_char_boundary(self.command.len() / 2));
+            text = serde_json::to_vec(&self)?;
+        }
+        Ok(text)
+    }
+
+    /// The process, as its own namespace numbers it; nothing where its start is not known.
+    pub fn identity(&self) -> Option<Identity> {
+        let pid = i32::try_from(self.pid).ok()?;
+        (self.start > 0).then_some(Identity { pid, start: self.start })
+    }
 }
 
 /// This process as an owner of runs, for as long as the value lives.
@@ -58,13 +104,10 @@ pub struct Owner {
 impl Owner {
     /// Makes this process an owner, with a lock in that folder.
     pub fn register(folder: &Path, command: &str) -> io::Result<Owner> {
-        fs::create_dir_all(folder)?;
+        folder::make(folder)?;
         let (name, file) = locked(folder)?;
         let path = folder.join(&name);
-        let mut command = command.to_owned();
-        command.truncate(command.floor_char_boundary(400));
-        let card = Card { pid: std::process::id(), host: host(), command, since: clock::wall() };
-        file.write_all_at(&serde_json::to_vec(&card)?, 0)?;
+        file.write_all_at(&Card::own(command).text()?, 0)?;
         file.write_all_at(&0u64.to_be_bytes(), BEAT_AT)?;
         let beat = start_beat(file.try_clone()?)?;
         Ok(Owner { name, path, _lock: file, beat: Some(beat) })
@@ -82,7 +125,7 @@ impl Drop for Owner {
             drop(stop);
             let _ = beat.join();
         }
-        let _ = fs::remove_file(&self.path);
+        let _ = folder::remove(&self.path);
     }
 }
 
@@ -93,13 +136,13 @@ fn locked(folder: &Path) -> io::Result<(String, File)> {
     for _ in 0..MAX_TRIES {
         let name = format!("{:016x}", id::random()?);
         let path = folder.join(&name);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let file = folder::open_as(&path, Use::New, 0o644)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) if is_at(&file, &path)? => return Ok((name, file)),
             Ok(()) => {}
             Err(error) => {
                 last = error.into();
-                let _ = fs::remove_file(&path);
+                let _ = folder::remove(&path);
             }
         }
     }
@@ -109,7 +152,7 @@ fn locked(folder: &Path) -> io::Result<(String, File)> {
 /// Whether a file that is open is the one that stands at a path.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let held = file.metadata()?;
-    match fs::symlink_metadata(path) {
+    match folder::metadata(path) {
         Ok(there) => Ok((there.dev(), there.ino()) == (held.dev(), held.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -142,15 +185,22 @@ pub enum Life {
     },
 }
 
+/// Whether a name is one that an owner may have: sixteen hexadecimal digits.
+fn is_name(name: &str) -> bool {
+    name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
 /// Whether the owner of that name lives.
 pub fn life(folder: &Path, name: &str) -> io::Result<Life> {
     // A name comes out of the store; it must not lead anywhere else.
-    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if !is_name(name) {
         return Ok(Life::Dead);
     }
     let file = match open(&folder.join(name)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead),
+        // What is no file was never locked by anybody.
+        Err(error) if matches!(Refusal::of(&error), Some(Refusal::NotAFile(_))) => return Ok(Life::Dead),
         Err(error) => return Err(error),
     };
     match flock(&file, FlockOperation::NonBlockingLockShared) {
@@ -168,11 +218,32 @@ pub fn life(folder: &Path, name: &str) -> io::Result<Life> {
     }
 }
 
+/// Every owner in a folder that lives and says who it is: what shows whether we are inside an agent of one.
+pub fn living(folder: &Path) -> Vec<Witness> {
+    let names = folder::names(folder).unwrap_or_default();
+    let names = names.into_iter().filter_map(|name| name.into_string().ok());
+    let lives = |name: String| match life(folder, &name) {
+        Ok(Life::Alive { card: Some(card), .. }) => {
+            Some(Witness { who: card.identity()?, namespaces: card.namespaces })
+        }
+        Ok(Life::Alive { card: None, .. } | Life::Dead) | Err(_) => None,
+    };
+    names.filter_map(lives).collect()
+}
+
+/// The process of an owner that lives and whose card an earlier version of this program wrote.
+pub fn of_earlier_version(folder: &Path) -> Option<u32> {
+    let names = folder::names(folder).unwrap_or_default();
+    names.iter().filter_map(|name| name.to_str()).find_map(|name| match life(folder, name) {
+        Ok(Life::Alive { card: Some(card), .. }) if card.namespaces.is_none() => Some(card.pid),
+        Ok(Life::Alive { .. } | Life::Dead) | Err(_) => None,
+    })
+}
+
 /// Opens a file of the folder for reading. A pipe that somebody has put there must not keep us, and a
 /// link must not lead us away.
 fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
-    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+    folder::open(path, Use::Read)
 }
 
 /// Watches an owner until it is dead, or has not moved for `MAX_SILENCE` by our own clock, or somebody
@@ -181,14 +252,18 @@ pub fn is_gone(folder: &Path, name: &str, enough: &mut dyn FnMut() -> bool) -> i
     let mut last = None;
     let mut since = Instant::now();
     loop {
-        let beat = match life(folder, name)? {
+        let (beat, card) = match life(folder, name)? {
             Life::Dead => return Ok(true),
-            Life::Alive { beat, .. } => Some(beat),
+            Life::Alive { beat, card } => (Some(beat), card),
         };
         if beat != last {
             (last, since) = (beat, Instant::now());
         }
         if since.elapsed() >= MAX_SILENCE {
+            // Whoever takes its runs need not watch it for as long again where it holds a lock.
+            if let Some(who) = card.as_ref().and_then(Card::identity) {
+                holder::note_standstill(who, since);
+            }
             return Ok(true);
         }
         if enough() {
@@ -201,17 +276,12 @@ pub fn is_gone(folder: &Path, name: &str, enough: &mut dyn FnMut() -> bool) -> i
 /// Files of owners that are dead: nothing needs them any more.
 pub fn dead_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut dead = Vec::new();
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(dead),
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let entry = entry?;
-        if let Some(name) = entry.file_name().to_str()
-            && life(folder, name)? == Life::Dead
-        {
-            dead.push(entry.path());
+    for name in folder::names(folder)? {
+        // Only what has the name of an owner and is a file can have been one.
+        let Some(name) = name.to_str().filter(|name| is_name(name)) else { continue };
+        let path = folder.join(name);
+        if folder::is_file(&path) && life(folder, name)? == Life::Dead {
+            dead.push(path);
         }
     }
     Ok(dead)
@@ -226,7 +296,7 @@ pub fn remove_dead(path: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => match fs::remove_file(path) {
+        Ok(()) => match folder::remove(path) {
             Ok(()) => Ok(true),
             // Its owner was faster.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -255,10 +325,23 @@ mod tests {
             unreachable!("it lives")
         };
         assert_eq!((card.pid, card.command.as_str()), (std::process::id(), "ftl run x"));
+        assert_eq!(card.identity(), Identity::own());
+        let own = Witness { who: card.identity().unwrap(), namespaces: card.namespaces };
+        assert_eq!(living(folder.path()), [own], "it says where it stands");
         let name = owner.name().to_owned();
         drop(owner);
         assert_eq!(life(folder.path(), &name).unwrap(), Life::Dead);
         assert_eq!(life(folder.path(), "../../etc/passwd").unwrap(), Life::Dead);
+    }
+
+    #[test]
+    fn a_card_never_reaches_the_beat_and_an_old_one_is_read() {
+        let card = Card::own(&"\u{1}".repeat(MAX_COMMAND_BYTES + 1)).text().unwrap();
+        assert!((card.len() as u64) < BEAT_AT);
+        let card: Card = serde_json::from_slice(&card).unwrap();
+        assert!(!card.command.is_empty() && card.command.len() < MAX_COMMAND_BYTES);
+        let old: Card = serde_json::from_str(r#"{"pid":7,"host":"h","command":"c","since":1}"#).unwrap();
+        assert_eq!((old.identity(), old.namespaces), (None, None));
     }
 
     #[test]

@@ -21,6 +21,23 @@ pub const MAX_BACK_OFF: Duration = Duration::from_secs(5 * 60);
 /// The longest that a service may ask to be left alone.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 
+/// How much is told of why a service does not answer.
+pub const MAX_WHY_LETTERS: usize = 120;
+
+/// What stands between the name of a service and why it does not answer.
+const WHY: &str = " (";
+
+/// A service with why it does not answer: its address and the first line of what was heard.
+pub fn told(service: &str, why: &str) -> String {
+    let why: String = why.lines().next().unwrap_or_default().chars().take(MAX_WHY_LETTERS).collect();
+    if why.is_empty() { service.to_owned() } else { format!("{service}{WHY}{why})") }
+}
+
+/// The name of a service, whatever is told of it.
+pub fn name_of(told: &str) -> &str {
+    told.split_once(WHY).map_or(told, |(name, _)| name)
+}
+
 /// What is known of services that did not answer.
 #[derive(Debug, Default)]
 pub struct Services {
@@ -39,10 +56,11 @@ impl Services {
         after: Option<Duration>,
         now: Time,
     ) -> Time {
-        let failures = self.failures.entry(service.to_owned()).or_default();
+        let name = name_of(service);
+        let failures = self.failures.entry(name.to_owned()).or_default();
         *failures = failures.saturating_add(1);
-        let wait = back_off(service, *failures).max(after.unwrap_or_default().min(MAX_RETRY_AFTER));
-        self.waiting.insert(action, service.to_owned());
+        let wait = back_off(name, *failures).max(after.unwrap_or_default().min(MAX_RETRY_AFTER));
+        self.waiting.insert(action, name.to_owned());
         now.saturating_add(millis(wait))
     }
 
@@ -111,6 +129,21 @@ mod tests {
         assert!(last >= millis(MAX_BACK_OFF) * 8 / 10);
         services.answered(ACTION);
         assert!(services.silent(ACTION, "model", None, 0) < 1300);
+    }
+
+    #[test]
+    fn why_a_service_is_silent_is_told_and_changes_nothing() {
+        let one = told("model", "http://127.0.0.1:9/v1: refused\nmore");
+        assert_eq!((one.as_str(), name_of(&one)), ("model (http://127.0.0.1:9/v1: refused)", "model"));
+        assert_eq!((told("model", "").as_str(), name_of("model")), ("model", "model"));
+        assert_eq!(
+            told("it", &"x".repeat(MAX_WHY_LETTERS + 1)),
+            format!("it ({})", "x".repeat(MAX_WHY_LETTERS))
+        );
+        let mut services = Services::default();
+        let first = services.silent(ACTION, "model (refused)", None, 0);
+        let other = (ROOT, ActionId { entry: 4, index: 0 });
+        assert!(services.silent(other, "model (timed out)", None, 0) > first, "it is the same service");
     }
 
     #[test]

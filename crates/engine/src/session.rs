@@ -4,25 +4,29 @@
 //! the hands together. Whoever only looks needs no session: the store is enough.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use ftl_agents::prompts::Prompts;
+use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::catalogue::build::{Delivered, Delivery};
 use ftl_core::library::Library;
 use ftl_core::run::{Adoption, Entry, InstanceId, Run};
+use ftl_core::value::Fields;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo, WHOLE_RUN};
+use crate::folder;
+use crate::folder::scratch::{Purpose, Scratch};
 use crate::gates::Allowance;
+use crate::git;
 use crate::hands::agents::{Agents, Listener, Means, Seat};
 use crate::hands::explorer::{Completing, Explorer};
 use crate::hands::planned::{BUILDING, OnlyPlans, Planned};
@@ -37,10 +41,13 @@ use crate::owner::{self, Card, Life, Owner};
 use crate::paper::Paper;
 use crate::place::{Place, replace};
 use crate::plan_file::{Plan, Worker};
-use crate::process::{self, Cancel, Guard, Supervisor};
+use crate::process::{self, Cancel, Fence, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
 use crate::roster::{Agent, Hall, Roster};
 use crate::store::{Lease, RunRow, Store, StoreError};
+
+/// The largest file that is read of those that a run was given.
+const MAX_KEPT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How many names a message lists when a prefix fits several runs.
 const MAX_LISTED: usize = 5;
@@ -66,6 +73,14 @@ pub enum SessionError {
     },
     /// The agents that are bound do not fit what is to be run.
     Unfit(Unfit),
+    /// An input holds a secret of the environment: the journal would keep it, and without it the run would do
+    /// something else.
+    SecretInput {
+        /// Which input.
+        input: String,
+        /// The variable that holds the same.
+        variable: String,
+    },
     /// The disk or the machine did not do it.
     Machine(String),
     /// The run cannot be driven.
@@ -95,6 +110,9 @@ impl fmt::Display for SessionError {
         match self {
             SessionError::Unknown { message, .. } | SessionError::Machine(message) => out.write_str(message),
             SessionError::Unfit(unfit) => out.write_str(&unfit.message),
+            SessionError::SecretInput { input, variable } => {
+                write!(out, "the input `{input}` holds the secret of the variable {variable}")
+            }
             SessionError::Drive(error) => error.fmt(out),
         }
     }
@@ -219,7 +237,7 @@ pub struct Session {
     guard: Guard,
     paper: Option<Arc<Paper>>,
     owner: OnceLock<Owner>,
-    lobby: OnceLock<Private>,
+    lobby: OnceLock<Scratch>,
     listener: OnceLock<Arc<dyn Listener>>,
     jobs: Option<usize>,
     secrets: Arc<Secrets>,
@@ -236,7 +254,7 @@ impl Session {
         guard: Guard,
     ) -> Session {
         let (owner, lobby, listener) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (paper, jobs, secrets) = (None, None, secrets(&config));
+        let (paper, jobs, secrets) = (None, None, secrets(&config, place.root()));
         let command = secrets.redact(command);
         Session {
             place,
@@ -313,13 +331,13 @@ impl Session {
     /// The same with all that a run can be given.
     pub fn open_with(&self, mut opening: Opening, given: Given<'_>) -> Result<(Driver, Todo), SessionError> {
         self.store.writable()?;
-        opening.inputs = self.secrets.redact_fields(&opening.inputs);
+        opening.inputs = self.clean_inputs(&opening.inputs)?;
         opening.terms.accepted = self.staffed(&opening.protocol, given)?;
         opening.terms.accepted.extend(given.allowed.iter().map(ToString::to_string));
         let id = RunId::random()?;
         let kept = self.kept(&id, given);
         if !kept.is_empty() {
-            std::fs::create_dir_all(self.scripts())?;
+            folder::make(&self.scripts())?;
         }
         for (file, text) in &kept {
             replace(file, text.as_bytes())?;
@@ -331,7 +349,7 @@ impl Session {
         // whoever resumes it must find what it was given.
         if matches!(opened, Err(DriveError::Refused(_))) {
             for (file, _) in &kept {
-                let _ = std::fs::remove_file(file);
+                let _ = folder::remove(file);
             }
         }
         Ok(opened?)
@@ -346,10 +364,22 @@ impl Session {
         adopt: Option<Adoption>,
     ) -> Result<(Driver, Todo), SessionError> {
         self.store.writable()?;
-        opening.inputs = self.secrets.redact_fields(&opening.inputs);
+        opening.inputs = self.clean_inputs(&opening.inputs)?;
         let at = SystemClock::not_before(0).now();
         let owner = self.owner()?.name();
         Ok(Driver::open_at(self.store.clone(), self.library.clone(), (id, owner), opening, adopt, at)?)
+    }
+
+    /// The inputs of a run without keys. One that holds a secret of the environment is refused by its name: what is
+    /// left of it would be carried out as if somebody had said it.
+    fn clean_inputs(&self, inputs: &Fields) -> Result<Fields, SessionError> {
+        for (name, value) in inputs {
+            if let Some(variable) = self.secrets.variable_in(&format!("{name} {value}")) {
+                let (input, variable) = (name.to_string(), variable.to_owned());
+                return Err(SessionError::SecretInput { input, variable });
+            }
+        }
+        Ok(self.secrets.redact_fields(inputs))
     }
 
     /// What is kept of what a run is given, by file.
@@ -460,10 +490,15 @@ impl Session {
     /// be none: two attempts of one action must never live at the same time. Whatever its owner starts
     /// in this very moment either meets the fence or is found.
     fn end_attempts(&self, lease: &Lease) -> Result<(), SessionError> {
-        std::fs::create_dir_all(self.place.fences())?;
-        process::fence::raise(&self.place.fences().join(lease.run.as_str()), lease.epoch)?;
+        folder::make(&self.place.fences())?;
+        process::fence::raise(&self.fence(&lease.run), lease.epoch)?;
         process::end_leftovers(&self.place.attempts(), &format!("{}.", lease.run))
-            .map_err(|error| SessionError::Machine(error.to_string()))
+            .map_err(|error| SessionError::Machine(error.to_string()))?;
+        git::await_turn(&self.place, &lease.run).map_err(|error| SessionError::Machine(error.to_string()))
+    }
+
+    fn fence(&self, run: &RunId) -> PathBuf {
+        self.place.fences().join(run.as_str())
     }
 
     /// Brings a claimed run back to where its journal ends.
@@ -510,7 +545,7 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<Rest, SessionError> {
         let (lease, run) = (driver.lease().clone(), driver.id().clone());
-        let (hands, sites) = self.or_give_back(&lease, self.hands(&run))?;
+        let (hands, sites) = self.or_give_back(&lease, self.hands(&lease))?;
         // Copies of the paperwork have caught up when the run rests.
         let _lagging = self.paper.as_ref().map(Paper::lagging);
         let clock = SystemClock::not_before(driver.last());
@@ -566,11 +601,10 @@ impl Session {
 
     /// What a run was opened with; nothing for most.
     fn wishes(&self, run: &RunId) -> Result<Wishes, SessionError> {
-        let file = self.wishes_file(run);
-        if !file.exists() {
-            return Ok(Wishes::default());
-        }
-        let text = std::fs::read_to_string(&file)?;
+        let text = match folder::read_to_string(&self.wishes_file(run), MAX_KEPT_BYTES) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Wishes::default()),
+            text => text?,
+        };
         serde_json::from_str(&text).map_err(|error| {
             let message = format!("what run {run} was opened with cannot be read: {error}");
             SessionError::Machine(message)
@@ -602,11 +636,13 @@ impl Session {
                 .with("Task(explorer)", Arc::new(explorer))
                 .around("exploration.aggregate", |inner| Arc::new(Completing::new(paper.clone(), inner)));
         }
-        if self.plan_file(run).exists() {
-            let text = std::fs::read_to_string(self.plan_file(run))?;
-            workshop = workshop.with("Task(planner)", Arc::new(Planned::new(text, agents.clone())));
+        match folder::read_to_string(&self.plan_file(run), MAX_KEPT_BYTES) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            text => {
+                workshop = workshop.with("Task(planner)", Arc::new(Planned::new(text?, agents.clone())));
+            }
         }
-        if self.only_plans_file(run).exists() {
+        if folder::is_file(&self.only_plans_file(run)) {
             let refuses: Arc<OnlyPlans> = Arc::new(OnlyPlans);
             workshop = BUILDING.iter().fold(workshop, |shop, name| shop.with(name, refuses.clone()));
         }
@@ -616,7 +652,7 @@ impl Session {
     /// The script that a run was opened with, if it was.
     fn script(&self, run: &RunId) -> Result<Option<Script>, SessionError> {
         let file = self.script_file(run);
-        if !file.exists() {
+        if folder::metadata(&file).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
             return Ok(None);
         }
         let script = Script::load(&file).map_err(|message| {
@@ -626,7 +662,8 @@ impl Session {
     }
 
     /// The hands for a run: the script that it was opened with first, then those of this program.
-    fn hands(&self, run: &RunId) -> Result<Workplace, SessionError> {
+    fn hands(&self, lease: &Lease) -> Result<Workplace, SessionError> {
+        let run = &lease.run;
         process::own_orphans()?;
         let supervisor = self.supervisor()?;
         let shell = Arc::new(Shell::new(
@@ -647,7 +684,8 @@ impl Session {
         let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
         let sites = self.paper.as_ref().filter(|_| !whole).map(|paper| {
             let sites = Sites::new(paper.clone(), supervisor.clone(), &self.config);
-            let sites = sites.allowing(wishes.allowed.clone()).landing(wishes.landing);
+            let fence = Fence { file: self.fence(run), epoch: lease.epoch };
+            let sites = sites.allowing(wishes.allowed.clone()).landing(wishes.landing).fenced(fence);
             (paper, Arc::new(sites))
         });
         if let Some((paper, sites)) = &sites {
@@ -728,22 +766,31 @@ impl Session {
         let folder = match self.lobby.get() {
             Some(folder) => folder,
             None => {
-                let made = Private::make()?;
+                let made = Scratch::make(Purpose::Lobby)?;
                 self.lobby.get_or_init(|| made)
             }
         };
         let program = std::env::current_exe()?;
-        Ok(Lobby { folder: folder.0.clone(), program, args: vec![String::from("mcp")] })
+        Ok(Lobby { folder: folder.path().to_owned(), program, args: vec![String::from("mcp")] })
     }
 }
 
-/// Everything that the settings name and nobody may see: keys of agents, in variables and files, and of the
-/// embeddings' endpoint. Settings that cannot be read name nothing; what looks like a key is hidden all the same.
-pub fn secrets(config: &Config) -> Arc<Secrets> {
+/// Everything that nobody may see: what the settings name, keys of agents, in variables and files, and of the
+/// embeddings' endpoint; and what our own environment holds by its name or its look. Settings that cannot be read
+/// name nothing.
+/// What the environment only seems to hold is spared where it is a part of the repository's path or names a file of
+/// it.
+pub fn secrets(config: &Config, root: &Path) -> Arc<Secrets> {
     let roster = config.roster().unwrap_or_default();
     let hall = Hall::new(&roster, &variable, &std::env::temp_dir()).hiding(memory_key(config));
     let hall = hall.hiding(forge_token(config));
-    hall.secrets().clone()
+    let mut secrets = Secrets::clone(hall.secrets());
+    let texts =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    secrets.add_environment(std::env::vars_os().filter_map(texts));
+    let path = root.to_string_lossy();
+    secrets.spare(|value| path.contains(value) || root.join(value).symlink_metadata().is_ok());
+    Arc::new(secrets)
 }
 
 fn memory_key(config: &Config) -> Option<String> {
@@ -762,24 +809,13 @@ fn variable(name: &str) -> Option<String> {
 /// The prompts: those of the program, or all of those in the repository's own folder.
 pub fn prompts(place: &Place) -> Result<Prompts, String> {
     let own = place.prompts();
-    if own.is_dir() { Prompts::load(&own) } else { Prompts::built_in() }
-}
-
-/// A folder that only we can enter and that goes away with us.
-struct Private(PathBuf);
-
-impl Private {
-    fn make() -> std::io::Result<Private> {
-        let above = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
-        let name = format!("ftl-{}", RunId::random()?);
-        let path = above.unwrap_or_else(std::env::temp_dir).join(name);
-        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Private(path))
+    let wrong = |error: std::io::Error| format!("{}: {error}", own.display());
+    let mut files = Vec::new();
+    for name in folder::names(&own).map_err(wrong)? {
+        let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".md")) else { continue };
+        let file = own.join(format!("{name}.md"));
+        let text = folder::read_to_string(&file, MAX_PROMPT_FILE_BYTES as u64).map_err(wrong)?;
+        files.push((name.to_owned(), text));
     }
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    Prompts::with(files).map_err(|why| format!("{}: {why}", own.display()))
 }

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use ftl_core::run::{Action, Instance, Open, OpenKind, Purse, ROOT, Run, Standing, ThreadId, Time, Wanted};
+use ftl_core::run::{
+    Action, Instance, InstanceId, Open, OpenKind, Purse, ROOT, Run, Standing, ThreadId, Time, Wanted,
+};
 use ftl_core::value::Value;
 use serde::{Deserialize, Serialize};
 
@@ -126,20 +128,28 @@ fn spoken(value: &Value) -> String {
 impl Summary {
     /// The summary of a run as it is now.
     pub fn of(run: &Run, questions: &Questions) -> Summary {
-        let Some(root) = run.instance(ROOT) else { return Summary::default() };
+        Summary::of_instance(run, questions, ROOT)
+    }
+
+    /// The summary of one instance and of what it opened.
+    pub fn of_instance(run: &Run, questions: &Questions, id: InstanceId) -> Summary {
+        let Some(root) = run.instance(id) else { return Summary::default() };
         let mut waits: Vec<Wait> = Vec::new();
         let mut live = 0u64;
-        for instance in run.live() {
+        for instance in run.live().filter(|one| is_below(run, one, id)) {
             live += 1;
             if waits.len() <= MAX_WAITS {
                 waits_of(instance, questions, &mut waits);
             }
         }
-        let all = run.instances().len() as u64;
+        let all = match id {
+            ROOT => run.instances().len() as u64,
+            id => run.instances().iter().filter(|one| is_below(run, one, id)).count() as u64,
+        };
         waits.sort_by_key(|wait| wait.what);
         let standing = match root.standing() {
             Standing::Settled(end) => end.word(),
-            Standing::Running | Standing::Waiting | Standing::Suspended | Standing::Held => standing(run),
+            Standing::Running | Standing::Waiting | Standing::Suspended | Standing::Held => standing(run, id),
         };
         waits.truncate(MAX_WAITS);
         Summary {
@@ -161,10 +171,22 @@ impl Summary {
     }
 }
 
+/// Whether an instance is that one, or was opened by it or below it.
+fn is_below(run: &Run, instance: &Instance, above: InstanceId) -> bool {
+    let mut at = Some(instance);
+    while let Some(one) = at.filter(|_| above != ROOT) {
+        if one.id == above {
+            return true;
+        }
+        at = one.parent.and_then(|(parent, _)| run.instance(parent));
+    }
+    above == ROOT
+}
+
 /// How a run stands that has not ended: over everything that is open, however little of it is shown.
-fn standing(run: &Run) -> &'static str {
+fn standing(run: &Run, id: InstanceId) -> &'static str {
     let mut best = What::Held;
-    for instance in run.live() {
+    for instance in run.live().filter(|one| is_below(run, one, id)) {
         let stuck = is_stuck(instance);
         for what in instance.open.values().filter_map(|open| kind_of(open)) {
             match what {
@@ -185,6 +207,9 @@ fn standing(run: &Run) -> &'static str {
 
 /// What is waited for with something open; children and items wait with what they have open themselves.
 fn kind_of(open: &Open) -> Option<What> {
+    if open.held.is_some() {
+        return Some(What::Held);
+    }
     if open.suspended.is_some() {
         return Some(What::Service);
     }
@@ -229,6 +254,10 @@ fn is_stuck(instance: &Instance) -> bool {
 }
 
 fn wait_of(open: &Open) -> Option<(What, String, Option<Time>)> {
+    if open.held.is_some() {
+        // Its line of work says why.
+        return None;
+    }
     if let Some((service, until)) = &open.suspended {
         return Some((What::Service, service.clone(), Some(*until)));
     }
@@ -263,7 +292,7 @@ fn meters(run: &Run, root: &Instance) -> BTreeMap<String, Spent> {
         reserved: purse.reserved,
         unknown: purse.guessed,
     };
-    let purses = run.purses(ROOT).into_iter().flatten();
+    let purses = run.purses(root.id).into_iter().flatten();
     own.chain(purses.map(|(name, purse)| (name.to_string(), spent(purse)))).collect()
 }
 

@@ -92,7 +92,8 @@ fn job(write: &str, desk: Sender<Told>) -> Job {
         [("step", "code"), ("story", "a story"), ("plan", "p"), ("feedback", "MEND IT"), ("write", write)];
     let params = params.map(|(name, text)| (Name::from(name), Value::text(text))).into();
     let wanted = Wanted::Task { role: Name::from("coder"), paying: Some(Name::from("tools")) };
-    let action = Action { instance: ROOT, id: ActionId { entry: 3, index: 0 }, wanted, params };
+    let action =
+        Action { instance: ROOT, id: ActionId { entry: 3, index: 0 }, wanted, params, forbidden: None };
     Job::new(RunId::of(7), action, Usage::new(), Cancel::new(), desk)
 }
 
@@ -161,11 +162,11 @@ fn what_is_not_reported_is_missing_and_what_cannot_be_asked_is_told() {
 
     let asks = "[[scene]]\n[[scene.step]]\nask = \"Which?\"\n";
     let (report, _) = stage.perform(asks, "", 9);
-    assert_eq!(report.ended, Ended::failed(FailureKind::Failed, "the agent asks: Which?"));
+    assert_eq!(report.ended, Ended::failed(FailureKind::Asked, "the agent asks: Which?"));
 
     let out = "[[scene]]\n[[scene.step]]\noutage = \"model\"\n";
     let (report, _) = stage.perform(out, "", 9);
-    assert_eq!(report.ended, Ended::Outage { service: "model".into(), after: None });
+    assert_eq!(report.ended, Ended::Outage { service: "model (the script says so)".into(), after: None });
 
     let other = "[[scene]]\nrole = \"planner\"\n[[scene.step]]\nreply = \"x\"\n";
     let (report, _) = stage.perform(other, "", 9);

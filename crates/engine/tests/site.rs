@@ -65,7 +65,7 @@ impl Bench {
         let Value::Record(params) = Value::of(params).unwrap() else { panic!("{params} is no object") };
         let id = ActionId { entry: self.entry, index: 0 };
         let wanted = Wanted::Action(Name::from(name));
-        let action = Action { instance: ROOT, id, wanted, params: (*params).clone() };
+        let action = Action { instance: ROOT, id, wanted, params: (*params).clone(), forbidden: None };
         let (desk, told) = channel();
         self.workshop.start(Job::new(RunId::of(7), action, Usage::new(), cancel.clone(), desk));
         told

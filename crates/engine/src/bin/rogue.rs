@@ -64,9 +64,9 @@ fn main() {
         ["limits"] => limits(),
         ["folder"] => println!("{}", std::env::current_dir().unwrap().display()),
         ["write-file", path, bytes] => std::fs::write(path, vec![0; bytes.parse().unwrap()]).unwrap(),
-        ["lineage"] => println!("{:?}", inside_agent(None).map(|inside| inside.by)),
+        ["lineage"] => println!("{:?}", inside_agent(None, &[]).map(|inside| inside.by)),
         ["lineage", attempts] => {
-            println!("{:?}", inside_agent(Some(Path::new(attempts))).map(|inside| inside.by));
+            println!("{:?}", inside_agent(Some(Path::new(attempts)), &[]).map(|inside| inside.by));
         }
         ["engine", guard, folder, value, ref rest @ ..] => engine(guard, Path::new(folder), value, rest),
         _ => panic!("ftl-rogue does not know {words:?}"),

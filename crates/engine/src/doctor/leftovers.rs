@@ -4,12 +4,15 @@
 //! before it is looked who owns their run, because an owner begins attempts only after it owns it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use super::names::{AttemptKey, is_spool, is_unfinished, run_of_script};
 use super::{Area, Findings, MAX_TOLD, counted};
+use crate::folder::{self, Folder};
 use crate::id::{RUN_ID_LETTERS, RunId};
 use crate::owner;
 use crate::place::Place;
@@ -69,10 +72,12 @@ fn is_driven(place: &Place, store: &dyn Store, run: &RunId) -> Result<Option<boo
     Ok(Some(driven(place, &row)? != Driven::ByNobody))
 }
 
-/// The run in the key of an attempt, such as `k3v9x2qa.12.0`.
+/// The run in the key of an attempt.
 fn run_of(key: &str) -> Option<RunId> {
-    let (run, _) = key.split_once('.')?;
-    run.parse().ok()
+    match AttemptKey::of(OsStr::new(key))? {
+        AttemptKey::OfRun(run) => Some(run),
+        AttemptKey::Once => None,
+    }
 }
 
 /// Attempts that nobody waits for are ended, and their files removed.
@@ -81,14 +86,22 @@ pub(super) fn attempts(place: &Place, store: &dyn Store, found: &mut Findings) {
         Ok(all) => all,
         Err(error) => return found.cannot(Area::Attempts, "the attempts cannot be listed", error),
     };
-    let (mut working, mut removed) = (0_usize, 0_usize);
+    let (mut working, mut removed, mut strange) = (0_usize, 0_usize, 0_usize);
     for attempt in all {
-        let key = attempt.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let owned = match run_of(&key).map(|run| is_driven(place, store, &run)) {
-            Some(Ok(owned)) => owned.unwrap_or(false),
+        let name = attempt.path.file_name().unwrap_or_default();
+        let key = name.to_string_lossy().into_owned();
+        let owned = match AttemptKey::of(name) {
+            Some(AttemptKey::OfRun(run)) => is_driven(place, store, &run).map(|owned| owned.unwrap_or(false)),
             // It asks a service whether it answers, for a run that its file does not name.
-            None => attempt.alive,
-            Some(Err(error)) => {
+            Some(AttemptKey::Once) => Ok(attempt.alive),
+            None => {
+                strange += 1;
+                continue;
+            }
+        };
+        let owned = match owned {
+            Ok(owned) => owned,
+            Err(error) => {
                 found.cannot(Area::Attempts, format!("who drives attempt {key}"), error);
                 continue;
             }
@@ -102,7 +115,16 @@ pub(super) fn attempts(place: &Place, store: &dyn Store, found: &mut Findings) {
     if removed > 0 {
         found.mended(Area::Attempts, format!("{} of dead attempts removed", counted(removed, "file")));
     }
+    left_alone(Area::Attempts, &place.attempts(), strange, found);
     found.otherwise_fine(Area::Attempts, format!("{working} at work, none without an owner"));
+}
+
+/// Says that files lie where only ours belong. They are somebody's, and are left alone.
+fn left_alone(area: Area, folder: &Path, strange: usize, found: &mut Findings) {
+    if strange > 0 {
+        let text = format!("{} in `{}` not made by ftl", counted(strange, "file"), folder.display());
+        found.look(area, text, "move them to where they belong; ftl removes only what it made itself");
+    }
 }
 
 /// Ends an attempt; whether nothing but its file was left of it.
@@ -193,7 +215,12 @@ fn sweep(place: &Place, key: &str, left: &[Identity], found: &mut Findings) {
 /// The attempt whose guard was killed, as its file would have told of it.
 fn as_attempt(place: &Place, key: &str, left: &[Identity]) -> Option<AttemptFile> {
     let first = left.iter().min_by_key(|one| one.start)?;
-    let record = Record { guard: *first, boot: table::boot_id().ok()?, mark: Mark::new(MARK, key).ok()? };
+    let record = Record {
+        guard: *first,
+        boot: table::boot_id().ok()?,
+        mark: Mark::new(MARK, key).ok()?,
+        namespaces: None,
+    };
     // A key comes from an environment: it must not lead out of the folder.
     let letters = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
     letters.then(|| AttemptFile { path: place.attempts().join(key), record: Some(record), alive: false })
@@ -203,8 +230,12 @@ fn as_attempt(place: &Place, key: &str, left: &[Identity]) -> Option<AttemptFile
 pub(super) fn worktrees(place: &Place, rows: &[RunRow], found: &mut Findings) {
     let mut strays = Vec::new();
     let live: Vec<RunRow> = rows.iter().filter(|row| !row.settled).cloned().collect();
-    for path in listed(&place.worktrees(), Area::Worktrees, found) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names = folder::names(&place.worktrees()).unwrap_or_else(|error| {
+        found.cannot(Area::Worktrees, format!("`{}`", place.worktrees().display()), error);
+        Vec::new()
+    });
+    for name in names {
+        let name = name.to_string_lossy().into_owned();
         if !belongs(&name, &live) {
             strays.push(name);
         }
@@ -223,33 +254,65 @@ pub(super) fn worktrees(place: &Place, rows: &[RunRow], found: &mut Findings) {
 
 /// Scripts of runs that are not in the store, and output that a killed process has left.
 pub(super) fn scripts(place: &Place, rows: &[RunRow], found: &mut Findings) {
-    let mut removed = 0_usize;
-    let scripts = place.store().join("scripts");
-    for path in
-        listed(&scripts, Area::Files, found).into_iter().chain(listed(&place.spool(), Area::Files, found))
-    {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if belongs(name.trim_start_matches('.'), rows) || !is_old(&path) {
-            continue;
-        }
-        match fs::remove_file(&path) {
-            Ok(()) => removed += 1,
-            Err(error) => found.cannot(Area::Files, format!("`{}`", path.display()), error),
-        }
-    }
+    let is_known = |run: &RunId| rows.iter().any(|row| row.run == *run);
+    let of_script = |name: &OsStr| run_of_script(name).map(|run| is_known(&run));
+    let of_spool = |name: &OsStr| is_spool(name).then_some(false);
+    let (scripts, spool) = (place.store().join("scripts"), place.spool());
+    let removed = [(&scripts, tidy(&scripts, &of_script, found)), (&spool, tidy(&spool, &of_spool, found))];
+    let removed: usize = removed
+        .map(|(path, (removed, strange))| {
+            left_alone(Area::Files, path, strange, found);
+            removed
+        })
+        .iter()
+        .sum();
     if removed > 0 {
         found.mended(Area::Files, format!("{} of unknown runs removed", counted(removed, "file")));
+    }
+    let half = |name: &OsStr| is_unfinished(name).then_some(false);
+    let halves: usize = place.folders().map(|path| tidy(&path, &half, found).0).sum();
+    if halves > 0 {
+        found.mended(
+            Area::Files,
+            format!("{} that killed processes left removed", counted(halves, "unfinished file")),
+        );
     }
     found.otherwise_fine(Area::Files, "every script belongs to a run");
 }
 
-fn listed(folder: &Path, area: Area, found: &mut Findings) -> Vec<PathBuf> {
-    match fs::read_dir(folder) {
-        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+/// Removes the files of a folder that are ours, old, and of no run; how many, and how many are none of ours.
+/// `is_needed` tells of a name whether a run needs it, and nothing of one that is none of ours.
+fn tidy(path: &Path, is_needed: &dyn Fn(&OsStr) -> Option<bool>, found: &mut Findings) -> (usize, usize) {
+    let opened = Folder::open(path).and_then(|folder| Ok((folder.names()?, folder)));
+    let (names, folder) = match opened {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return (0, 0),
         Err(error) => {
-            found.cannot(area, format!("`{}`", folder.display()), error);
-            Vec::new()
+            found.cannot(Area::Files, format!("`{}`", path.display()), error);
+            return (0, 0);
+        }
+    };
+    let (mut removed, mut strange) = (0, 0);
+    for name in names {
+        match is_needed(&name) {
+            None => strange += 1,
+            Some(false) if is_old(&folder, &name) => match folder.remove(&name) {
+                Ok(()) => removed += 1,
+                Err(error) => found.cannot(Area::Files, format!("`{}`", path.join(&name).display()), error),
+            },
+            Some(_) => {}
+        }
+    }
+    (removed, strange)
+}
+
+/// Temporary folders of processes that were killed.
+pub(super) fn scratches(found: &mut Findings) {
+    match folder::scratch::sweep_all() {
+        0 => {}
+        removed => {
+            found
+                .mended(Area::Files, format!("{} of the dead removed", counted(removed, "temporary folder")));
         }
     }
 }
@@ -261,8 +324,9 @@ fn belongs(name: &str, rows: &[RunRow]) -> bool {
     ends && rows.iter().any(|row| row.run.as_str() == run)
 }
 
-fn is_old(path: &Path) -> bool {
-    let changed = fs::symlink_metadata(path).and_then(|seen| seen.modified());
-    let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
+fn is_old(folder: &Folder, name: &OsStr) -> bool {
+    let found = folder.metadata(name).ok().filter(fs::Metadata::is_file);
+    let changed = found.and_then(|found| found.modified().ok());
+    let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
     age.is_some_and(|age| age >= MIN_AGE)
 }

@@ -32,5 +32,5 @@ fn nothing_is_made_where_there_is_nothing() {
         let found = examine(&Examination { place, settings: Vec::new(), library: None, deep });
         assert!(found.all().iter().all(|finding| finding.level == Level::Fine), "{found:?}");
     }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

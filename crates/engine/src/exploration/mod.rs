@@ -8,11 +8,11 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
 use crate::extract;
+use crate::folder;
 use ftl_core::json::Json;
 
 /// How large one explorer's answer may be.
@@ -232,10 +232,11 @@ pub fn read_files(cache: &Path) -> (Vec<Answer>, Vec<String>) {
 }
 
 fn read(path: &Path) -> Option<Result<String, String>> {
-    let is_file = fs::metadata(path).ok()?.is_file();
+    let is_file = folder::metadata(path).ok()?.is_file();
     let mut bytes = Vec::new();
     let limit = MAX_ANSWER_BYTES as u64 + 1;
-    let done = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    let done =
+        folder::open(path, folder::Use::Read).and_then(|file| file.take(limit).read_to_end(&mut bytes));
     Some(match (is_file, done) {
         (false, _) => Err("not a file".to_owned()),
         (true, Err(error)) => Err(error.to_string()),

@@ -344,7 +344,11 @@ fn told(found: &[(String, Form)], unheard: &[String], tree: &str) -> Syntax {
         summary.push(format!("and {} more", all - MAX_TOLD));
     }
     if summary.is_empty() {
-        summary.push(format!("{sound} files are well formed"));
+        summary.push(if sound == 1 {
+            String::from("1 file is well formed")
+        } else {
+            format!("{sound} files are well formed")
+        });
     }
     Syntax {
         passed: broken.is_empty(),
@@ -466,7 +470,7 @@ mod tests {
         let answer = told(&[file("a.py", Form::Sound)], &[], "t");
         assert_eq!(
             (answer.status, answer.summary.as_str()),
-            (PreflightStatus::Pass, "1 files are well formed")
+            (PreflightStatus::Pass, "1 file is well formed")
         );
         let many: Vec<(String, Form)> =
             (0..MAX_TOLD + 5).map(|number| file(&format!("{number}"), skipped())).collect();

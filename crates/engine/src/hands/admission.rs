@@ -191,7 +191,7 @@ mod tests {
     fn job(number: u64) -> Job {
         let (instance, id) = (InstanceId(0), ActionId { entry: number, index: 0 });
         let wanted = Wanted::Action(Name::from("workspace.create"));
-        let action = Action { instance, id, wanted, params: Default::default() };
+        let action = Action { instance, id, wanted, params: Default::default(), forbidden: None };
         Job::new(RunId::of(1), action, Default::default(), Cancel::new(), channel().0)
     }
 

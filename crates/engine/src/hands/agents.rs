@@ -22,7 +22,7 @@ use ftl_agents::secrets::Secrets;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::{Catalogue, Form, schema};
 use ftl_core::desk::{Allowance, Call, Ruling, Write, rule};
-use ftl_core::run::{FailureKind, Usage, Wanted};
+use ftl_core::run::{Failure, FailureKind, Usage, Wanted};
 use ftl_core::types::Type;
 use ftl_core::value::{Name, Value};
 
@@ -36,6 +36,7 @@ use super::{Ended, Hand, Job, Report};
 use crate::paper::Paper;
 use crate::place::Place;
 use crate::process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, Supervisor};
+use crate::services;
 
 /// The parameters that are not told as inputs: feedback has a place of its own, and where an agent may
 /// write stands among the rules.
@@ -161,12 +162,11 @@ impl Agents {
         };
         let seat = self.seat(role).map_err(could_not)?;
         let mut asked = Asked::of(role, job).map_err(could_not)?;
-        let answers = self.answers(job).map_err(could_not)?;
-        asked.feedback = match (asked.feedback, answers) {
-            (Some(feedback), Some(answers)) => Some(format!("{feedback}\n\n{answers}")),
-            (feedback, answers) => feedback.or(answers),
-        };
-        let (folder, write) = self.site(role, job).map_err(could_not)?;
+        let answers = self.answers(job)?;
+        let parts = [asked.feedback.take(), answers, job.action.forbidden.as_deref().map(warning)];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        asked.feedback = (!parts.is_empty()).then(|| parts.join("\n\n"));
+        let (folder, write) = self.site(role, job)?;
         let allowance = Allowance {
             tools: tools(role, asked.form.word, &write),
             write,
@@ -218,7 +218,7 @@ impl Agents {
         record.sent(&prompt);
         // What is sent is kept before it is sent: what an agent was told can always be looked up.
         if let Some(paper) = &self.paper {
-            record.keep(paper).map_err(could_not)?;
+            record.keep(paper).map_err(Failure::from)?;
         }
         let desk = Arc::new(JobDesk {
             job: job.clone(),
@@ -236,7 +236,7 @@ impl Agents {
             if let Ok(Answer::Asked(question)) = &talked.outcome {
                 let question = self.secrets.redact(question);
                 let kept = questions::ask(paper, &job.run, job.action.instance, &question);
-                kept.map_err(|error| could_not(format!("its question cannot be kept: {error}")))?;
+                kept.map_err(Failure::from)?;
             }
             if let (Some(thread), true) = (&thread, is_broken(&talked.outcome)) {
                 let _ = thread.forget(paper);
@@ -248,9 +248,9 @@ impl Agents {
     }
 
     /// What people answered to agents that worked here before.
-    fn answers(&self, job: &Job) -> Result<Option<String>, String> {
+    fn answers(&self, job: &Job) -> Result<Option<String>, Failure> {
         let Some(paper) = &self.paper else { return Ok(None) };
-        let all = questions::of(paper, &job.run, job.action.instance).map_err(|error| error.to_string())?;
+        let all = questions::of(paper, &job.run, job.action.instance)?;
         Ok(questions::told(&all))
     }
 
@@ -264,12 +264,13 @@ impl Agents {
     }
 
     /// Where the agent works and what it may write there.
-    fn site(&self, role: &str, job: &Job) -> Result<(PathBuf, Write), String> {
+    fn site(&self, role: &str, job: &Job) -> Result<(PathBuf, Write), Failure> {
         let write = job.action.params.get("write");
         if let Some(sites) = &self.sites {
-            if let Some(Value::List(paths)) = write {
-                let folder = sites.folder(job).map_err(|failure| failure.message)?;
-                return Ok((folder, Write::Only(listed(paths)?)));
+            if let Some(paths) = own_paths(job) {
+                let folder = sites.folder(job)?;
+                let paths = listed(&paths).map_err(|why| Failure::new(FailureKind::CouldNotRun, why))?;
+                return Ok((folder, Write::Only(paths)));
             }
             // Whoever may not write looks at what is to be written, or was.
             let own = match (role, write) {
@@ -277,7 +278,7 @@ impl Agents {
                 ("coder" | "architect", None) => sites.folder_if_open(job),
                 (_, _) => Ok(None),
             };
-            if let Some(folder) = own.map_err(|failure| failure.message)? {
+            if let Some(folder) = own? {
                 return Ok((folder, Write::Nothing));
             }
         }
@@ -301,7 +302,7 @@ impl Hand for Agents {
         match self.ask(job) {
             Ok(talked) => {
                 // What it wrote is written down with its answer. Who cannot look at it now says so at the next gate.
-                if let (Some(sites), Some(Value::List(_))) = (&self.sites, job.action.params.get("write")) {
+                if let (Some(sites), Some(_)) = (&self.sites, own_paths(job)) {
                     let _ = sites.note_work(job);
                 }
                 report(talked)
@@ -324,6 +325,24 @@ fn shape(role: &str, answer: &Type) -> serde_json::Value {
         properties.remove("digest");
     }
     shape
+}
+
+/// What a task may write in the worktree of its own instance: the paths of a list, or for whoever writes code the
+/// one path from the root that the protocol names. Any other text names a whole worktree; that of a coder in the
+/// lifecycle, who is asked without a step, names an area of the task.
+fn own_paths(job: &Job) -> Option<Vec<Value>> {
+    let params = &job.action.params;
+    let writes_code = match &job.action.wanted {
+        Wanted::Task { role, .. } => {
+            &**role == "builder" || (&**role == "coder" && params.contains_key("step"))
+        }
+        Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => false,
+    };
+    match params.get("write")? {
+        Value::List(paths) => Some(paths.to_vec()),
+        one @ Value::Text(path) if writes_code && Path::new(&**path).is_relative() => Some(vec![one.clone()]),
+        Value::None | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Record(_) => None,
+    }
 }
 
 /// Files that may be written, as they are compared.
@@ -426,10 +445,8 @@ impl JobDesk {
     fn record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Desk for JobDesk {
-    fn rule(&self, call: &Call) -> Verdict {
+    fn judge(&self, call: &Call) -> Verdict {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         match rule(&self.allowance, *used, call) {
             Ruling::Deny(why) => Verdict::Deny(why),
@@ -445,9 +462,29 @@ impl Desk for JobDesk {
             },
         }
     }
+}
+
+impl Desk for JobDesk {
+    fn rule(&self, call: &Call) -> Verdict {
+        let verdict = self.judge(call);
+        self.record().on_ruling(call, &verdict);
+        verdict
+    }
 
     fn tried(&self, tool: &str, args: &serde_json::Value) {
         self.record().tried(tool, args);
+    }
+
+    fn on_own_call(&self, tool: &str, args: &serde_json::Value) {
+        self.record().on_own_call(tool, args);
+    }
+
+    fn on_result(&self, tool: &str, result: &str) {
+        self.record().on_result(tool, result);
+    }
+
+    fn on_message(&self, text: &str) {
+        self.record().on_message(text);
     }
 
     fn charge(&self, usage: &Usage) -> Result<(), String> {
@@ -529,12 +566,26 @@ impl Shell for Commands {
     }
 }
 
+/// What an agent is told when the attempt before it was ended for a call that it may not make.
+fn warning(why: &str) -> String {
+    format!(
+        "Your last attempt at this task was ended, and nothing of its answer counts: {why}. Such a call ends the \
+         attempt each time; do the task without it."
+    )
+}
+
 /// Whether a session ended in a way that is better not gone on from.
 fn is_broken(outcome: &Result<Answer, Trouble>) -> bool {
     match outcome {
         Ok(Answer::Done(_) | Answer::Asked(_)) => false,
-        Err(Trouble::Cancelled | Trouble::Stopped(_) | Trouble::Outage { .. }) => false,
-        Err(Trouble::Died(_) | Trouble::TimedOut(_) | Trouble::Bad(_) | Trouble::CouldNotRun(_)) => true,
+        Err(Trouble::Cancelled | Trouble::Stopped(_) | Trouble::Outage { .. } | Trouble::Machine(_)) => false,
+        Err(
+            Trouble::Forbidden(_)
+            | Trouble::Died(_)
+            | Trouble::TimedOut(_)
+            | Trouble::Bad(_)
+            | Trouble::CouldNotRun(_),
+        ) => true,
     }
 }
 
@@ -560,14 +611,19 @@ fn report(talked: Talked) -> Report {
             Err(error) => Ended::failed(FailureKind::Failed, format!("the answer cannot be kept: {error}")),
         },
         Ok(Answer::Asked(question)) => {
-            Ended::failed(FailureKind::Failed, format!("the agent asks: {question}"))
+            Ended::failed(FailureKind::Asked, format!("the agent asks: {question}"))
         }
         Err(Trouble::Cancelled | Trouble::Stopped(_)) => Ended::Cancelled,
+        Err(Trouble::Forbidden(why)) => Ended::Forbidden(why),
+        Err(Trouble::Machine(why)) => Ended::failed(FailureKind::Machine, why),
         Err(Trouble::Died(why)) => Ended::Died(why),
         Err(Trouble::TimedOut(why)) => Ended::failed(FailureKind::Timeout, why),
         Err(Trouble::Bad(why)) => Ended::failed(FailureKind::Failed, why),
         Err(Trouble::CouldNotRun(why)) => Ended::failed(FailureKind::CouldNotRun, why),
-        Err(Trouble::Outage { service, after, .. }) => Ended::Outage { service, after },
+        Err(Trouble::Outage { service, why, after, claimed }) => {
+            let service = services::told(&service, &why);
+            if claimed { Ended::ClaimedOutage { service, after } } else { Ended::Outage { service, after } }
+        }
     };
     Report { ended, usage }
 }

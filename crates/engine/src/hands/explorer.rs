@@ -104,9 +104,10 @@ impl Explorer {
         let report = self.agents.perform(&told);
         let ended = match report.ended {
             Ended::Done(value) => done(&united(mode, &value, found)),
+            Ended::Failed(failure) if failure.kind == FailureKind::Machine => Ended::Failed(failure),
             Ended::Failed(failure) => done(&explore::alone(found, &failure.message)),
-            Ended::Died(why) => done(&explore::alone(found, &why)),
-            ended @ (Ended::Cancelled | Ended::Outage { .. }) => ended,
+            Ended::Died(why) | Ended::Forbidden(why) => done(&explore::alone(found, &why)),
+            ended @ (Ended::Cancelled | Ended::Outage { .. } | Ended::ClaimedOutage { .. }) => ended,
         };
         Report { ended, ..report }
     }

@@ -19,6 +19,7 @@ pub mod shell;
 pub mod site;
 pub mod stories;
 pub mod task;
+pub mod transcript;
 pub mod typed;
 
 use std::collections::BTreeMap;
@@ -27,12 +28,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ftl_agents::secrets::Secrets;
+use ftl_core::machine::Cause;
 use ftl_core::run::{Action, ActionId, Failure, FailureKind, InstanceId, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 
 use self::admission::{Admission, Part, Rank};
 use crate::clock::millis;
 use crate::id::RunId;
+use crate::machine;
 use crate::process::Cancel;
 use crate::store::{Lease, Store};
 
@@ -45,10 +48,19 @@ pub enum Ended {
     Failed(Failure),
     /// Its agent or command died in the middle.
     Died(String),
+    /// Its agent made a call that it may not make, and was ended: which call, and by which rule.
+    Forbidden(String),
     /// It was cancelled before its end.
     Cancelled,
     /// A service does not answer.
     Outage {
+        /// The service.
+        service: String,
+        /// How long the service asked to be left alone, if it said so.
+        after: Option<Duration>,
+    },
+    /// An agent that was started says itself that its service does not answer.
+    ClaimedOutage {
         /// The service.
         service: String,
         /// How long the service asked to be left alone, if it said so.
@@ -88,8 +100,12 @@ impl Report {
             Ended::Done(value) => Ended::Done(secrets.redact_value(&value)),
             Ended::Failed(failure) => Ended::Failed(Failure::new(failure.kind, clean(&failure.message))),
             Ended::Died(why) => Ended::Died(clean(&why)),
+            Ended::Forbidden(why) => Ended::Forbidden(clean(&why)),
             Ended::Cancelled => Ended::Cancelled,
             Ended::Outage { service, after } => Ended::Outage { service: clean(&service), after },
+            Ended::ClaimedOutage { service, after } => {
+                Ended::ClaimedOutage { service: clean(&service), after }
+            }
         };
         Report { ended, ..self }
     }
@@ -464,8 +480,9 @@ impl Queue {
             // Others will come to it; alone there is nobody, and that must not be silence.
             Err(error) if waiting.threads == 0 => {
                 if let Some((_, job, _)) = waiting.jobs.pop_back() {
-                    let message = format!("no thread could be started: {error}");
-                    job.report(Report::free(Ended::failed(FailureKind::CouldNotRun, message)));
+                    let cause = machine::cause_of_start(&error).unwrap_or(Cause::Process);
+                    let failure = cause.failure(format!("no thread could be started: {error}"));
+                    job.report(Report::free(Ended::Failed(failure)));
                 }
             }
             Err(_) => {}
@@ -508,8 +525,14 @@ fn nothing_done(job: &Job) -> Report {
 fn perform(hand: &dyn Hand, job: &Job) -> Report {
     let began = Instant::now();
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hand.perform(job)));
-    let mut report = done.unwrap_or_else(|_| {
-        Report::free(Ended::Died(format!("the hand of `{}` panicked", whom(&job.action.wanted))))
+    let mut report = done.unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+        let message = format!("the hand of `{}` panicked", whom(&job.action.wanted));
+        // The standard library panics where a thread of a scope cannot be had.
+        Report::free(match Cause::of_words(said) {
+            Some(cause) => Ended::Failed(cause.failure(format!("{message}: {said}"))),
+            None => Ended::Died(message),
+        })
     });
     if let Wanted::Task { .. } = job.action.wanted {
         report.usage.entry(Name::from("time")).or_insert_with(|| millis(began.elapsed()));

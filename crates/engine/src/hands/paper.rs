@@ -13,6 +13,7 @@ use ftl_core::catalogue::campaign as shapes;
 use ftl_core::catalogue::flow;
 use ftl_core::catalogue::plan::Plan as PlanShape;
 use ftl_core::catalogue::spec::{BuildMode, Spec, Used as UsedShape};
+use ftl_core::machine::Cause;
 use ftl_core::plan::Status;
 use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::Value;
@@ -24,6 +25,7 @@ use crate::clock;
 use crate::context::{self, Sources};
 use crate::decision;
 use crate::exploration::{self, Meta};
+use crate::machine;
 use crate::paper::briefs::Ends;
 use crate::paper::campaign::{Campaign, no_campaign};
 use crate::paper::lessons::now;
@@ -67,13 +69,14 @@ impl Workshop {
 impl From<PaperError> for Failure {
     /// What the paperwork did not do, as a failure of an action.
     fn from(error: PaperError) -> Failure {
-        let kind = match &error {
+        let (kind, cause) = match &error {
             PaperError::Refused { .. } | PaperError::Plan(_) | PaperError::Malformed { .. } => {
-                FailureKind::Failed
+                (FailureKind::Failed, None)
             }
-            PaperError::Disk { .. } | PaperError::Store(_) => FailureKind::CouldNotRun,
+            PaperError::Disk { message, .. } => (FailureKind::CouldNotRun, Cause::of_words(message)),
+            PaperError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
         };
-        Failure::new(kind, error.to_string())
+        machine::judged(cause, kind, error.to_string())
     }
 }
 
@@ -463,7 +466,7 @@ fn told(plan: &Plan, task: &Task) -> String {
 
 pub(super) fn read_plan(shape: &PlanShape) -> Result<Plan, Failure> {
     let json = json_of(shape)?;
-    let how = Reading { objective: Some(&shape.objective), is_revision: false };
+    let how = Reading { objective: Some(&shape.objective), ..Reading::default() };
     plan_file::check(&json, how).map_err(|errors| Failure::from(PaperError::from(errors)))
 }
 
@@ -525,7 +528,7 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
             failure.cost = asked.cost.unwrap_or(failure.cost);
             let file = experience.place().state().join("cache").join("experience.json");
             let text = format!("{}\n", failure.to_json().pretty());
-            std::fs::create_dir_all(experience.place().state().join("cache"))
+            crate::folder::make(&experience.place().state().join("cache"))
                 .and_then(|()| crate::place::replace(&file, text.as_bytes()))
                 .map_err(|error| Failure::from(PaperError::disk(&file, &error)))?;
             Ok(flow::Experience { name: failure.name, path: String::from(".ftl/cache/experience.json") })

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use ftl_agents::contract::Trouble;
 use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Telling, Tree, hearing};
 
+use crate::machine;
 use crate::process::{
     Cancel, Cut, Ended, Fence, How, Limits, MARK, Mark, RunError, Running, Spec, Stdin, StdinWriter, Stream,
     Supervisor, printable,
@@ -60,13 +61,16 @@ impl Launcher for Programs {
         let seen = cancel.clone();
         let thread = std::thread::Builder::new().name(String::from("agent"));
         let thread = thread.spawn(move || watch(running, &seen, telling));
-        let thread = thread.map_err(|error| Trouble::CouldNotRun(format!("no thread: {error}")))?;
+        let thread = thread.map_err(|error| Trouble::of_io("no thread could be started", &error))?;
         Ok(Launched { input, output, tree: Box::new(Watched { cancel, thread: Some(thread) }) })
     }
 }
 
 /// What cannot be started is a matter of the machine or the settings, not of the agent.
 fn trouble(error: &RunError) -> Trouble {
+    if let Some(cause) = machine::cause_of_run(error) {
+        return Trouble::Machine(cause.failure(error.to_string()).message);
+    }
     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     Trouble::CouldNotRun(format!("{error}{hint}"))
 }
@@ -83,7 +87,12 @@ fn watch(running: Running, cancel: &Cancel, mut telling: Telling) {
     });
     let mut exit = match ended {
         Ok(ended) => exit(&ended),
-        Err(error) => Exit { how: error.to_string(), ..Exit::default() },
+        Err(error) => match machine::cause_of_run(&error) {
+            Some(cause) => {
+                Exit { how: cause.failure(error.to_string()).message, machine: true, ..Exit::default() }
+            }
+            None => Exit { how: error.to_string(), ..Exit::default() },
+        },
     };
     if let Some(why) = too_much {
         exit.how = why;
@@ -102,7 +111,7 @@ fn exit(ended: &Ended) -> Exit {
     };
     let complaint = if ended.err.tail.is_empty() { &ended.err.head } else { &ended.err.tail };
     let complaint = printable(complaint).trim().to_owned();
-    Exit { code, how: ended.sentence(), complaint, timed_out }
+    Exit { code, how: ended.sentence(), complaint, timed_out, machine: false }
 }
 
 struct Writing(StdinWriter);

@@ -1,7 +1,7 @@
 //! Questions of agents to people, and what people answered.
 //!
-//! An agent that asks ends its turn: the step fails with the question, and where nothing else handles that,
-//! the instance is held. A person's answer is kept here, and whoever works on that instance next is told
+//! An agent that asks ends its turn: the step fails with the question, and the instance is held, whatever its
+//! protocol does about other failures. A person's answer is kept here, and whoever works on that instance next is told
 //! both. Only the newest question of an instance is open; nothing is answered twice.
 
 use ftl_core::run::InstanceId;

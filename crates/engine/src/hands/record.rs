@@ -1,24 +1,32 @@
 //! What was said between `ftl` and an agent: kept in the content store, found by the action's key.
 //!
-//! A record holds what was sent, before it is sent, and what came back. It is a story for people: nothing
-//! is decided by it, it is limited in size, and no secret is in it.
+//! A record holds what was sent, before it is sent, and what came back. While a conversation goes on its lines
+//! stand in a file below `.ftl/store/talks/`, so that it can be followed, and read after the process was killed.
+//! It is a story for people: nothing is decided by it, it is limited in size, and no secret is in it.
 
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ftl_agents::bench;
-use ftl_agents::contract::{Answer, PartKind, Said, Trouble};
+use ftl_agents::contract::{Answer, PartKind, Said, Trouble, Verdict};
 use ftl_agents::prompts::Prompt;
 use ftl_agents::scripted::write::{Recorded, RecordedStep};
 use ftl_agents::secrets::Secrets;
-use ftl_core::run::Usage;
+use ftl_core::desk::{Call, Spot};
+use ftl_core::run::{Time, Usage};
 use serde_json::{Value as Json, json};
 
 use super::Job;
 use super::agents::Seat;
-use crate::id::RunId;
+use crate::clock;
+use crate::folder::{self, Use};
+use crate::id::{self, RunId};
 use crate::paper::Paper;
-use crate::store::Store as _;
+use crate::place::Place;
 use crate::store::notebook::Notebook as _;
+use crate::store::{Digest, Store as _, StoreError};
 
 /// The kind of the notes that tell where a conversation is kept.
 pub const TALK: &str = "talk";
@@ -28,6 +36,13 @@ const PART: &str = "<!-- ";
 
 /// How much of a conversation is kept.
 pub const MAX_RECORD_BYTES: usize = 4 * 1024 * 1024;
+
+/// How much of all the results of a conversation is kept: what an agent said and called must not be lost over what
+/// its commands printed.
+pub const MAX_RESULTS_BYTES: usize = MAX_RECORD_BYTES / 2;
+
+/// How much of one result is kept, or of the arguments of a program's own call.
+pub const MAX_RESULT_BYTES: usize = 16 * 1024;
 
 /// How many conversations are kept for one action: it may be asked again after each crash.
 pub const MAX_TALKS: usize = 32;
@@ -40,11 +55,22 @@ pub struct Record {
     agent: String,
     model: Option<String>,
     prompt: String,
+    instance: u32,
+    began: Time,
     lines: String,
-    text: String,
+    speech: Speech,
+    results: usize,
     full: bool,
     secrets: Arc<Secrets>,
     kept: bool,
+    spool: Option<Spool>,
+}
+
+/// What an agent has said since the last line was complete: pieces come in any size.
+#[derive(Default)]
+struct Speech {
+    text: String,
+    is_thought: bool,
 }
 
 impl Record {
@@ -57,11 +83,15 @@ impl Record {
             agent: seat.backend.name().to_owned(),
             model: seat.model.clone(),
             prompt: String::new(),
+            instance: job.action.instance.0,
+            began: clock::wall(),
             lines: String::new(),
-            text: String::new(),
+            speech: Speech::default(),
+            results: 0,
             full: false,
             secrets,
             kept: false,
+            spool: None,
         }
     }
 
@@ -82,12 +112,12 @@ impl Record {
     /// What an agent said or did.
     pub fn heard(&mut self, said: Said<'_>) {
         match said {
-            Said::Text(text) => self.text.push_str(text),
-            Said::Thought(text) => self.line(&json!({ "thought": text })),
+            Said::Text(text) => self.speak(text, false),
+            Said::Thought(text) => self.speak(text, true),
             Said::Call(tool, about) => self.line(&json!({ "call": tool, "about": about })),
             Said::Back(tool, wrong) => self.line(&json!({ "back": tool, "wrong": wrong })),
             Said::Again => {
-                self.text.clear();
+                self.speech.text.clear();
                 self.line(&json!({ "again": true }));
             }
         }
@@ -96,6 +126,47 @@ impl Record {
     /// It calls a tool with this.
     pub fn tried(&mut self, tool: &str, args: &Json) {
         self.line(&json!({ "tried": tool, "args": args }));
+    }
+
+    /// Its own program calls a tool of its own with this.
+    pub fn on_own_call(&mut self, tool: &str, args: &Json) {
+        let text = args.to_string();
+        let args = if text.len() > MAX_RESULT_BYTES {
+            Json::from(self.secrets.excerpt(&text, MAX_RESULT_BYTES))
+        } else {
+            args.clone()
+        };
+        self.line(&json!({ "own": tool, "with": args }));
+    }
+
+    /// How a call was ruled on.
+    pub fn on_ruling(&mut self, call: &Call, verdict: &Verdict) {
+        let (ruling, why) = match verdict {
+            Verdict::Allow => ("allow", None),
+            Verdict::Deny(why) => ("deny", Some(why)),
+            Verdict::Ask(why) => ("ask", Some(why)),
+            Verdict::Stop(why) => ("stop", Some(why)),
+        };
+        let path = match &call.spot {
+            Some(Spot::Inside(path) | Spot::Outside(path)) => Some(path),
+            None => None,
+        };
+        self.line(&json!({ "ruled": call.tool, "path": path, "ruling": ruling, "why": why }));
+    }
+
+    /// What a call brought.
+    pub fn on_result(&mut self, tool: &str, result: &str) {
+        if self.results >= MAX_RESULTS_BYTES {
+            return self.line(&json!({ "result": tool, "left_out": result.len() }));
+        }
+        let result = self.secrets.excerpt(result, MAX_RESULT_BYTES);
+        self.results += result.len();
+        self.line(&json!({ "result": tool, "brought": result }));
+    }
+
+    /// Something was said to the agent after its prompt.
+    pub fn on_message(&mut self, text: &str) {
+        self.line(&json!({ "message": text }));
     }
 
     /// It used something.
@@ -113,53 +184,176 @@ impl Record {
         self.line(&line);
     }
 
-    fn line(&mut self, line: &Json) {
-        let text = std::mem::take(&mut self.text);
-        if !text.is_empty() {
-            self.push(&json!({ "text": text }));
+    /// Takes in a piece of speech. Lines that are complete can be followed at once.
+    fn speak(&mut self, text: &str, is_thought: bool) {
+        if self.speech.is_thought != is_thought {
+            self.flush();
         }
+        self.speech.is_thought = is_thought;
+        self.speech.text.push_str(text);
+        if let Some(at) = self.speech.text.rfind('\n') {
+            let rest = self.speech.text.split_off(at + 1);
+            self.flush();
+            self.speech.text = rest;
+        }
+    }
+
+    fn flush(&mut self) {
+        let text = std::mem::take(&mut self.speech.text);
+        if !text.is_empty() {
+            let word = if self.speech.is_thought { "thought" } else { "text" };
+            self.push(&json!({ word: text }));
+        }
+    }
+
+    fn line(&mut self, line: &Json) {
+        self.flush();
         self.push(line);
     }
 
     fn push(&mut self, line: &Json) {
-        let line = self.secrets.redact(&line.to_string());
+        let mut line = self.secrets.redact(&line.to_string());
         if self.full || self.lines.len() + line.len() > MAX_RECORD_BYTES {
             self.full = true;
             return;
         }
+        line.push('\n');
+        if let Some(spool) = &mut self.spool {
+            spool.append(&line);
+        }
         self.lines.push_str(&line);
-        self.lines.push('\n');
     }
 
     /// Keeps it, and notes where.
-    pub fn keep(&mut self, paper: &Paper) -> Result<(), String> {
-        let text = std::mem::take(&mut self.text);
-        if !text.is_empty() {
-            self.push(&json!({ "text": text }));
+    pub fn keep(&mut self, paper: &Paper) -> Result<(), StoreError> {
+        self.flush();
+        let again = std::mem::replace(&mut self.kept, true);
+        let earlier = if again { Vec::new() } else { self.begin(paper)? };
+        let talk = self.note(paper)?;
+        paper.store().amend(&mut |notes| {
+            let old = notes.get(TALK, &self.key)?.unwrap_or_default();
+            let mut talks: Vec<Json> = serde_json::from_str(&old).unwrap_or_default();
+            if again {
+                talks.pop();
+            }
+            for (spool, digest) in &earlier {
+                let lost = talks.iter_mut().find(|one| one.get(SPOOL).and_then(Json::as_str) == Some(spool));
+                if let Some(lost) = lost {
+                    lost["transcript"] = json!(digest.to_string());
+                }
+            }
+            talks.truncate(MAX_TALKS - 1);
+            talks.push(talk.clone());
+            notes.put(TALK, &self.key, &Json::Array(talks).to_string()).map(|()| true)
+        })?;
+        for (spool, _) in &earlier {
+            Spool::remove(paper.place(), spool);
         }
+        if let Some(spool) = self.spool.take_if(|_| again) {
+            Spool::remove(paper.place(), &spool.name);
+        }
+        Ok(())
+    }
+
+    /// Opens the file of the lines. Conversations of the same action that nobody brought to an end are put with the
+    /// content: their files, and what they are kept as.
+    fn begin(&mut self, paper: &Paper) -> Result<Vec<(String, Digest)>, StoreError> {
+        self.spool = Spool::named(paper.place(), &self.key);
+        let old = paper.store().note(TALK, &self.key)?.unwrap_or_default();
+        let talks: Vec<Json> = serde_json::from_str(&old).unwrap_or_default();
+        let mut earlier = Vec::new();
+        for talk in talks.iter().filter(|talk| talk.get("transcript").is_none()) {
+            let Some(name) = talk.get(SPOOL).and_then(Json::as_str) else { continue };
+            let lines = Spool::read(paper.place(), name);
+            if !lines.is_empty() {
+                earlier.push((name.to_owned(), paper.store().put(lines.as_bytes())?));
+            }
+        }
+        Ok(earlier)
+    }
+
+    /// The note that tells where it is kept.
+    fn note(&self, paper: &Paper) -> Result<Json, StoreError> {
         let store = paper.store();
-        let failed = |error: crate::store::StoreError| format!("what was said cannot be kept: {error}");
-        let prompt = store.put(self.prompt.as_bytes()).map_err(failed)?;
+        let prompt = store.put(self.prompt.as_bytes())?;
         let mut talk = json!({ "role": self.role, "form": self.form, "agent": self.agent, "model": self.model,
-            "prompt": prompt.to_string() });
+            "prompt": prompt.to_string(), "instance": self.instance, "at": self.began });
+        if let Some(spool) = &self.spool {
+            talk[SPOOL] = json!(spool.name);
+        }
         if !self.lines.is_empty() {
-            talk["transcript"] = json!(store.put(self.lines.as_bytes()).map_err(failed)?.to_string());
+            talk["transcript"] = json!(store.put(self.lines.as_bytes())?.to_string());
             talk["cut"] = json!(self.full);
         }
-        let again = std::mem::replace(&mut self.kept, true);
-        store
-            .amend(&mut |notes| {
-                let old = notes.get(TALK, &self.key)?.unwrap_or_default();
-                let mut talks: Vec<Json> = serde_json::from_str(&old).unwrap_or_default();
-                if again {
-                    talks.pop();
-                }
-                talks.truncate(MAX_TALKS - 1);
-                talks.push(talk.clone());
-                notes.put(TALK, &self.key, &Json::Array(talks).to_string()).map(|()| true)
-            })
-            .map_err(failed)
+        Ok(talk)
     }
+}
+
+/// The key of a note under which the file of a conversation is named.
+pub(super) const SPOOL: &str = "spool";
+
+/// The file that holds the lines of a conversation until they are in the content store.
+struct Spool {
+    name: String,
+    path: PathBuf,
+    file: Option<File>,
+    failed: bool,
+}
+
+impl Spool {
+    /// A file of its own for a conversation. It is made with its first line.
+    fn named(place: &Place, key: &str) -> Option<Spool> {
+        let name = format!("{key}.{:016x}", id::random().ok()?);
+        let path = talks_folder(place).join(&name);
+        Some(Spool { name, path, file: None, failed: false })
+    }
+
+    /// Adds a line. It is not synced: where the machine goes down it may be lost, and nothing depends on it.
+    fn append(&mut self, line: &str) {
+        if self.failed {
+            return;
+        }
+        if self.file.is_none() {
+            self.file = self.path.parent().and_then(|folder| Spool::create(folder, &self.path).ok());
+        }
+        let written = self.file.as_mut().map(|file| file.write_all(line.as_bytes()));
+        // Whoever reads half a line leaves it out; a line after it would be lost as well.
+        self.failed = !matches!(written, Some(Ok(())));
+    }
+
+    fn create(folder: &Path, path: &Path) -> std::io::Result<File> {
+        folder::make(folder)?;
+        folder::open(path, Use::New)
+    }
+
+    /// The complete lines in a file; nothing where there is none.
+    fn read(place: &Place, name: &str) -> String {
+        // A name that leads elsewhere is none of ours.
+        let Some(name) = Some(name).filter(|name| !name.contains('/')) else { return String::new() };
+        let Ok(file) = folder::open(&talks_folder(place).join(name), Use::Read) else { return String::new() };
+        let mut bytes = Vec::new();
+        let most = MAX_RECORD_BYTES as u64 + 1;
+        if file.take(most).read_to_end(&mut bytes).is_err() {
+            return String::new();
+        }
+        bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+        String::from_utf8(bytes).unwrap_or_default()
+    }
+
+    /// Removes a file: its lines are in the store.
+    fn remove(place: &Place, name: &str) {
+        let _ = folder::remove(&talks_folder(place).join(name));
+    }
+}
+
+/// Where conversations are kept while they go on.
+fn talks_folder(place: &Place) -> PathBuf {
+    place.store().join("talks")
+}
+
+/// The lines of a conversation that goes on, or whose process was killed.
+pub(super) fn spooled(place: &Place, name: &str) -> String {
+    Spool::read(place, name)
 }
 
 /// The conversations of a run, in the order of its actions: each as its note tells it, with its key.
@@ -200,6 +394,8 @@ pub fn recorded(paper: &Paper, talk: &Json) -> Result<Recorded, String> {
         let Some((word, value)) = line.as_object().and_then(|line| line.iter().next_back()) else { continue };
         match word.as_str() {
             "text" => spoken.push_str(value.as_str().unwrap_or_default()),
+            // What was said since the turn began is void: it was taken again.
+            "again" => spoken.clear(),
             "used" => {
                 let usage = serde_json::from_value(value.clone()).unwrap_or_default();
                 steps.push(RecordedStep {
@@ -246,7 +442,7 @@ fn end_or_call(step: &mut RecordedStep, line: &Json) {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::place::Place;
+    use crate::hands::transcript::{self, Line};
     use crate::store::SqliteStore;
 
     fn record() -> Record {
@@ -257,11 +453,15 @@ mod tests {
             agent: String::from("a"),
             model: None,
             prompt: String::from("p"),
+            instance: 0,
+            began: 0,
             lines: String::new(),
-            text: String::new(),
+            speech: Speech::default(),
+            results: 0,
             full: false,
             secrets: Arc::default(),
             kept: false,
+            spool: None,
         }
     }
 
@@ -284,6 +484,56 @@ mod tests {
         let (_, talk) = talks(&paper, &RunId::of(7)).unwrap().remove(0);
         let Err(error) = recorded(&paper, &talk) else { panic!("it is whole") };
         assert!(error.contains(&MAX_RECORD_BYTES.to_string()), "{error}");
+    }
+
+    fn transcript(paper: &Paper, at: usize) -> Vec<Line> {
+        let all = transcript::conversations(paper, &RunId::of(7)).unwrap();
+        all[at].read(paper, 0).unwrap().lines
+    }
+
+    #[test]
+    fn results_are_kept_up_to_limits_and_what_is_said_is_not_lost_over_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let paper = paper(folder.path());
+        let mut one = record();
+        one.on_result("bash", &format!("begins{}ends", "é".repeat(MAX_RESULT_BYTES)));
+        for _ in 0..MAX_RESULTS_BYTES / MAX_RESULT_BYTES + 1 {
+            one.on_result("bash", &"x".repeat(MAX_RESULT_BYTES));
+        }
+        one.heard(Said::Text("the last word"));
+        one.keep(&paper).unwrap();
+        assert!(!one.full, "{}", one.lines.len());
+        let lines = transcript(&paper, 0);
+        let Line::Result { text: Some(first), .. } = &lines[0] else { panic!("{:?}", lines[0]) };
+        assert!(first.starts_with("begins") && first.ends_with("ends") && first.contains(" bytes left out "));
+        assert!(first.len() < MAX_RESULT_BYTES + 64, "{}", first.len());
+        let out = Line::Result { tool: "bash".into(), text: None, left_out: Some(MAX_RESULT_BYTES as u64) };
+        assert_eq!(lines[lines.len() - 2..], [out, Line::Text("the last word".into())]);
+        one.on_own_call("Write", &json!({ "content": "y".repeat(MAX_RESULT_BYTES) }));
+        assert!(one.lines.lines().last().unwrap().len() < MAX_RESULT_BYTES + 128);
+    }
+
+    #[test]
+    fn a_conversation_that_nobody_ended_is_read_from_its_file_and_then_from_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let paper = paper(folder.path());
+        let mut killed = record();
+        killed.keep(&paper).unwrap();
+        killed.heard(Said::Text("one\ntwo\nhalf a li"));
+        let wanted = [Line::Text("one\ntwo\n".into())];
+        assert_eq!(transcript(&paper, 0), wanted);
+        let file = killed.spool.as_ref().unwrap().path.clone();
+        std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"{\"text\":\"cut").unwrap();
+        assert_eq!(transcript(&paper, 0), wanted, "half a line is left out");
+        // Whoever asks again puts what was said before with the content.
+        let mut next = record();
+        next.keep(&paper).unwrap();
+        assert!(!file.exists());
+        assert_eq!(transcript(&paper, 0), wanted);
+        next.heard(Said::Text("again"));
+        next.keep(&paper).unwrap();
+        assert_eq!(transcript(&paper, 1), [Line::Text("again".into())]);
+        assert_eq!(std::fs::read_dir(super::talks_folder(paper.place())).unwrap().count(), 0);
     }
 
     #[test]

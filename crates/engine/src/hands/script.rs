@@ -6,7 +6,7 @@
 //! no part in real work unless it is named.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +20,7 @@ use super::shell::Shell;
 use super::{Ended, Hand, Job, Report, whom};
 use crate::amount::Unit;
 use crate::config::plain;
+use crate::folder::{self, Use};
 use crate::id::RunId;
 
 /// The largest script that is read.
@@ -95,11 +96,8 @@ impl Script {
 
     /// Reads a script from a file.
     pub fn load(path: &Path) -> Result<Script, String> {
-        let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
-        if found.len() > MAX_SCRIPT_BYTES {
-            return Err(format!("it has {} bytes; {MAX_SCRIPT_BYTES} is the most", found.len()));
-        }
-        Script::parse(&std::fs::read_to_string(path).map_err(|error| error.to_string())?)
+        let text = folder::read_named_text(path, MAX_SCRIPT_BYTES).map_err(|error| error.to_string())?;
+        Script::parse(&text)
     }
 
     /// Whom it answers.
@@ -231,9 +229,9 @@ impl Scripted {
 
 impl Ledger {
     fn open(folder: &Path, run: &RunId, script: &Script) -> io::Result<Ledger> {
-        std::fs::create_dir_all(folder)?;
+        folder::make(folder)?;
         let path = folder.join(format!("{run}.ledger"));
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let file = folder::open_as(&path, Use::Append, 0o644)?;
         let mut ledger = Ledger { file, chosen: BTreeMap::new(), used: BTreeMap::new() };
         let lines: Vec<String> =
             BufReader::new(ledger.file.try_clone()?).lines().collect::<Result<_, _>>()?;
@@ -368,7 +366,7 @@ mod tests {
     fn job(entry: u64) -> Job {
         let id = ActionId { entry, index: 0 };
         let wanted = Wanted::Action(Name::from("verify.run"));
-        let action = Action { instance: ROOT, id, wanted, params: Fields::new() };
+        let action = Action { instance: ROOT, id, wanted, params: Fields::new(), forbidden: None };
         Job::new(RunId::of(7), action, Usage::new(), crate::process::Cancel::new(), channel().0)
     }
 

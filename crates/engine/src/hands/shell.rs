@@ -14,6 +14,7 @@ use ftl_core::value::Value;
 
 use super::{Ended, Hand, Job, Probe, Report};
 use crate::config::Config;
+use crate::machine;
 use crate::place::Place;
 use crate::process::{
     self, Cancel, Captured, Cut, Fence, How, Limits, MARK, Mark, RunError, Spec, Stdin, Stream, Supervisor,
@@ -167,9 +168,11 @@ impl Shell {
         if code != 0 {
             return Ended::Failed(Failure::new(FailureKind::Failed, exit_code(code, &ended.err)));
         }
+        let stdout = ended.out.text();
         let mut fields = vec![
             ("code", Value::whole(i64::from(code))),
-            ("stdout", Value::text(ended.out.text())),
+            ("line", Value::text(stdout.lines().next().unwrap_or_default().trim())),
+            ("stdout", Value::text(&stdout)),
             ("stderr", Value::text(ended.err.text())),
             ("took", Value::Number(took(ended.took))),
         ];
@@ -188,11 +191,13 @@ fn took(duration: Duration) -> ftl_core::value::Number {
 fn could_not(error: &RunError) -> Ended {
     match error {
         RunError::Cancelled => Ended::Cancelled,
-        RunError::Bad(_) | RunError::Guard(_) | RunError::NoAnswer => {
-            Ended::failed(FailureKind::CouldNotRun, error.to_string())
-        }
-        RunError::CouldNotStart(_) | RunError::Busy(_) => {
-            Ended::failed(FailureKind::CouldNotRun, error.to_string())
+        RunError::Bad(_)
+        | RunError::Guard(_)
+        | RunError::NoAnswer
+        | RunError::CouldNotStart(_)
+        | RunError::Busy(_) => {
+            let cause = machine::cause_of_run(error);
+            Ended::Failed(machine::judged(cause, FailureKind::CouldNotRun, error.to_string()))
         }
     }
 }

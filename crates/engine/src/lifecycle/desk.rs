@@ -5,9 +5,8 @@
 //! lags behind, because a process was killed between the two, is brought up to date.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::path::Path;
 
 use ftl_core::json::Json;
 use ftl_core::run::{Adoption, ROOT, Run};
@@ -287,7 +286,8 @@ pub fn adoption(folder: &Folder, phase: Phase, by: &str) -> Adoption {
 
 /// What a task is about, as far as its folder tells.
 pub fn brief(folder: &Folder) -> String {
-    let text = std::fs::read_to_string(folder.file(PLAN_TRANSCRIPT)).unwrap_or_default();
+    let transcript = folder.bytes(PLAN_TRANSCRIPT).ok().flatten().unwrap_or_default();
+    let text = String::from_utf8(transcript).unwrap_or_default();
     let lines = text.lines().filter_map(|line| Json::parse(line).ok());
     let mut briefs = lines.filter(|line| line.get("kind").and_then(Json::as_str) == Some("brief"));
     let said = briefs.next_back().and_then(|line| line.get("text")?.as_str().map(str::to_owned));
@@ -329,15 +329,11 @@ pub struct Turn(#[allow(dead_code, reason = "the lock is the file")] File);
 /// Takes a task for this process; nothing when somebody else has it.
 pub fn turn(place: &Place, id: &TaskId) -> io::Result<Option<Turn>> {
     let folder = place.store().join("tasks");
-    std::fs::create_dir_all(&folder)?;
-    let file = open(&folder.join(id.as_str()))?;
+    crate::folder::make(&folder)?;
+    let file = crate::folder::open_as(&folder.join(id.as_str()), crate::folder::Use::Update, 0o644)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(Turn(file))),
         Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }

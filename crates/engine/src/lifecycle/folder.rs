@@ -4,9 +4,8 @@
 //! deleted: what gives way to something newer moves below `versions/`.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -106,16 +105,15 @@ pub fn tasks(place: &Place) -> PathBuf {
 
 /// Every task that has a folder, by name.
 pub fn list(place: &Place) -> io::Result<Vec<TaskId>> {
-    let entries = match fs::read_dir(tasks(place)) {
-        Ok(entries) => entries,
+    let above = match crate::folder::Folder::open(&tasks(place)) {
+        Ok(above) => above,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     let mut found = Vec::new();
-    for entry in entries.take(MAX_TASKS) {
-        let entry = entry?;
-        if entry.file_type()?.is_dir()
-            && let Ok(id) = entry.file_name().to_string_lossy().parse()
+    for name in above.first_names(MAX_TASKS)? {
+        if above.metadata(&name)?.is_dir()
+            && let Ok(id) = name.to_string_lossy().parse()
         {
             found.push(id);
         }
@@ -149,7 +147,7 @@ impl Folder {
 
     /// Whether it is there, and no link.
     pub fn exists(&self) -> bool {
-        fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_dir())
+        crate::folder::is_folder(&self.path)
     }
 
     /// Where a file of it is.
@@ -164,7 +162,7 @@ impl Folder {
 
     /// Whether a file of it is there.
     pub fn has(&self, name: &str) -> bool {
-        fs::symlink_metadata(self.file(name)).is_ok()
+        crate::folder::metadata(&self.file(name)).is_ok()
     }
 
     /// Reads a JSON file of it; nothing where there is none.
@@ -184,7 +182,7 @@ impl Folder {
 
     /// Something that differs whenever a file was written again, also with the same words.
     pub fn stamp(&self, name: &str) -> String {
-        fs::symlink_metadata(self.file(name))
+        crate::folder::metadata(&self.file(name))
             .map(|found| format!("{}.{:09}", found.mtime(), found.mtime_nsec()))
             .unwrap_or_default()
     }
@@ -204,19 +202,17 @@ impl Folder {
 
     fn walk(&self, above: &str, prefix: &str, found: &mut Vec<String>) -> Result<(), Malformed> {
         let wrong = |error: io::Error| self.wrong(above, format!("cannot be read: {error}"));
-        let entries = match fs::read_dir(self.file(above)) {
-            Ok(entries) => entries,
+        let held = match crate::folder::Folder::open(&self.file(above)) {
+            Ok(held) => held,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(wrong(error)),
         };
-        for entry in entries {
-            let entry = entry.map_err(wrong)?;
-            let name = entry.file_name();
+        for name in held.names().map_err(wrong)? {
+            let kind = held.metadata(&name).map_err(wrong)?.file_type();
             let Some(name) = name.to_str() else {
                 return Err(self.wrong(above, "has a file whose name is no UTF-8"));
             };
             let (inner, path) = (format!("{above}/{name}"), format!("{prefix}{name}"));
-            let kind = entry.file_type().map_err(wrong)?;
             if kind.is_dir() {
                 self.walk(&inner, &format!("{path}/"), found)?;
             } else if kind.is_file() {
@@ -235,7 +231,7 @@ impl Folder {
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let file = self.file(name);
         let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        fs::create_dir_all(above)?;
+        crate::folder::make(above)?;
         crate::place::replace(&file, bytes)?;
         sync(above)
     }
@@ -249,10 +245,12 @@ impl Folder {
     pub fn add_line(&self, name: &str, line: &Json) -> io::Result<()> {
         let file = self.file(name);
         let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        fs::create_dir_all(above)?;
-        let before = fs::read(&file).unwrap_or_default();
-        let end = if before.is_empty() || before.ends_with(b"\n") { "" } else { "\n" };
-        let mut open = OpenOptions::new().create(true).append(true).open(&file)?;
+        crate::folder::make(above)?;
+        let mut open = crate::folder::open_as(&file, crate::folder::Use::Append, 0o666)?;
+        let length = open.metadata()?.len();
+        let mut last = [b'\n'];
+        open.read_at(&mut last, length.saturating_sub(1))?;
+        let end = if last == [b'\n'] { "" } else { "\n" };
         open.write_all(format!("{end}{}\n", line.compact()).as_bytes())?;
         open.sync_all()?;
         sync(above)
@@ -260,7 +258,7 @@ impl Folder {
 
     /// The last line of a file of lines, if it is JSON.
     pub fn last_line(&self, name: &str) -> Option<Json> {
-        let text = fs::read_to_string(self.file(name)).ok()?;
+        let text = crate::folder::read_to_string(&self.file(name), MAX_PATCH_BYTES).ok()?;
         Json::parse(text.lines().next_back()?).ok()
     }
 
@@ -277,8 +275,8 @@ impl Folder {
             let kept = format!("{VERSIONS}/{number:04}/{name}");
             let file = self.file(&kept);
             let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
-            fs::create_dir_all(above)?;
-            fs::rename(self.file(name), &file)?;
+            crate::folder::make(above)?;
+            crate::folder::rename(&self.file(name), &file)?;
             sync(above)?;
             moved.push(kept);
         }
@@ -287,22 +285,15 @@ impl Folder {
     }
 
     fn next_version(&self) -> io::Result<u64> {
-        let entries = match fs::read_dir(self.file(VERSIONS)) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(1),
-            Err(error) => return Err(error),
-        };
-        let mut last = 0;
-        for entry in entries {
-            last = last.max(entry?.file_name().to_string_lossy().parse().unwrap_or(0));
-        }
-        Ok(last + 1)
+        let numbers = crate::folder::names(&self.file(VERSIONS))?;
+        let number = |name: &std::ffi::OsString| name.to_string_lossy().parse().unwrap_or(0);
+        Ok(numbers.iter().map(number).max().unwrap_or(0) + 1)
     }
 }
 
 /// What a folder says about its files is on the disk when this returns.
 fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    crate::folder::sync(folder)
 }
 
 /// Whether a path may stand in a plan: inside of the repository, and neither git's nor ours.
@@ -322,6 +313,8 @@ pub fn path_problem(path: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+
     use super::*;
 
     fn folder() -> (tempfile::TempDir, Folder) {

@@ -233,7 +233,10 @@ pub fn evidence(folder: &Folder) -> Result<PlanEvidence, Malformed> {
     let passed = missing.is_empty();
     let summary = match (&plan, passed) {
         (None, _) => String::from("there is no plan"),
-        (Some(plan), true) => format!("the plan \"{}\" touches {} files", plan.title, scope.files.len()),
+        (Some(plan), true) => {
+            let files = if scope.files.len() == 1 { "file" } else { "files" };
+            format!("the plan \"{}\" touches {} {files}", plan.title, scope.files.len())
+        }
         (Some(_), false) => missing.join("; "),
     };
     Ok(PlanEvidence {

@@ -94,7 +94,8 @@ pub fn forced(folder: &Folder, forced: &Forced<'_>) -> std::io::Result<()> {
 
 /// Whether `state.json` is older than the transcript: nothing moved since its last line.
 fn unmoved(folder: &Folder) -> bool {
-    let written = |name: &str| std::fs::metadata(folder.file(name)).and_then(|found| found.modified()).ok();
+    let written =
+        |name: &str| crate::folder::metadata(&folder.file(name)).and_then(|found| found.modified()).ok();
     written(super::folder::STATE) <= written(TRANSCRIPT)
 }
 

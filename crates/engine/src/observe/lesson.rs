@@ -4,6 +4,7 @@ use super::score::{PATTERN_SCORE, Score};
 use crate::plan_file::slug_of;
 use crate::workspace::{Workspace, block_reason};
 use ftl_core::json::Json;
+use ftl_core::machine::Cause;
 
 /// How long a trigger may be.
 pub const MAX_TRIGGER_CHARS: usize = 500;
@@ -107,9 +108,21 @@ pub fn failure(workspace: &Workspace, output: Option<&str>) -> Failure {
     }
 }
 
+/// Whether a workspace was blocked by trouble of the machine, as earlier versions did it: that teaches nothing.
+pub fn is_machine(workspace: &Workspace) -> bool {
+    block_reason(&workspace.delivered).is_some_and(|reason| Cause::of_report(reason).is_some())
+}
+
+/// A reason without the builder's own words before the error: the error alone comes again.
+fn without_verdict(reason: &str) -> &str {
+    const WORDS: [&str; 3] = ["discovery needed: ", "budget exhausted: ", "same failure after a retry: "];
+    WORDS.iter().find_map(|words| reason.strip_prefix(words)).unwrap_or(reason)
+}
+
 /// The first line of the reason, else a line of the output that tells of an error, else how the delivery begins.
 fn trigger(workspace: &Workspace, output: Option<&str>) -> String {
     let reason = block_reason(&workspace.delivered).and_then(|reason| reason.lines().next()).map(str::trim);
+    let reason = reason.map(without_verdict);
     let tells = |line: &&str| {
         let line = line.to_uppercase();
         ["ERROR", "FAIL", "EXCEPTION"].iter().any(|word| line.contains(word))
@@ -179,7 +192,8 @@ fn number(text: &str) -> (String, usize) {
     }
 }
 
-/// The pattern behind a complete workspace, where its score is high enough.
+/// The pattern behind a complete workspace, where its score is high enough and there is more to say than that it
+/// worked: "Recovered from a block. 1 file changed" stands in prompts and helps nobody.
 pub fn pattern(workspace: &Workspace, score: &Score) -> Option<Pattern> {
     if score.total < PATTERN_SCORE {
         return None;
@@ -187,7 +201,7 @@ pub fn pattern(workspace: &Workspace, score: &Score) -> Option<Pattern> {
     Some(Pattern {
         name: workspace.id.clone(),
         trigger: pattern_trigger(workspace),
-        insight: insight(workspace, score),
+        insight: insight(workspace, score)?,
         saved: workspace.budget.saturating_mul(500),
         source: vec![workspace.id.clone()],
         tags: tags(workspace),
@@ -210,19 +224,42 @@ fn pattern_trigger(workspace: &Workspace) -> String {
     }
 }
 
-fn insight(workspace: &Workspace, score: &Score) -> String {
+/// What can be learned: the labels, the idioms and what was delivered; nothing where only labels are left.
+fn insight(workspace: &Workspace, score: &Score) -> Option<String> {
+    let idioms = workspace.idioms.as_ref().filter(|_| score.has("framework_idioms"));
+    let said = what_was_done(workspace);
+    if idioms.is_none() && said.is_empty() {
+        return None;
+    }
     let mut parts = Vec::new();
     if score.has("blocked_then_fixed") {
         parts.push("Recovered from a block.".to_owned());
-    }
-    if score.has("first_try_success") {
+    } else if score.has("first_try_success") {
         parts.push("Worked at the first try.".to_owned());
     }
-    if let Some(idioms) = workspace.idioms.as_ref().filter(|_| score.has("framework_idioms")) {
-        parts.push(format!("Idioms: {}.", idioms.required.join("; ")));
-    }
-    parts.push(start(workspace.delivered.trim(), DELIVERED_CHARS).to_owned());
-    start(parts.join(" ").trim(), INSIGHT_CHARS).to_owned()
+    parts.extend(idioms.map(|idioms| format!("Idioms: {}.", idioms.required.join("; "))));
+    parts.push(start(said, DELIVERED_CHARS).to_owned());
+    Some(start(parts.join(" ").trim(), INSIGHT_CHARS).to_owned())
+}
+
+/// What a delivery says beyond the counts of its landing and the name of its task.
+fn what_was_done(workspace: &Workspace) -> &str {
+    let delivered = workspace.delivered.trim();
+    let said = match delivered.rsplit_once(": ") {
+        Some((said, counts)) if is_landing(counts) => said.trim(),
+        Some(_) | None if is_landing(delivered) => "",
+        Some(_) | None => delivered,
+    };
+    let task =
+        workspace.id.trim_start_matches(|letter: char| letter.is_ascii_digit()).trim_start_matches('-');
+    if slug_of(said, NAME_CHARS) == slug_of(task, NAME_CHARS) { "" } else { said }
+}
+
+/// Whether a text is what `ftl` says of a landing: `2 files changed, 6f9165d66ffc on ftl/run`.
+fn is_landing(text: &str) -> bool {
+    let Some((count, rest)) = text.split_once(' ') else { return false };
+    let is_count = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    is_count && (rest.starts_with("file changed, ") || rest.starts_with("files changed, "))
 }
 
 /// A failure out of an older builder's `experience.json`; nothing where it names no trigger.
@@ -233,7 +270,7 @@ pub fn experience(json: &Json) -> Option<Failure> {
         let items = json.get(key).map(Json::items).unwrap_or_default();
         items.iter().filter_map(Json::as_str).map(str::to_owned).collect()
     };
-    let trigger = start(text("trigger")?, MAX_TRIGGER_CHARS).to_owned();
+    let trigger = start(without_verdict(text("trigger")?), MAX_TRIGGER_CHARS).to_owned();
     let attempted = texts("attempted").join("; ");
     let tried = (!attempted.is_empty()).then(|| format!("Attempted: {}", start(&attempted, TRIED_CHARS)));
     let known = text("fix").filter(|fix| *fix != UNKNOWN_FIX).map(str::to_owned);

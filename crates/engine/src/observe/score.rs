@@ -80,9 +80,11 @@ pub fn score(workspace: &Workspace, seen: Seen) -> Score {
     Score { total: breakdown.iter().map(|(_, points)| points).sum(), breakdown }
 }
 
-/// Whether a task was blocked before it was completed: a blocked file of the same seq and the same campaign.
+/// Whether a task was blocked before it was completed: a blocked file of the same seq and the same campaign. Outside
+/// of campaigns every task is `001`, so that there the slug must be the same too.
 pub fn was_blocked(file: &FileName, campaign: Option<&str>, blocked: &[(FileName, Option<String>)]) -> bool {
     blocked.iter().any(|(other, theirs)| {
-        other.status() == Status::Blocked && other.is_of(file.seq()) && theirs.as_deref() == campaign
+        let same_task = other.is_of(file.seq()) && (campaign.is_some() || other.slug() == file.slug());
+        other.status() == Status::Blocked && same_task && theirs.as_deref() == campaign
     })
 }

@@ -171,12 +171,18 @@ fn each_task_of_a_campaign_has_its_own_pattern() {
     assert_eq!((first.name.as_str(), second.name.as_str()), ("001-write-tests", "002-add-route"));
     assert_eq!(first.trigger, "write tests in login.py: add a login page to the shop");
     assert_ne!(first.trigger, second.trigger);
-    assert_eq!(first.insight, "Recovered from a block. Worked at the first try. Wrote it.");
+    assert_eq!(first.insight, "Recovered from a block. Wrote it.");
     assert_eq!(first.saved, 2500);
     assert_eq!(
         first.to_json().line(),
-        r#"{"name": "001-write-tests", "trigger": "write tests in login.py: add a login page to the shop", "insight": "Recovered from a block. Worked at the first try. Wrote it.", "saved": 2500, "source": ["001-write-tests"]}"#
+        r#"{"name": "001-write-tests", "trigger": "write tests in login.py: add a login page to the shop", "insight": "Recovered from a block. Wrote it.", "saved": 2500, "source": ["001-write-tests"]}"#
     );
+    for noise in ["Write tests: 1 file changed, 6f9165d66ffc on ftl/x", "2 files changed, 6f9165d66ffc", ""] {
+        let found = workspace("001-write-tests", noise);
+        assert_eq!(pattern(&found, &score(&found, good)), None, "{noise:?} teaches nothing");
+    }
+    let said = workspace("001-write-tests", "Use a fixture: 1 file changed, 6f9165d66ffc on ftl/x");
+    assert_eq!(pattern(&said, &score(&said, good)).unwrap().insight, "Recovered from a block. Use a fixture");
     let poor = workspace("003-x", "retried");
     assert_eq!(pattern(&poor, &score(&poor, Seen { likeness: 1.0, ..Seen::default() })), None);
     let mut long = workspace("004-x", &"é".repeat(10_000));
@@ -280,4 +286,14 @@ fn two_hundred_workspaces_are_read_and_learned_from_in_no_time() {
     assert_eq!(lessons, 200);
     // The aim is far below a second of an optimised build.
     assert!(took.as_secs_f64() < 1.0, "{took:?}");
+}
+
+#[test]
+fn a_task_of_another_run_did_not_recover_because_a_stranger_was_blocked() {
+    let file = |name: &str| FileName::parse(name).unwrap();
+    let blocked = [(file("001_mend-mean_blocked.xml"), None)];
+    assert!(was_blocked(&file("001_mend-mean_complete.xml"), None, &blocked));
+    assert!(!was_blocked(&file("001_fix-docstring_complete.xml"), None, &blocked));
+    let of = [(file("001_first_blocked.xml"), Some("c".to_owned()))];
+    assert!(was_blocked(&file("001_renamed_complete.xml"), Some("c"), &of), "a campaign's seq is one task");
 }

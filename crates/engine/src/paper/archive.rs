@@ -4,8 +4,6 @@
 //! `.ftl/archive/` are taken over with the first look.
 
 use std::borrow::Cow;
-use std::fs;
-use std::io;
 use std::path::Path;
 
 use md5::{Digest as _, Md5};
@@ -13,6 +11,7 @@ use md5::{Digest as _, Md5};
 use super::campaign::Campaign;
 use super::projection::{Form, Projected, json_text, keep};
 use super::{Paper, PaperError};
+use crate::folder;
 use crate::place::replace;
 use crate::store::{Notebook as _, Notes};
 use ftl_core::json::{Json, Object};
@@ -72,14 +71,10 @@ impl Paper {
     }
 
     fn take_over_archives(&self) -> Result<(), PaperError> {
-        let folder = self.place().state().join("archive");
-        let entries = match fs::read_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(PaperError::disk(&folder, &error)),
-            Ok(entries) => entries,
-        };
-        for entry in entries.take(MAX_ARCHIVES).flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
+        let above = self.place().state().join("archive");
+        let names = folder::names(&above).map_err(|error| PaperError::disk(&above, &error))?;
+        for name in names.into_iter().take(MAX_ARCHIVES) {
+            let name = name.to_string_lossy().into_owned();
             let Some(name) = name.strip_suffix(".json").filter(|name| !name.starts_with('.')) else {
                 continue;
             };
@@ -123,7 +118,7 @@ impl Paper {
         let written = file
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
-            .map_or(Ok(()), fs::create_dir_all)
+            .map_or(Ok(()), folder::make_anywhere)
             .and_then(|()| replace(file, format!("{}\n", json.pretty()).as_bytes()));
         written.map_err(|error| PaperError::disk(file, &error))?;
         Ok(json)

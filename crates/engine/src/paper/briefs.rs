@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use super::projection::{Form, Projected, drop_text, keep_text};
 use super::{Paper, PaperError};
 use crate::context::{self, Sources};
 use crate::exploration;
+use crate::folder;
 use crate::id::RunId;
 use crate::place::replace;
 use crate::plan_file::{Plan, Task};
@@ -81,7 +82,7 @@ impl Paper {
     fn workspaces_of(&self, is_wanted: &dyn Fn(&FileName) -> bool) -> Result<Vec<Found>, PaperError> {
         let names = names(&self.workspace_folder())?;
         for name in names.iter().filter(|name| is_wanted(name)) {
-            if let Err(error) = self.take_over(&projected(name)) {
+            if let Err(error) = self.look_over(&projected(name)) {
                 match error {
                     PaperError::Malformed { .. } => self.notice(format!("left out: {error}")),
                     error => return Err(error),
@@ -106,11 +107,32 @@ impl Paper {
 
     /// Every workspace in a folder; what makes no sense is told and left out.
     pub fn workspaces_in(&self, folder: &Path) -> Result<Vec<Found>, PaperError> {
+        self.workspaces_among(folder, &|_| true)
+    }
+
+    /// The names of the workspaces in a folder, sorted; also of files that hold only `<workspace/>`.
+    pub fn list_workspaces(&self, folder: &Path) -> Result<Vec<FileName>, PaperError> {
+        let is_empty = |name: &FileName| {
+            read_file(&folder.join(name.to_string())).is_ok_and(|text| workspace::is_empty(&text))
+        };
+        let mut listed: Vec<FileName> = names(folder)?.into_iter().filter(is_empty).collect();
+        let others = self.workspaces_among(folder, &|name| listed.binary_search(name).is_err())?;
+        listed.extend(others.into_iter().map(|(name, _)| name));
+        listed.sort();
+        Ok(listed)
+    }
+
+    /// The workspaces of a folder whose names are wanted.
+    fn workspaces_among(
+        &self,
+        folder: &Path,
+        is_wanted: &dyn Fn(&FileName) -> bool,
+    ) -> Result<Vec<Found>, PaperError> {
         if is_same(folder, &self.workspace_folder()) {
-            return self.workspaces();
+            return self.workspaces_of(is_wanted);
         }
         let mut all = Vec::new();
-        for name in names(folder)? {
+        for name in names(folder)?.into_iter().filter(|name| is_wanted(name)) {
             match read_file(&folder.join(name.to_string())).and_then(|text| Ok(workspace::parse(&text)?)) {
                 Ok(found) => all.push((name, found)),
                 Err(error) => {
@@ -319,7 +341,7 @@ fn close_elsewhere(path: &Path, end: End<'_>) -> Result<(PathBuf, Workspace), Pa
     let closed = end(OnDisk { name: &name, text: &text })?;
     let target = path.with_file_name(closed.file_name.to_string());
     replace(&target, closed.text.as_bytes()).map_err(|error| PaperError::disk(&target, &error))?;
-    fs::remove_file(path).map_err(|error| PaperError::disk(path, &error))?;
+    folder::remove(path).map_err(|error| PaperError::disk(path, &error))?;
     Ok((target, closed.workspace))
 }
 
@@ -329,35 +351,39 @@ pub fn parse_file(path: &Path) -> Result<Workspace, PaperError> {
 }
 
 /// The names of workspaces in a folder, sorted; none where there is no folder.
-fn names(folder: &Path) -> Result<Vec<FileName>, PaperError> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(PaperError::disk(folder, &error)),
-        Ok(entries) => entries,
-    };
-    let name = |entry: fs::DirEntry| FileName::parse(entry.file_name().to_str()?);
-    let mut names: Vec<FileName> = entries.take(MAX_FILES).flatten().filter_map(name).collect();
+fn names(above: &Path) -> Result<Vec<FileName>, PaperError> {
+    let all = folder::names(above).map_err(|error| PaperError::disk(above, &error))?;
+    let name = |name: OsString| FileName::parse(name.to_str()?);
+    let mut names: Vec<FileName> = all.into_iter().take(MAX_FILES).filter_map(name).collect();
     names.sort();
     Ok(names)
 }
 
 fn read_file(path: &Path) -> Result<String, PaperError> {
-    let found = match fs::metadata(path) {
+    let bytes = match folder::read_named(path, MAX_WORKSPACE_BYTES as u64) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(path)),
-        found => found.map_err(|error| PaperError::disk(path, &error))?,
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return Err(unsuited(path, "it is too large"));
+        }
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            return Err(unsuited(path, "it is no file"));
+        }
+        Err(error) => {
+            return Err(match folder::Refusal::of(&error) {
+                Some(folder::Refusal::NotAFile(_)) => unsuited(path, "it is no file"),
+                Some(_) | None => PaperError::disk(path, &error),
+            });
+        }
+        Ok(bytes) => bytes,
     };
-    if !found.is_file() || found.len() > MAX_WORKSPACE_BYTES as u64 {
-        let message = if found.is_file() { "it is too large" } else { "it is no file" };
-        return Err(malformed(
-            path,
-            &Refusal { message: message.to_owned(), hint: "name a workspace".to_owned() },
-        ));
-    }
-    let bytes = fs::read(path).map_err(|error| PaperError::disk(path, &error))?;
     String::from_utf8(bytes).map_err(|error| {
         let (message, hint) = (format!("it is not UTF-8: {error}"), "name a workspace".to_owned());
         malformed(path, &Refusal { message, hint })
     })
+}
+
+fn unsuited(path: &Path, message: &str) -> PaperError {
+    malformed(path, &Refusal { message: message.to_owned(), hint: "name a workspace".to_owned() })
 }
 
 fn missing(path: &Path) -> PaperError {

@@ -16,7 +16,7 @@ use super::sheet::{self, Sheet, Trail};
 use super::{Paper, PaperError};
 use crate::gates::plain;
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
-use crate::plan_file::{self, Plan, Reading, Task};
+use crate::plan_file::{self, LaxPlan, Plan, Reading, Task};
 use crate::store::{Notebook as _, Notes, StoreError};
 use ftl_core::json::Json;
 use ftl_core::json::rows;
@@ -290,7 +290,7 @@ impl Paper {
     /// The campaign as it is now, for somebody who knows what it was: only tasks that have changed are read again.
     pub fn follow_campaign(&self, before: Option<Followed>) -> Result<Option<Followed>, PaperError> {
         let what = projected();
-        self.take_over(&what)?;
+        self.look_over(&what)?;
         let book = &**self.store();
         let trail = Trail::now(book, &what)?;
         let new = before.as_ref().filter(|one| one.is_parted).and_then(|one| trail.since(one.count));
@@ -321,7 +321,7 @@ impl Paper {
     /// The name of the campaign that goes on, if it has one. Its tasks are not looked at.
     pub fn active_campaign(&self) -> Result<Option<String>, PaperError> {
         let what = projected();
-        self.take_over(&what)?;
+        self.look_over(&what)?;
         let Some(body) = self.store().note(what.kind, &what.key)? else { return Ok(None) };
         let head = understood(&sheet::head_of(&body, &what)?.0)?;
         Ok(head.id().filter(|_| head.is_active()).map(str::to_owned))
@@ -373,6 +373,31 @@ impl Paper {
     /// Gives the campaign its tasks. Tasks that are there already keep how far they are; what they
     /// replace is kept in the archive if anything of it had begun.
     pub fn add_tasks(&self, text: &str, now: &str) -> Result<usize, PaperError> {
+        self.take_tasks(now, &|objective| {
+            let how = Reading { objective: Some(objective), ..Reading::default() };
+            Ok(plan_file::read_as(text, how)?)
+        })
+    }
+
+    /// The same for a plan as the original's scripts may write it. One without tasks changes nothing.
+    pub fn add_tasks_lax(&self, text: &str, now: &str) -> Result<(), PaperError> {
+        let campaign = self.campaign()?.ok_or_else(no_campaign)?;
+        let LaxPlan { plan, note } = plan_file::read_lax(text, Some(campaign.objective()))?;
+        if let Some(note) = note {
+            self.notice(note);
+        }
+        if plan.tasks.is_empty() {
+            self.notice("the plan has no tasks: the tasks of the campaign stay as they are");
+            return Ok(());
+        }
+        self.take_tasks(now, &|_| Ok(plan.clone())).map(drop)
+    }
+
+    fn take_tasks(
+        &self,
+        now: &str,
+        read: &dyn Fn(&str) -> Result<Plan, PaperError>,
+    ) -> Result<usize, PaperError> {
         let archived = self.edit(|campaign, notes| {
             if !campaign.is_active() {
                 return Err(PaperError::refused(
@@ -380,8 +405,7 @@ impl Paper {
                     "open the next one with `ftl campaign create \"<objective>\"`",
                 ));
             }
-            let how = Reading { objective: Some(campaign.objective()), ..Reading::default() };
-            let plan = plan_file::read_as(text, how)?;
+            let plan = read(campaign.objective())?;
             let begun = campaign.tasks.iter().any(|one| one.status != Status::Pending);
             let archived = if begun { Some(archive_replaced(campaign, notes, now)?) } else { None };
             campaign.take_plan(plan);
@@ -491,7 +515,8 @@ impl Paper {
     /// Merges a revised plan into the campaign, whole or not at all.
     pub fn merge_plan(&self, text: &str, now: &str) -> Result<Revised, PaperError> {
         self.edit(|campaign, _| {
-            let how = Reading { objective: Some(campaign.objective()), is_revision: true };
+            let how =
+                Reading { objective: Some(campaign.objective()), is_revision: true, ..Reading::default() };
             let revised = plan_file::read_as(text, how)?;
             let merged = merge(&campaign.tasks, &revised, now)?;
             let done =

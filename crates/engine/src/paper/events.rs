@@ -3,7 +3,7 @@
 //! An event has a number in the store and is never changed. The copy only grows: what somebody else
 //! wrote into it stays.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use super::{Paper, PaperError};
@@ -62,14 +62,15 @@ impl Paper {
         let path = self.place().state().join(FILE);
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
-        let copied = if path.exists() { count(self.store().note("events", "copied")?) } else { 0 };
+        let copied =
+            if crate::folder::is_file(&path) { count(self.store().note("events", "copied")?) } else { 0 };
         let last = count(self.store().note("events", COUNT)?);
         let mut lines = Vec::new();
         for number in copied + 1..=last {
             lines.extend(self.store().note(KIND, &format!("{number:012}"))?);
         }
-        let options = OpenOptions::new().read(true).append(true).create(true).open(&path);
-        let mut file = options.map_err(on_disk)?;
+        let opened = crate::folder::open_as(&path, crate::folder::Use::Append, 0o666);
+        let mut file = opened.map_err(on_disk)?;
         let text = missing(&end_of(&mut file).map_err(on_disk)?, &lines);
         file.write_all(text.as_bytes()).map_err(on_disk)?;
         self.store().amend(&mut |notes: &mut dyn Notes| {

@@ -5,7 +5,6 @@
 //! never takes old results for new ones.
 
 use std::borrow::Cow;
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
@@ -69,7 +68,7 @@ impl Paper {
 }
 
 fn remove(path: &PathBuf) -> Result<(), PaperError> {
-    match fs::remove_file(path) {
+    match crate::folder::remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(PaperError::disk(path, &error)),
         Ok(()) | Err(_) => Ok(()),
     }

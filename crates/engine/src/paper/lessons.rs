@@ -4,7 +4,6 @@
 //! form. A small memory is copied after each change, a large one when somebody asks for it; the file
 //! is looked at only when its size or date say that somebody else wrote it.
 
-use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use super::projection::{STAMPS, Standing, digest, stamp_file, stamps, standing};
 use super::{Paper, PaperError};
 use crate::clock;
 use crate::embedder::Chosen;
+use crate::folder;
 use crate::place::replace;
 use crate::plan_file::{Plan, Task};
 use crate::store::{Notebook as _, Store as _, StoreError};
@@ -94,7 +94,10 @@ impl Paper {
                 return self.asked_of(&Chosen::words()?, work);
             }
         };
-        self.take_over_memory()?;
+        // Whoever only looks waits for nobody, and writes nothing where it is not at home.
+        if self.place().stranger().is_none() && self.is_free_soon() {
+            self.take_over_memory()?;
+        }
         let told = self.asked_of(embedder, work)?;
         if let Some(why) = embedder.trouble() {
             self.notice(format!("the embedder did not answer, lessons are found by words alone: {why}"));
@@ -198,6 +201,9 @@ impl Paper {
         if seen.split_once(' ').is_some_and(|(_, known)| known == found) {
             return Ok(());
         }
+        if let Err(error) = self.store().writable() {
+            return self.unless_only_read(&path, Err(error.into()));
+        }
         let _held = self.hold().map_err(|error| PaperError::disk(&path, &error))?;
         let bytes = read(&path)?;
         let found = digest(&bytes);
@@ -206,7 +212,10 @@ impl Paper {
         let seen = seen.split_once(' ').map(|(seen, _)| seen);
         match standing(&known, seen, &found) {
             Standing::Newest | Standing::Behind => self.memory_seen(&path, &found),
-            Standing::Foreign => self.import_copy(&path, &bytes, &known),
+            Standing::Foreign => {
+                let taken = self.import_copy(&path, &bytes, &known);
+                self.unless_only_read(&path, taken)
+            }
         }
     }
 
@@ -347,7 +356,7 @@ fn recalled(given: ftl_memory::recall::Given) -> super::briefs::Recalled {
 
 /// What a file looks like from outside; nothing where there is none.
 fn look(path: &Path) -> Result<Option<String>, PaperError> {
-    match fs::metadata(path) {
+    match folder::metadata(path) {
         Ok(found) => {
             Ok(Some(format!("{}:{}:{}:{}", found.len(), found.mtime(), found.mtime_nsec(), found.ino())))
         }
@@ -357,9 +366,10 @@ fn look(path: &Path) -> Result<Option<String>, PaperError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, PaperError> {
-    let found = fs::metadata(path).map_err(|error| PaperError::disk(path, &error))?;
+    let found = folder::metadata(path).map_err(|error| PaperError::disk(path, &error))?;
     if !found.is_file() {
-        return Err(malformed(path, "it is no file"));
+        let what = if found.is_symlink() { "it is a link, and is not followed" } else { "it is no file" };
+        return Err(malformed(path, what));
     }
     if found.len() > MAX_MEMORY_BYTES {
         return Err(malformed(
@@ -367,7 +377,7 @@ fn read(path: &Path) -> Result<Vec<u8>, PaperError> {
             &format!("it has {} bytes; {MAX_MEMORY_BYTES} is the most", found.len()),
         ));
     }
-    fs::read(path).map_err(|error| PaperError::disk(path, &error))
+    folder::read(path, MAX_MEMORY_BYTES).map_err(|error| PaperError::disk(path, &error))
 }
 
 fn malformed(path: &Path, message: &str) -> PaperError {

@@ -3,12 +3,12 @@
 //! It is turned over at a fixed size and three older ones are kept. It is no record: the journal and
 //! the store are. That it cannot be written is no reason to fail.
 
-use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
 use super::{Paper, PaperError};
 use crate::clock;
+use crate::folder::{self, Use};
 
 /// How large the file may become.
 pub const MAX_LOG_BYTES: u64 = 1_000_000;
@@ -31,10 +31,10 @@ impl Paper {
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
         let line = format!("{} {level} {}\n", clock::local(), text.replace('\n', "\\n"));
-        if fs::metadata(&path).is_ok_and(|found| found.len() + line.len() as u64 > MAX_LOG_BYTES) {
+        if folder::metadata(&path).is_ok_and(|found| found.len() + line.len() as u64 > MAX_LOG_BYTES) {
             self.turn_over().map_err(on_disk)?;
         }
-        let mut file = OpenOptions::new().append(true).create(true).open(&path).map_err(on_disk)?;
+        let mut file = folder::open_as(&path, Use::Append, 0o666).map_err(on_disk)?;
         file.write_all(line.as_bytes()).map_err(on_disk)
     }
 
@@ -45,18 +45,18 @@ impl Paper {
     fn turn_over(&self) -> io::Result<()> {
         for number in (1..MAX_OLDER).rev() {
             let (from, to) = (self.older(number), self.older(number + 1));
-            if from.exists() {
-                fs::rename(from, to)?;
+            if folder::is_file(&from) {
+                folder::rename(&from, &to)?;
             }
         }
-        fs::rename(self.log_file(), self.older(1))
+        folder::rename(&self.log_file(), &self.older(1))
     }
 
     /// Its last lines.
     pub fn log_tail(&self, lines: usize) -> Result<Vec<String>, PaperError> {
         let path = self.log_file();
         let read = || -> io::Result<String> {
-            let mut file = fs::File::open(&path)?;
+            let mut file = folder::open(&path, Use::Read)?;
             let end = file.seek(SeekFrom::End(0))?;
             file.seek(SeekFrom::Start(end.saturating_sub(MAX_TAIL_BYTES)))?;
             let mut bytes = Vec::new();
@@ -77,7 +77,7 @@ impl Paper {
     pub fn clear_log(&self) -> Result<bool, PaperError> {
         let mut there = false;
         for path in std::iter::once(self.log_file()).chain((1..=MAX_OLDER).map(|number| self.older(number))) {
-            match fs::remove_file(&path) {
+            match folder::remove(&path) {
                 Ok(()) => there = true,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(PaperError::disk(&path, &error)),

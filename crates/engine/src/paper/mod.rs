@@ -69,7 +69,10 @@ impl Paper {
     }
 
     fn notice(&self, what: impl Into<String>) {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(what.into());
+        let (what, mut notices) = (what.into(), self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        if !notices.contains(&what) {
+            notices.push(what);
+        }
     }
 }
 

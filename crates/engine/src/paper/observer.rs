@@ -19,6 +19,7 @@ use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, Seen, Verificat
 use crate::process::{Cut, Ended, How};
 use crate::workspace::{FileName, Status, Workspace};
 use ftl_core::json::Json;
+use ftl_core::machine::Cause;
 
 /// How many verify commands run at the same time.
 const MAX_PARALLEL: usize = 4;
@@ -26,11 +27,14 @@ const MAX_PARALLEL: usize = 4;
 /// How much of what a command printed is kept.
 const MAX_OUTPUT_CHARS: usize = 2_000;
 
+/// How much is read of what an older builder left.
+const MAX_EXPERIENCE_BYTES: u64 = 4 * 1024 * 1024;
+
 /// A blocked workspace that was looked at again.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    /// The file.
-    pub path: String,
+    /// The name of its file without the ending, as the original names it.
+    pub workspace: String,
     /// What it showed.
     pub verification: Verification,
     /// What the command printed, the end of it.
@@ -47,7 +51,7 @@ impl Verified {
 
     fn row(&self) -> Json {
         Json::object([
-            ("workspace", Json::from(&self.path)),
+            ("workspace", Json::from(&self.workspace)),
             ("status", Json::from(self.verification.standing.word())),
             ("reason", Json::from(&self.verification.reason)),
         ])
@@ -65,7 +69,7 @@ impl Paper {
     pub fn verify_blocks(&self, folder: &Path, by: &Verifier<'_>) -> Result<Vec<Verified>, PaperError> {
         let mut found = self.workspaces_in(folder)?;
         found.retain(|(name, _)| name.status() == Status::Blocked);
-        Ok(verify(folder, &found, by))
+        Ok(verify(&found, by))
     }
 
     /// Whether any workspace here is blocked.
@@ -83,14 +87,15 @@ impl Paper {
             found.iter().filter(|(name, _)| name.status() == status).cloned().collect()
         };
         let (complete, blocked, active) = (of(Status::Complete), of(Status::Blocked), of(Status::Active));
-        let verified = by.map(|by| verify(folder, &blocked, by));
+        let verified = by.map(|by| verify(&blocked, by));
         let teaches = |at: usize| {
             verified.as_ref().is_none_or(|all| {
                 all.get(at).is_some_and(|one: &Verified| one.verification.standing.is_learned())
             })
         };
         let output = |at: usize| verified.as_ref().and_then(|all| Some(all.get(at)?.output.as_str()));
-        let failures = blocked.iter().enumerate().filter(|(at, _)| teaches(*at));
+        let failures =
+            blocked.iter().enumerate().filter(|(at, one)| teaches(*at) && !observe::is_machine(&one.1));
         let failures: Vec<(&Found, Json)> =
             failures.map(|(at, one)| (one, observe::failure(&one.1, output(at)).to_json())).collect();
         let scored = self.scored(&complete, &blocked)?;
@@ -200,9 +205,10 @@ impl Paper {
     /// What an older builder left for whoever learns.
     fn experience(&self) -> Vec<Json> {
         let file = self.place().state().join("cache").join("experience.json");
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let text = crate::folder::read_to_string(&file, MAX_EXPERIENCE_BYTES).unwrap_or_default();
         let found = extract::objects(&text).iter().filter_map(observe::experience).collect::<Vec<_>>();
-        found.iter().map(observe::Failure::to_json).collect()
+        let found = found.iter().filter(|one| Cause::of_report(&one.trigger).is_none());
+        found.map(observe::Failure::to_json).collect()
     }
 }
 
@@ -223,7 +229,7 @@ fn row<const N: usize>(name: &str, result: String, more: [(&str, Json); N]) -> J
 }
 
 /// Runs the commands of blocked workspaces, a few at a time; in the order in which they came.
-fn verify(folder: &Path, blocked: &[Found], by: &Verifier<'_>) -> Vec<Verified> {
+fn verify(blocked: &[Found], by: &Verifier<'_>) -> Vec<Verified> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Verified)>> = Mutex::default();
     std::thread::scope(|scope| {
@@ -233,7 +239,7 @@ fn verify(folder: &Path, blocked: &[Found], by: &Verifier<'_>) -> Vec<Verified> 
                     let at = next.fetch_add(1, Ordering::SeqCst);
                     blocked.get(at).map(|one| (at, one))
                 } {
-                    let verified = verify_one(folder, one, by);
+                    let verified = verify_one(one, by);
                     done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((at, verified));
                 }
             });
@@ -244,10 +250,9 @@ fn verify(folder: &Path, blocked: &[Found], by: &Verifier<'_>) -> Vec<Verified> 
     done.into_iter().map(|(_, one)| one).collect()
 }
 
-fn verify_one(folder: &Path, (name, workspace): &Found, by: &Verifier<'_>) -> Verified {
-    let path = folder.join(name.to_string()).display().to_string();
+fn verify_one((name, workspace): &Found, by: &Verifier<'_>) -> Verified {
     let (rerun, output) = rerun(&workspace.verify, by);
-    Verified { path, verification: observe::judge(&rerun), output }
+    Verified { workspace: name.stem(), verification: observe::judge(&rerun), output }
 }
 
 fn rerun(command: &str, by: &Verifier<'_>) -> (Rerun, String) {

@@ -9,19 +9,21 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::retry_on_intr;
 
 use super::sheet::{self, Sheet, stow};
 use super::{Paper, PaperError};
+use crate::folder::{self, Use};
 use crate::place::{Beside, mark};
+use crate::process::holder::{self, Locked, Locking, Wait};
 use crate::store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
 use ftl_core::json::Json;
 
@@ -32,8 +34,17 @@ pub(super) const STAMPS: &str = "projected";
 /// changes behind, and is still our own.
 const MAX_STAMPS: usize = 128;
 
+/// How much is read of what tells which copy was written last.
+const MAX_SEEN_BYTES: u64 = 64 * 1024;
+
 /// How many copies are written at the same time.
 const MAX_WRITERS: usize = 8;
+
+/// How long whoever only looks leaves others the time to write a copy.
+const MAX_LOOK_WAIT: Duration = Duration::from_millis(250);
+
+/// How long one and the same process may keep the others from writing copies.
+const MAX_COPY_WAIT: Duration = Duration::from_secs(60);
 
 /// A note of more bytes than this is laid out for people, and written, while the store keeps it.
 const LARGE_BYTES: usize = 256 * 1024;
@@ -133,7 +144,7 @@ impl Paper {
 
     /// The text of a note, after a change by hand was taken over.
     pub(super) fn read_text(&self, what: &Projected) -> Result<Option<String>, PaperError> {
-        self.take_over(what)?;
+        self.look_over(what)?;
         Ok(sheet::fetch_now(&*self.store, what)?)
     }
 
@@ -239,7 +250,7 @@ impl Paper {
         let is_newest = |digest: &String| newest.as_ref() == Some(digest);
         let (beside, digest) = match copied {
             Copied::Text((body, digest)) if is_newest(&digest) => {
-                path.parent().map_or(Ok(()), fs::create_dir_all).map_err(on_disk)?;
+                path.parent().map_or(Ok(()), folder::make).map_err(on_disk)?;
                 (Beside::marked(&path, body.as_bytes()), digest)
             }
             Copied::Text(_) => return self.copy(what),
@@ -345,10 +356,19 @@ impl Paper {
     }
 
     /// Writes a copy again that is gone or has fallen behind. That it cannot be written keeps nobody
-    /// from reading the note.
+    /// from reading the note, and neither does somebody who writes copies and may have been stopped.
     pub(super) fn mend(&self, what: &Projected) {
-        if self.store.writable().is_ok() {
+        if self.store.writable().is_ok() && self.place.stranger().is_none() && !self.is_held() {
             let _ = self.project(what);
+        }
+    }
+
+    /// The same for whoever only looks, who waits for nobody: a change by hand is left to the next command where
+    /// somebody keeps the copies from being looked at.
+    pub(super) fn look_over(&self, what: &Projected) -> Result<(), PaperError> {
+        match self.glance(what)? {
+            Standing::Foreign if !self.is_free_soon() => Ok(()),
+            Standing::Newest | Standing::Behind | Standing::Foreign => self.take_over(what),
         }
     }
 
@@ -364,14 +384,40 @@ impl Paper {
                 self.mend(what);
                 Ok(())
             }
-            Standing::Foreign => self.adopt(what),
+            // Root looks into the state of others, and writes nothing there.
+            Standing::Foreign if self.place.stranger().is_some() => Ok(()),
+            Standing::Foreign => self.adopt_if_writable(what),
+        }
+    }
+
+    /// Takes over a copy that was changed by hand. Where the store is only read, its note counts and the change waits.
+    fn adopt_if_writable(&self, what: &Projected) -> Result<(), PaperError> {
+        let adopted = match self.store.writable() {
+            Ok(()) => self.adopt(what),
+            Err(error) => Err(error.into()),
+        };
+        self.unless_only_read(&self.file(what), adopted)
+    }
+
+    /// That a copy cannot be taken over into a store that is only read keeps nobody from reading.
+    pub(super) fn unless_only_read(
+        &self,
+        path: &Path,
+        taken: Result<(), PaperError>,
+    ) -> Result<(), PaperError> {
+        match taken {
+            Err(PaperError::Store(error)) if error.leaves_reading() => {
+                self.notice(format!("{} was changed by hand and is not taken over: {error}", path.display()));
+                Ok(())
+            }
+            taken => taken,
         }
     }
 
     /// How the copy stands to its note. One that nobody has touched since we wrote it need not be read.
     fn glance(&self, what: &Projected) -> Result<Standing, PaperError> {
         let (seen, marked) = self.seen_and_mark(&what.file);
-        let found = fs::symlink_metadata(self.file(what)).ok().filter(fs::Metadata::is_file);
+        let found = folder::metadata(&self.file(what)).ok().filter(fs::Metadata::is_file);
         if let (Some(digest), Some(marked), Some(found)) = (&seen, marked, found)
             && mark(&found) == marked
         {
@@ -421,7 +467,7 @@ impl Paper {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".broken");
         let aside = path.with_file_name(name);
-        fs::rename(&path, &aside).map_err(|error| PaperError::disk(&path, &error))?;
+        folder::rename(&path, &aside).map_err(|error| PaperError::disk(&path, &error))?;
         self.notice(format!("{} could not be read and lies in {} now", path.display(), aside.display()));
         Ok(())
     }
@@ -433,7 +479,7 @@ impl Paper {
 
     /// The same, and what the copy was known by when we wrote it.
     fn seen_and_mark(&self, file: &str) -> (Option<String>, Option<String>) {
-        let text = fs::read_to_string(self.seen_file(file)).ok();
+        let text = folder::read_to_string(&self.seen_file(file), MAX_SEEN_BYTES).ok();
         let mut lines = text.as_deref().unwrap_or_default().lines().map(str::to_owned);
         (lines.next(), lines.next())
     }
@@ -442,9 +488,9 @@ impl Paper {
     /// where that fails: any copy that the store knows then counts as its own.
     pub(super) fn set_seen(&self, file: &str, digest: &str, mark: Option<&str>) {
         let path = self.seen_file(file);
-        let _ = path.parent().map(fs::create_dir_all);
-        let _ =
-            fs::write(&path, mark.map_or_else(|| digest.to_owned(), |mark| format!("{digest}\n{mark}\n")));
+        let _ = path.parent().map(folder::make);
+        let text = mark.map_or_else(|| digest.to_owned(), |mark| format!("{digest}\n{mark}\n"));
+        let _ = folder::write(&path, text.as_bytes());
     }
 
     fn seen_file(&self, file: &str) -> PathBuf {
@@ -462,11 +508,32 @@ impl Paper {
     }
 
     /// Only one process writes copies at a time.
-    pub(super) fn hold(&self) -> io::Result<File> {
-        let file = self.place.store().join("paper.lock");
-        let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(file)?;
-        retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))?;
-        Ok(lock)
+    pub(super) fn hold(&self) -> io::Result<Locked> {
+        let path = self.place.store().join("paper.lock");
+        let file = folder::open_as(&path, Use::Update, 0o644)?;
+        let wait = || Wait::new("the lock of the files in .ftl", vec![path], MAX_COPY_WAIT);
+        holder::lock(file, Locking::Alone, wait)
+    }
+
+    /// Whether nobody writes copies, now or in a moment.
+    pub(super) fn is_free_soon(&self) -> bool {
+        let until = Instant::now() + MAX_LOOK_WAIT;
+        while self.is_held() {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// Whether somebody writes copies or the store now: a copy is written with both locks in hand.
+    fn is_held(&self) -> bool {
+        let is_locked = |name: &str| {
+            let file = folder::open(&self.place.store().join(name), Use::Read);
+            file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+        };
+        ["paper.lock", "write.lock", "turn.lock"].into_iter().any(is_locked)
     }
 }
 
@@ -618,7 +685,7 @@ fn parsed(body: &str) -> Result<Json, StoreError> {
 
 /// The bytes of a copy. What is no file, or is too large to be a note, is refused.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, PaperError> {
-    let found = match fs::metadata(path) {
+    let found = match folder::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(PaperError::disk(path, &error)),
@@ -629,27 +696,28 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, PaperError> {
         hint: String::from("move it away"),
     };
     if !found.is_file() {
-        return Err(wrong(String::from("it is no file")));
+        let what = if found.is_symlink() { "it is a link, and is not followed" } else { "it is no file" };
+        return Err(wrong(String::from(what)));
     }
     if found.len() > MAX_NOTE_BYTES as u64 {
         return Err(wrong(format!("it has {} bytes; {MAX_NOTE_BYTES} is the most", found.len())));
     }
-    fs::read(path).map(Some).map_err(|error| PaperError::disk(path, &error))
+    folder::read(path, MAX_NOTE_BYTES as u64).map(Some).map_err(|error| PaperError::disk(path, &error))
 }
 
 /// Writes a copy, unless it is there already; what it is known by, if it was written.
 fn write(path: &Path, body: &str) -> io::Result<Option<String>> {
-    if fs::read(path).is_ok_and(|there| there == body.as_bytes()) {
+    if folder::read(path, body.len() as u64).is_ok_and(|there| there == body.as_bytes()) {
         return Ok(None);
     }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+    if let Some(above) = path.parent() {
+        folder::make(above)?;
     }
     Beside::marked(path, body.as_bytes())?.install().map(Some)
 }
 
 fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
+    match folder::remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }

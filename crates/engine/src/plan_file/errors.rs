@@ -31,6 +31,17 @@ impl PlanError {
     }
 }
 
+impl PlanError {
+    /// It for people, in one line that names its place once: the message names the task a second time.
+    pub fn line(&self) -> String {
+        let message = match self.message.split_once(": ") {
+            Some((task, message)) if task.starts_with("Task ") && !self.path.is_empty() => message,
+            Some(_) | None => &self.message,
+        };
+        if self.path.is_empty() { message.to_owned() } else { format!("{}: {message}", self.path) }
+    }
+}
+
 impl fmt::Display for PlanError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.is_empty() {

@@ -49,7 +49,7 @@ pub(super) fn plan(json: &Json, how: Reading<'_>) -> Result<Plan, PlanErrors> {
         framework: framework(json, &mut found),
         framework_confidence: confidence(json, &mut found),
         idioms: idioms(json, &mut found),
-        tasks: tasks(json, &mut found),
+        tasks: tasks(json, how, &mut found),
         other: others(json, &PLAN_FIELDS),
     };
     graph(&plan, json, how, &mut found);
@@ -164,9 +164,11 @@ fn texts(value: Option<&Json>, path: &str, found: &mut Found) -> Vec<String> {
     list
 }
 
-fn tasks(json: &Json, found: &mut Found) -> Vec<Task> {
+fn tasks(json: &Json, how: Reading<'_>, found: &mut Found) -> Vec<Task> {
     let hint = "give a list with at least one task: {\"seq\", \"slug\", \"delta\", \"verify\"}";
     match json.get("tasks") {
+        None | Some(Json::Null) if how.may_be_empty => {}
+        Some(Json::List(items)) if items.is_empty() && how.may_be_empty => {}
         None | Some(Json::Null) => found.add("tasks", "Missing required field: tasks", hint),
         Some(Json::List(items)) if items.is_empty() => found.add("tasks", "tasks list is empty", hint),
         Some(Json::List(items)) => {

@@ -140,6 +140,17 @@ pub struct Reading<'a> {
     pub objective: Option<&'a str>,
     /// Whether dependencies may name tasks that are not in this file: a revision of a larger plan.
     pub is_revision: bool,
+    /// Whether it may have no tasks, or no `tasks` at all.
+    pub may_be_empty: bool,
+}
+
+/// A plan that leaves out what scripts written for the original leave out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaxPlan {
+    /// The plan, with what was left out filled in. It may have no tasks.
+    pub plan: Plan,
+    /// What stands in for a missing objective, as a sentence for a person.
+    pub note: Option<String>,
 }
 
 /// Reads and validates a whole plan by itself.
@@ -149,18 +160,38 @@ pub fn read(text: &str) -> Result<Plan, PlanErrors> {
 
 /// Reads and validates a plan.
 pub fn read_as(text: &str, how: Reading<'_>) -> Result<Plan, PlanErrors> {
+    check(&parse(text)?, how)
+}
+
+fn parse(text: &str) -> Result<Json, PlanErrors> {
     if text.len() > MAX_PLAN_BYTES {
         let message = format!("Plan has {} bytes; the limit is {MAX_PLAN_BYTES}", text.len());
         return Err(PlanErrors::one("", message, "split the plan into several campaigns"));
     }
-    let json = Json::parse(text).map_err(|error| {
+    Json::parse(text).map_err(|error| {
         PlanErrors::one(
             "",
             format!("Plan is {error}"),
             "give one JSON object with \"objective\" and \"tasks\"",
         )
-    })?;
-    check(&json, how)
+    })
+}
+
+/// Reads a plan as the original's scripts may write it: without an objective, and without tasks. The name of
+/// the campaign in the plan stands in for the objective, else `campaign`, what the current campaign is to reach.
+/// Everything else is as strict as [`read`].
+pub fn read_lax(text: &str, campaign: Option<&str>) -> Result<LaxPlan, PlanErrors> {
+    let json = parse(text)?;
+    let is_given =
+        |field: &str| json.get(field).and_then(Json::as_str).filter(|text| !text.trim().is_empty());
+    let stand_in = is_given("campaign").or(campaign).unwrap_or_default();
+    let how = Reading { objective: Some(stand_in), may_be_empty: true, ..Reading::default() };
+    let plan = check(&json, how)?;
+    let note = is_given("objective").is_none().then(|| match stand_in {
+        "" => "the plan names no objective".to_owned(),
+        name => format!("the plan names no objective: `{name}` stands in for it"),
+    });
+    Ok(LaxPlan { plan, note })
 }
 
 /// Validates a plan that has been read as JSON already.

@@ -200,7 +200,7 @@ fn graphs_that_are_wrong() {
 #[test]
 fn an_objective_can_come_from_the_campaign() {
     let text = r#"{"tasks": [{"seq": "001", "slug": "a", "delta": ["a"], "verify": "x"}]}"#;
-    let how = Reading { objective: Some("known"), is_revision: false };
+    let how = Reading { objective: Some("known"), ..Reading::default() };
     assert_eq!(read_as(text, how).unwrap().objective, "known");
     assert!(read(text).is_err());
 }
@@ -345,7 +345,7 @@ fn campaign(rows: &[(&str, &[&str], &str)]) -> Vec<CampaignTask> {
 }
 
 fn revision(tasks: Rows<'_>) -> Plan {
-    read_as(&plan_of(tasks), Reading { objective: None, is_revision: true }).unwrap()
+    read_as(&plan_of(tasks), Reading { objective: None, is_revision: true, ..Reading::default() }).unwrap()
 }
 
 #[test]
@@ -399,7 +399,7 @@ fn a_revision_is_taken_whole_or_not_at_all() {
     ];
     for (tasks, expected) in cases {
         let text = plan_of(tasks);
-        let how = Reading { objective: None, is_revision: true };
+        let how = Reading { objective: None, is_revision: true, ..Reading::default() };
         let errors = read_as(&text, how).and_then(|plan| merge(&before, &plan, "now")).unwrap_err();
         let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(told.join("|"), expected);

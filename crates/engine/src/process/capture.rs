@@ -119,7 +119,7 @@ impl Capture {
     /// A file without a name: nobody else can open it, and it is gone with its last descriptor.
     fn open_spool(&self) -> Spool {
         let keep = usize::try_from(self.room.keep).unwrap_or(usize::MAX);
-        let opened = tempfile::tempfile_in(&self.folder);
+        let opened = crate::folder::unnamed(&self.folder);
         match opened.map(|mut file| (write_some(&mut file, &self.head[..self.head.len().min(keep)]), file)) {
             Err(error) => Spool::Failed { file: None, length: 0, error: error.to_string() },
             Ok(((length, Some(error)), file)) => {

@@ -5,13 +5,19 @@
 //! an owner that slept through its own replacement starts nothing any more, however long ago it
 //! decided to. A fence is never lowered, and one that cannot be read stops everybody.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
+
+use super::holder::{self, Locking, Wait};
+use crate::folder::{self, Use};
+
+/// How long a fence that is just being raised is waited for.
+const MAX_FENCE_WAIT: Duration = Duration::from_secs(30);
 
 /// How many digits a fence is written with: each of the same length, so that one replaces another
 /// whole.
@@ -29,30 +35,34 @@ pub struct Fence {
 impl Fence {
     /// Whether whoever starts the attempt was overtaken.
     pub fn is_passed(&self) -> io::Result<bool> {
-        let file = match open(OpenOptions::new().read(true), &self.file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            file => file?,
-        };
-        flock(&file, FlockOperation::LockShared)?;
-        Ok(read(&file)?.is_some_and(|lowest| lowest > self.epoch))
+        Ok(lowest(&self.file)?.is_some_and(|lowest| lowest > self.epoch))
     }
+}
+
+/// The lowest epoch that a fence lets pass; nothing where there is no fence.
+pub fn lowest(path: &Path) -> io::Result<Option<u64>> {
+    let file = match folder::open(path, Use::Read) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let file = holder::lock(file, Locking::Shared, || wait(path))?;
+    read(file.file())
 }
 
 /// Raises a fence: from now on nobody of a lower epoch starts anything.
 pub fn raise(path: &Path, epoch: u64) -> io::Result<()> {
-    let file = open(OpenOptions::new().read(true).write(true).create(true).truncate(false), path)?;
-    flock(&file, FlockOperation::LockExclusive)?;
-    if read(&file)?.is_some_and(|lowest| lowest >= epoch) {
+    let file = folder::open(path, Use::Update)?;
+    let locked = holder::lock(file, Locking::Unsigned, || wait(path))?;
+    let file = locked.file();
+    if read(file)?.is_some_and(|lowest| lowest >= epoch) {
         return Ok(());
     }
     file.write_all_at(format!("{epoch:0DIGITS$}").as_bytes(), 0)?;
     file.sync_data()
 }
 
-/// A pipe that somebody has put there must not keep us, and a link must not lead us away.
-fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
-    options.mode(0o600).custom_flags(flags.bits().cast_signed()).open(path)
+fn wait(path: &Path) -> Wait {
+    Wait::new(format!("the fence `{}`", path.display()), Vec::new(), MAX_FENCE_WAIT)
 }
 
 /// What stands in a fence; nothing in one that was just made.
@@ -84,6 +94,8 @@ mod tests {
         assert!(passed(2), "it stays where it is");
         raise(&file, u64::MAX).unwrap();
         assert!(passed(u64::MAX - 1) && !passed(u64::MAX));
+        assert_eq!(lowest(&file).unwrap(), Some(u64::MAX));
+        assert_eq!(lowest(&folder.path().join("none")).unwrap(), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! The command's limits on resources are set on the guard before it starts the command, which
 //! inherits them: so there is no moment without them.
 
+use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -29,11 +30,11 @@ use rustix::process::{
     waitid, waitpid,
 };
 
-use super::How;
 use super::lock::{self, Lock, LockError, MAX_LOCK_WAIT};
 use super::table::{self, Entry, Identity, Table};
 use super::tree::{self, MAX_KILL, Swept, Victims};
 use super::wire::{self, Answer, Lines, Request, Word};
+use super::{How, gits};
 
 /// The word that makes a program of ours a guard.
 pub const WORD: &str = "__guard";
@@ -64,6 +65,10 @@ const NOT_FOR_US: [Signal; 11] = [
 
 /// Does what its standard input, a socket, asks for; the exit code. It never prints.
 pub fn main() -> i32 {
+    let words: Vec<OsString> = std::env::args_os().skip(2).collect();
+    if words.first().is_some_and(|word| word == gits::WORD) {
+        return i32::from(gits::main(&words[1..]).is_err());
+    }
     // A guard is never the leader of its group when it is started, so this cannot fail.
     let _ = setsid();
     match guard() {
@@ -99,13 +104,19 @@ fn guard() -> io::Result<()> {
     }
 }
 
-/// Makes this process fit to be a guard. Gives a descriptor that tells of ended children.
-fn settle() -> io::Result<UnixStream> {
+/// Has this process go on whatever signal comes that is not meant for it.
+pub(super) fn ignore_signals() -> io::Result<()> {
     let ignored = Arc::new(AtomicBool::new(false));
     for signal in NOT_FOR_US {
-        // A handler that does nothing, and not "ignore": the command must not inherit it.
+        // A handler that does nothing, and not "ignore": a command must not inherit it.
         signal_hook::flag::register(signal.as_raw(), Arc::clone(&ignored))?;
     }
+    Ok(())
+}
+
+/// Makes this process fit to be a guard. Gives a descriptor that tells of ended children.
+fn settle() -> io::Result<UnixStream> {
+    ignore_signals()?;
     let (ended, pipe) = UnixStream::pair()?;
     ended.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(Signal::CHILD.as_raw(), pipe)?;

@@ -55,6 +55,13 @@ impl Leash {
         lock::is_of(&self.lock, self.who)
     }
 
+    /// Whether somebody has stopped the guard.
+    pub(super) fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.who.pid)).unwrap_or_default();
+        let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+        matches!(state, Some('T' | 't'))
+    }
+
     /// The socket, until the guard is let go.
     pub(super) fn socket(&self) -> Option<&UnixStream> {
         self.socket.as_ref()

@@ -1,19 +1,26 @@
 //! Whether we run inside an agent: what a person may say, a process below a guard may not.
 //!
-//! The strong sign is the line of ancestors: everything that an agent starts stays below its guard,
-//! however it detaches. The mark in the environment is the weak sign; it also holds where ancestors
-//! cannot be seen. Any one sign is enough, and nothing here clears anybody of one.
+//! The strong sign is the line of ancestors: everything that an agent starts stays below its guard, or
+//! below the driver once the guard is gone, however it detaches. Where the line cannot be followed, in a
+//! PID namespace of its own, the namespace of whoever drives a run now is the measure. The mark in the
+//! environment is the weak sign; it also holds where ancestors cannot be seen. Any one sign is enough, and
+//! nothing here clears anybody of one.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::table::{self, Identity, Table};
+use super::procfs::{Namespaces, ProcFs};
+use super::table::{self, Entry, Identity};
 use super::{MARK, guard, lock};
+
+/// How often the line of ancestors is read again because it changed under our eyes.
+const MAX_READINGS: usize = 100;
 
 /// That we are inside, and how that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inside {
-    /// The process that shows it: ourselves or one above us.
+    /// The process that shows it: ourselves, one above us, or the one that we cannot see.
     pub pid: i32,
     /// By what.
     pub by: Sign,
@@ -28,8 +35,45 @@ pub enum Sign {
     Guard,
     /// One above it holds the lock of an attempt.
     Attempt,
+    /// One above it drives a run: it was left there by a guard that is gone.
+    Driver,
+    /// It is in another PID namespace than a living driver, and does not see it.
+    Namespace,
+    /// Something is mounted over the locks of drivers or attempts, so they tell nothing.
+    Covered,
+    /// A process that it does not see has the store open, and the lock of a run's owner is gone.
+    Open,
     /// The line of ancestors cannot be read, so nothing shows that it is not.
     Unseen,
+}
+
+impl Sign {
+    /// What a person who is refused by it can do.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Sign::Mark | Sign::Guard | Sign::Attempt | Sign::Driver => {
+                "only a person may do this, from a terminal of their own"
+            }
+            Sign::Namespace => {
+                "say it where that process can be seen: in its own container (`docker exec` is enough) or on the \
+                 host of it; or end that process first"
+            }
+            Sign::Covered => "say it where .ftl/store is as it is on the disk, or unmount what lies over it",
+            Sign::Open => {
+                "say it where all processes that use the store can be seen, such as on the host, or end them first"
+            }
+            Sign::Unseen => "only a person may do this, where /proc shows all of their processes",
+        }
+    }
+}
+
+/// A living process that drives a run or guards an attempt, as its own file names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Which one, in its own namespace.
+    pub who: Identity,
+    /// That namespace; nothing where an older program wrote the file.
+    pub namespaces: Option<Namespaces>,
 }
 
 /// A process and what is to be seen of it.
@@ -45,31 +89,89 @@ pub struct Ancestor {
     pub environment: Vec<u8>,
 }
 
-/// Whether the calling process is inside an agent's tree. The folder of attempts, if it is known,
-/// tells guards apart that are another program than ours.
-pub fn inside_agent(attempts: Option<&Path>) -> Option<Inside> {
-    let held: Vec<Identity> = attempts.map(guards_in).unwrap_or_default();
-    let ours = table::program(own_pid());
-    match Table::read() {
-        Ok(table) => look(&line(&table, own_pid()), ours.as_deref(), &held),
-        Err(_) => Some(Inside { pid: own_pid(), by: Sign::Unseen }),
-    }
+/// Who is known to be alive and at work on a store.
+#[derive(Clone, Copy, Debug)]
+pub struct Alive<'a> {
+    /// The guards of attempts.
+    pub guards: &'a [Witness],
+    /// The drivers of runs.
+    pub drivers: &'a [Witness],
 }
 
-/// The rule, over what was seen: a line of processes, the one that asks first; the program that asks;
-/// and the guards of live attempts.
-pub fn look(line: &[Ancestor], ours: Option<&Path>, held: &[Identity]) -> Option<Inside> {
+/// What a process sees of itself.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The processes above it, itself first.
+    pub line: Vec<Ancestor>,
+    /// The number of the first one above that is there and hidden; nothing where the line is whole.
+    pub hidden: Option<i32>,
+    /// Where it stands.
+    pub namespaces: Namespaces,
+    /// The program that asks.
+    pub ours: Option<PathBuf>,
+}
+
+/// Whether the calling process is inside an agent's tree. The folder of attempts, if it is known, tells
+/// guards apart that are another program than ours; the drivers are those of the same store.
+pub fn inside_agent(attempts: Option<&Path>, drivers: &[Witness]) -> Option<Inside> {
+    let guards = attempts.map(guards_in).unwrap_or_default();
+    let alive = Alive { guards: &guards, drivers };
+    let unseen = |_: io::Error| Some(Inside { pid: own_pid(), by: Sign::Unseen });
+    let seen = ProcFs::open().and_then(|proc| Ok((View::read(&proc)?, proc)));
+    let (view, proc) = match seen {
+        Ok(seen) => seen,
+        Err(error) => return unseen(error),
+    };
+    look(&view, alive).or_else(|| elsewhere(&proc, &view, alive).unwrap_or_else(unseen))
+}
+
+/// The rule over the line of processes, the one that asks first.
+pub fn look(view: &View, alive: Alive<'_>) -> Option<Inside> {
+    let is = |one: &Witness, who: Identity| {
+        let same = one.namespaces.as_ref().is_some_and(|theirs| theirs.pid == view.namespaces.pid);
+        one.who == who || (same && one.who.pid == who.pid)
+    };
+    let known = |who: Identity| {
+        let found = |all: &[Witness]| all.iter().any(|one| is(one, who));
+        let driver = || found(alive.drivers).then_some(Sign::Driver);
+        found(alive.guards).then_some(Sign::Attempt).or_else(driver)
+    };
     let sign = |above: usize, one: &Ancestor| {
         if table::variable(&one.environment, MARK).is_some() {
             return Some(Sign::Mark);
         }
-        if above > 0 && is_guard(one, ours) {
+        if above > 0 && is_guard(one, view.ours.as_deref()) {
             return Some(Sign::Guard);
         }
-        (above > 0 && held.contains(&one.who)).then_some(Sign::Attempt)
+        if above > 0 { known(one.who) } else { None }
     };
     let inside = |(above, one): (usize, &Ancestor)| Some(Inside { pid: one.who.pid, by: sign(above, one)? });
-    line.iter().enumerate().find_map(inside)
+    // A guard or driver shows itself to nobody where /proc hides what may not be looked at.
+    let hidden = || {
+        let pid = view.hidden?;
+        Some(Inside { pid, by: known(Identity { pid, start: 0 })? })
+    };
+    view.line.iter().enumerate().find_map(inside).or_else(hidden)
+}
+
+/// The rule over namespaces: while somebody drives a run or guards an attempt, only its own namespace, and
+/// one that sees it from above, are a person's. Each of them is asked, for anybody can make a file that clears
+/// himself. Where nobody does, every namespace is.
+fn elsewhere(proc: &ProcFs, view: &View, alive: Alive<'_>) -> io::Result<Option<Inside>> {
+    let all = alive.drivers.iter().chain(alive.guards);
+    for (who, theirs) in all.filter_map(|one| Some((one.who, one.namespaces.as_ref()?))) {
+        if theirs.pid != view.namespaces.pid && !sees(proc, view, who, theirs)? {
+            return Ok(Some(Inside { pid: who.pid, by: Sign::Namespace }));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether our own `/proc` shows a process of a namespace below ours. One of another namespace than ours
+/// shows what we are not above of; and starts cannot be compared where time is counted differently.
+fn sees(proc: &ProcFs, view: &View, who: Identity, theirs: &Namespaces) -> io::Result<bool> {
+    let is_ours = proc.numbers(proc.own_pid()?)? == [own_pid()];
+    Ok(is_ours && theirs.time == view.namespaces.time && proc.shows_below(who)?)
 }
 
 /// A guard hides what it runs from other users' eyes and its own children's, so a program that we may
@@ -83,19 +185,65 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-fn guards_in(attempts: &Path) -> Vec<Identity> {
+fn guards_in(attempts: &Path) -> Vec<Witness> {
     let files = lock::attempts(attempts).unwrap_or_default();
-    files.into_iter().filter(|file| file.alive).filter_map(|file| Some(file.record?.guard)).collect()
+    let records = files.into_iter().filter(|file| file.alive).filter_map(|file| file.record);
+    records.map(|record| Witness { who: record.guard, namespaces: record.namespaces }).collect()
 }
 
-fn line(table: &Table, pid: i32) -> Vec<Ancestor> {
-    let seen = |pid: i32, who: Identity| Ancestor {
-        who,
-        words: table::words(pid).unwrap_or_default(),
-        program: table::program(pid),
-        environment: table::environment(pid).unwrap_or_default(),
+impl View {
+    /// Reads the line until it stays as it is: whoever ends while it is read gives its children away.
+    fn read(proc: &ProcFs) -> io::Result<View> {
+        let own = proc.own_pid()?;
+        for _ in 0..MAX_READINGS {
+            let (line, hidden) = entries_above(proc, own)?;
+            let mut seen: Vec<Ancestor> =
+                line.iter().map(|entry| seen(proc, entry.identity())).collect::<io::Result<_>>()?;
+            // A process that may not be looked into may not read this file of itself either.
+            if let (Some(us), Some(mark)) = (seen.first_mut(), std::env::var_os(MARK)) {
+                us.environment = [MARK.as_bytes(), b"=", mark.as_encoded_bytes()].concat();
+            }
+            if entries_above(proc, own)? == (line, hidden) {
+                let (namespaces, ours) = (proc.namespaces(own)?, proc.link(&format!("{own}/exe")).ok());
+                return Ok(View { line: seen, hidden, namespaces, ours });
+            }
+        }
+        Err(io::Error::other("the processes above this one change faster than they can be read"))
+    }
+}
+
+/// A process and all above it, itself first, and the number of one above that is hidden.
+fn entries_above(proc: &ProcFs, own: i32) -> io::Result<(Vec<Entry>, Option<i32>)> {
+    let mut line: Vec<Entry> = Vec::new();
+    let mut next = own;
+    while next != 0 {
+        // What runs and counts time differs from one reading to the next; who it is does not.
+        match proc.entry(next)?.map(|entry| Entry { state: 0, threads: 0, ..entry }) {
+            Some(entry) if line.iter().all(|known| known.pid != entry.pid) => {
+                line.push(entry);
+                next = entry.parent;
+            }
+            Some(_) | None if line.is_empty() => return Err(io::ErrorKind::NotFound.into()),
+            Some(_) | None => return Ok((line, Some(next))),
+        }
+    }
+    Ok((line, None))
+}
+
+/// What may be looked at of a process. What is forbidden or gone is empty; a file that somebody has put over
+/// one of these is an error.
+fn seen(proc: &ProcFs, who: Identity) -> io::Result<Ancestor> {
+    let allowed = |read: io::Result<Vec<u8>>| match read {
+        Err(error) if table::is_gone(&error) => Ok(Vec::new()),
+        read => read,
     };
-    table.above(pid).into_iter().map(|entry| seen(entry.pid, entry.identity())).collect()
+    let program = match proc.link(&format!("{}/exe", who.pid)) {
+        Ok(program) => Some(program),
+        Err(error) if table::is_gone(&error) => None,
+        Err(error) => return Err(error),
+    };
+    let words = table::split_words(&allowed(proc.read(&format!("{}/cmdline", who.pid)))?);
+    Ok(Ancestor { who, words, program, environment: allowed(proc.read(&format!("{}/environ", who.pid)))? })
 }
 
 #[cfg(test)]
@@ -119,38 +267,66 @@ mod tests {
         one(pid, &["ftl", word], program, "")
     }
 
+    fn view(line: &[Ancestor]) -> View {
+        let namespaces = Namespaces { pid: String::from("pid:[1]"), time: None };
+        View { line: line.to_vec(), hidden: None, namespaces, ours: Some(PathBuf::from("/bin/ftl")) }
+    }
+
+    fn witness(pid: i32, namespace: Option<&str>) -> Witness {
+        let namespaces = namespace.map(|pid| Namespaces { pid: pid.to_owned(), time: None });
+        Witness { who: Identity { pid, start: 7 }, namespaces }
+    }
+
+    const NOBODY: Alive<'_> = Alive { guards: &[], drivers: &[] };
+
     #[test]
     fn one_sign_anywhere_in_the_line_is_enough() {
-        let ours = Some(Path::new("/bin/ftl"));
         let (us, init) = (ftl(9, "status", Some("/bin/ftl")), one(1, &["init"], None, ""));
         let (below, above) = ([us, shell(8)], [init]);
-        let line = |middle: &[Ancestor]| [&below, middle, &above].concat();
-        let held = [Identity { pid: 5, start: 7 }];
+        let seen = |middle: &[Ancestor]| view(&[&below, middle, &above].concat());
+        let guards = [witness(5, None)];
+        let held = Alive { guards: &guards, drivers: &[] };
         let inside = |pid, by| Some(Inside { pid, by });
 
-        assert_eq!(look(&line(&[shell(5), ftl(4, "run", Some("/bin/ftl"))]), ours, &[]), None);
+        assert_eq!(look(&seen(&[shell(5), ftl(4, "run", Some("/bin/ftl"))]), NOBODY), None);
         let guard = ftl(5, guard::WORD, Some("/bin/ftl"));
-        assert_eq!(look(&line(&[guard]), ours, &[]), inside(5, Sign::Guard));
+        assert_eq!(look(&seen(&[guard]), NOBODY), inside(5, Sign::Guard));
         let hidden = ftl(5, guard::WORD, None);
-        assert_eq!(look(&line(&[hidden]), ours, &[]), inside(5, Sign::Guard));
+        assert_eq!(look(&seen(&[hidden]), NOBODY), inside(5, Sign::Guard));
         let other = ftl(5, guard::WORD, Some("/bin/other"));
-        assert_eq!(look(&line(std::slice::from_ref(&other)), ours, &[]), None);
-        assert_eq!(look(&line(&[other]), ours, &held), inside(5, Sign::Attempt));
+        assert_eq!(look(&seen(std::slice::from_ref(&other)), NOBODY), None);
+        assert_eq!(look(&seen(&[other]), held), inside(5, Sign::Attempt));
         let later = one(5, &["x"], None, "");
         let later = Ancestor { who: Identity { pid: 5, start: 8 }, ..later };
-        assert_eq!(look(&line(&[later]), ours, &held), None, "the same number, another process");
+        assert_eq!(look(&seen(&[later]), held), None, "the same number, another process");
         let marked = one(5, &["x"], None, "A=1 FTL_ATTEMPT=abc.1");
-        assert_eq!(look(&line(&[marked]), ours, &[]), inside(5, Sign::Mark));
+        assert_eq!(look(&seen(&[marked]), NOBODY), inside(5, Sign::Mark));
         let similar = one(5, &["x"], None, "FTL_ATTEMPTS=1 XFTL_ATTEMPT=1");
-        assert_eq!(look(&line(&[similar]), ours, &[]), None);
+        assert_eq!(look(&seen(&[similar]), NOBODY), None);
+    }
+
+    #[test]
+    fn whoever_is_below_a_driver_was_left_there_by_an_agent() {
+        let drivers = [witness(4, Some("pid:[1]"))];
+        let alive = Alive { guards: &[], drivers: &drivers };
+        let line = [ftl(9, "answer", None), shell(8), ftl(4, "run", None), shell(1)];
+        assert_eq!(look(&view(&line), alive), Some(Inside { pid: 4, by: Sign::Driver }));
+        assert_eq!(look(&view(&line[2..]), alive), None, "the driver itself is not");
+        let beside = [ftl(9, "answer", None), shell(8), shell(1)];
+        assert_eq!(look(&view(&beside), alive), None);
+        let hidden = |pid| View { hidden: Some(pid), ..view(&beside) };
+        assert_eq!(look(&hidden(4), alive), Some(Inside { pid: 4, by: Sign::Driver }));
+        assert_eq!(look(&hidden(3), alive), None, "somebody else's process is hidden");
+        let far = [witness(4, Some("pid:[2]"))];
+        let alive = Alive { guards: &far, drivers: &[] };
+        assert_eq!(look(&hidden(4), alive), None, "a number of another namespace");
     }
 
     #[test]
     fn our_own_mark_counts_and_our_own_word_does_not() {
-        let ours = Some(Path::new("/bin/ftl"));
         let marked = one(9, &["ftl"], None, "FTL_ATTEMPT=");
-        assert_eq!(look(&[marked], ours, &[]), Some(Inside { pid: 9, by: Sign::Mark }));
-        assert_eq!(look(&[ftl(9, guard::WORD, None)], ours, &[]), None);
-        assert_eq!(look(&[], ours, &[]), None);
+        assert_eq!(look(&view(&[marked]), NOBODY), Some(Inside { pid: 9, by: Sign::Mark }));
+        assert_eq!(look(&view(&[ftl(9, guard::WORD, None)]), NOBODY), None);
+        assert_eq!(look(&view(&[]), NOBODY), None);
     }
 }

@@ -5,21 +5,22 @@
 //! and boot all match. A file is removed by whoever holds its lock, and by nobody else.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use super::table::{self, Entry, Identity, Table};
 use super::tree::{self, MAX_KILL, Swept, Victims};
-use super::{Fence, Mark, guard};
+use super::{Fence, Mark, Namespaces, guard};
+use crate::folder::{self, Folder, Use};
 
 /// How long a new attempt waits for the guard of the old one, which is ending its processes.
 pub const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -40,22 +41,33 @@ pub struct Record {
     pub boot: String,
     /// The variable in the environment of everything it started.
     pub mark: Mark,
+    /// Where its number counts; nothing in a file of an older program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Namespaces>,
 }
 
 impl Record {
     /// What this process writes.
     fn own(mark: &Mark) -> io::Result<Record> {
         let guard = Identity::own().ok_or_else(|| io::Error::other("/proc does not show this process"))?;
-        Ok(Record { guard, boot: table::boot_id()?, mark: mark.clone() })
+        let namespaces = Namespaces::own().ok();
+        Ok(Record { guard, boot: table::boot_id()?, mark: mark.clone(), namespaces })
     }
 
     /// Whether the guard that wrote it lives. A file may be forged, and what it names is going to be
     /// ended: so the process must also have been started as a guard, and be none of ours.
     pub fn is_alive(&self) -> bool {
         self.is_of_this_boot()
+            && self.is_of_this_namespace()
             && self.guard.is_alive()
             && is_guard(self.guard.pid)
             && !is_above_us(self.guard)
+    }
+
+    /// Whether its number means here what it meant to its guard.
+    fn is_of_this_namespace(&self) -> bool {
+        let own = Namespaces::own().ok().map(|own| own.pid);
+        self.namespaces.as_ref().is_none_or(|theirs| own.is_none_or(|own| own == theirs.pid))
     }
 
     fn is_of_this_boot(&self) -> bool {
@@ -86,7 +98,7 @@ pub enum LockError {
     /// The file cannot be made or read.
     Io(io::Error),
     /// Somebody else has it, and did not go.
-    Held(Option<Record>),
+    Held(Option<Box<Record>>),
     /// Whoever asked does not want it any more.
     GivenUp,
     /// Whoever asked no longer owns the run.
@@ -99,7 +111,11 @@ impl fmt::Display for LockError {
             LockError::Io(error) => write!(out, "the attempt's lock cannot be taken: {error}"),
             LockError::Held(Some(record)) => {
                 let pid = record.guard.pid;
-                write!(out, "an older attempt of the same action is still alive (its guard is process {pid})")
+                let where_ = if record.is_of_this_namespace() { "" } else { " of another pid namespace" };
+                write!(
+                    out,
+                    "an older attempt of the same action is still alive (its guard is process {pid}{where_})"
+                )
             }
             LockError::Held(None) => {
                 write!(
@@ -156,7 +172,7 @@ pub(super) fn take(
             end_guard(record.guard);
             (ended_once, deadline) = (true, Instant::now() + MAX_KILL);
         } else {
-            return Err(LockError::Held(holder));
+            return Err(LockError::Held(holder.map(Box::new)));
         }
     }
 }
@@ -174,7 +190,7 @@ impl Lock {
 
     /// Removes the file; the lock itself goes with this value.
     pub(super) fn remove(self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+        folder::remove(&self.path)
     }
 }
 
@@ -182,8 +198,7 @@ impl Lock {
 /// more, so what was locked must be what stands at the path.
 fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
     loop {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = folder::open(path, Use::Update)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
@@ -197,7 +212,7 @@ fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
 
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let held = file.metadata()?;
-    match fs::metadata(path) {
+    match folder::metadata(path) {
         Ok(there) => Ok((there.dev(), there.ino()) == (held.dev(), held.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -205,7 +220,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 fn read(path: &Path) -> Option<Record> {
-    read_from(&open(path).ok()?)
+    read_from(&folder::open(path, Use::Read).ok()?)
 }
 
 fn read_from(mut file: &File) -> Option<Record> {
@@ -283,11 +298,14 @@ impl Victims for Marked<'_> {
 
 /// Every process that carries a mark or is below one that does; neither we nor those above us.
 pub(super) fn marked(table: &Table, mark: &Mark, since: u64) -> Vec<Entry> {
+    carriers(table, since, &|entry| mark.is_in_environment_of(entry.pid))
+}
+
+/// Every process from some time on that is meant or is below one that is; neither we nor those above us.
+pub(super) fn carriers(table: &Table, since: u64, is_meant: &dyn Fn(&Entry) -> bool) -> Vec<Entry> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let above: Vec<i32> = table.above(own).iter().map(|entry| entry.pid).collect();
-    let carries = |entry: &&Entry| {
-        entry.start >= since && !above.contains(&entry.pid) && mark.is_in_environment_of(entry.pid)
-    };
+    let carries = |entry: &&Entry| entry.start >= since && !above.contains(&entry.pid) && is_meant(entry);
     let roots: Vec<Entry> = table.entries().filter(carries).copied().collect();
     let below = table.below(roots.iter().map(|entry| entry.pid));
     roots.into_iter().chain(below).filter(|entry| !above.contains(&entry.pid)).collect()
@@ -325,28 +343,18 @@ pub struct Leftover {
     pub left: usize,
 }
 
-/// Opens a file for reading. A pipe that somebody has put there must not keep us, and a link must not
-/// lead us away.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
-    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
-}
-
 /// Every attempt that has a file in a folder, by name. A folder that is not there has none.
 pub fn attempts(folder: &Path) -> io::Result<Vec<AttemptFile>> {
-    let entries = match fs::read_dir(folder) {
+    let held = match Folder::open(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
+        held => held?,
     };
     let mut found = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        // What vanishes while we look has ended.
-        let Ok(file) = open(&path) else { continue };
-        if file.metadata()?.is_file() {
-            let alive = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
-            found.push(AttemptFile { path, record: read_from(&file), alive });
-        }
+    for name in held.names()? {
+        // What vanishes while we look has ended; what is no file is no attempt.
+        let Ok(file) = held.file(&name) else { continue };
+        let alive = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+        found.push(AttemptFile { path: folder.join(name), record: read_from(&file), alive });
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
@@ -378,7 +386,7 @@ pub fn end_leftover(attempt: &AttemptFile) -> Result<Leftover, LockError> {
         swept = end_guard(record.guard);
     }
     let Some(lock) = try_lock(&attempt.path)? else {
-        return Err(LockError::Held(read(&attempt.path)));
+        return Err(LockError::Held(read(&attempt.path).map(Box::new)));
     };
     let unguarded = end_unguarded(lock.record().or_else(|| attempt.record.clone()).as_ref());
     lock.remove()?;
@@ -459,7 +467,7 @@ mod tests {
     #[test]
     fn a_leftover_with_an_unreadable_file_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("a.1"), b"{ torn").unwrap();
+        std::fs::write(folder.path().join("a.1"), b"{ torn").unwrap();
         let found = attempts(folder.path()).unwrap();
         assert_eq!((found[0].alive, &found[0].record), (false, &None));
         assert_eq!(end_leftover(&found[0]).unwrap(), Leftover { ended: 0, left: 0 });

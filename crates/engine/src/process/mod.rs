@@ -14,12 +14,16 @@
 
 pub mod cancel;
 pub mod capture;
+pub mod evidence;
 pub mod fence;
+pub mod gits;
 pub mod guard;
 mod hide;
+pub mod holder;
 mod leash;
 pub mod lineage;
 pub mod lock;
+pub mod procfs;
 mod stdin;
 pub mod supervisor;
 pub mod table;
@@ -37,8 +41,9 @@ use serde::{Deserialize, Serialize};
 pub use cancel::Cancel;
 pub use capture::{Captured, Room, printable};
 pub use fence::Fence;
-pub use lineage::{Inside, inside_agent};
+pub use lineage::{Inside, Witness, inside_agent};
 pub use lock::{AttemptFile, Leftover, LockError, attempts, end_leftover, end_leftovers};
+pub use procfs::Namespaces;
 pub use supervisor::{Running, StdinWriter, Supervisor, own_orphans};
 
 /// The variable that marks everything that an agent or a command of ours starts.

@@ -6,11 +6,10 @@
 //! keeps no more of the output than it was told to. Time is the monotonic clock's.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File};
+use std::fs::File;
 use std::io::{self, PipeReader, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +25,7 @@ use super::stdin::Feed;
 pub use super::stdin::{MAX_WAITING_BYTES, StdinWriter};
 use super::wire::{self, Answer, Lines, Request, Word};
 use super::{Cut, Ended, Fence, Guard, How, Limits, RunError, Spec, Stdin, Stream};
+use crate::folder;
 
 /// How long the outputs are read after everything has ended. They end with the last process that
 /// holds them; only one outside of the tree can hold them longer.
@@ -36,6 +36,13 @@ const PIECE: usize = 64 * 1024;
 
 /// How many pieces are read after the time for draining is over: what a pipe can hold by default.
 const LAST_PIECES: usize = 2;
+
+/// How often it is looked whether the guard was stopped.
+const GUARD_LOOK: Duration = Duration::from_secs(1);
+
+/// In how many looks in a row a guard may be stopped. Then nothing is guarded any more, most likely by the hand of
+/// what it guards, and the attempt is ended. Looks are counted and not seconds: an engine that slept counts one.
+pub const MAX_STOPPED_LOOKS: u32 = 4;
 
 /// Makes this process the one that orphans come to when a guard is killed. Called once, at the start
 /// of a process that drives runs. From then on a child of this process that leads a session of its own
@@ -57,10 +64,10 @@ impl Supervisor {
     /// A supervisor that keeps the files of its attempts and what overflows in these folders. They
     /// are made if they are not there.
     pub fn new(guard: Guard, attempts: &Path, spool: &Path) -> io::Result<Supervisor> {
-        for folder in [attempts, spool] {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        for one in [attempts, spool] {
+            folder::make_as(one, 0o700)?;
         }
-        let (attempts, spool) = (fs::canonicalize(attempts)?, fs::canonicalize(spool)?);
+        let (attempts, spool) = (folder::absolute(attempts)?, folder::absolute(spool)?);
         Ok(Supervisor { guard, attempts, spool, secrets: Arc::default() })
     }
 
@@ -130,6 +137,7 @@ impl Running {
             watch.running.feed.pump();
             watch.obey(cancel, now);
             watch.keep_limits(now);
+            watch.look_at_guard(now);
         }
         watch.finish(cancel, hear)
     }
@@ -190,6 +198,9 @@ struct Watch {
     cut: Option<Cut>,
     refused: Option<RunError>,
     end: Option<End>,
+    /// When it was last looked whether the guard is stopped, and in how many looks in a row it was.
+    looked: Instant,
+    stopped: u32,
 }
 
 /// What the guard told last, or what we found in its place.
@@ -213,6 +224,8 @@ impl Watch {
             cut: None,
             refused: None,
             end: None,
+            looked: now,
+            stopped: 0,
         }
     }
 
@@ -261,7 +274,27 @@ impl Watch {
         };
         // What was said between two looks is obeyed at once.
         let unheard = self.disobeys(cancel).then(Instant::now);
-        self.cuts().into_iter().map(|(at, _)| at).chain(stage).chain(unheard).min()
+        let look = self.is_at_work().then(|| self.looked + GUARD_LOOK);
+        self.cuts().into_iter().map(|(at, _)| at).chain(stage).chain(unheard).chain(look).min()
+    }
+
+    fn is_at_work(&self) -> bool {
+        match self.stage {
+            Stage::Running | Stage::Asked { .. } => true,
+            Stage::Starting { .. } | Stage::Killing { .. } | Stage::Draining { .. } => false,
+        }
+    }
+
+    /// Ends an attempt whose guard was stopped: it would neither see the end of what it guards nor tell of it.
+    fn look_at_guard(&mut self, now: Instant) {
+        if !self.is_at_work() || now < self.looked + GUARD_LOOK {
+            return;
+        }
+        self.looked = now;
+        self.stopped = if self.running.leash.is_stopped() { self.stopped + 1 } else { 0 };
+        if self.stopped >= MAX_STOPPED_LOOKS {
+            self.lost_guard(Duration::ZERO);
+        }
     }
 
     /// Every limit that counts now, with its time.

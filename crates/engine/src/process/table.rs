@@ -155,7 +155,7 @@ pub fn entry(pid: i32) -> io::Result<Option<Entry>> {
 }
 
 /// Whether an error means that the process ended before or while we looked at it, or is hidden from us.
-fn is_gone(error: &io::Error) -> bool {
+pub(super) fn is_gone(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let gone = [Errno::NOENT, Errno::SRCH, Errno::ACCESS, Errno::PERM];
     gone.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
@@ -201,9 +201,13 @@ pub fn environment(pid: i32) -> Option<Vec<u8>> {
 
 /// The words of the command line that a process was started with.
 pub fn words(pid: i32) -> Option<Vec<OsString>> {
-    let text = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let words = text.strip_suffix(b"\0").unwrap_or(&text).split(|byte| *byte == 0);
-    Some(words.map(|word| OsString::from_vec(word.to_vec())).collect())
+    Some(split_words(&fs::read(format!("/proc/{pid}/cmdline")).ok()?))
+}
+
+/// The words of a command line as the kernel writes it: each ended by a NUL.
+pub(super) fn split_words(text: &[u8]) -> Vec<OsString> {
+    let words = text.strip_suffix(b"\0").unwrap_or(text).split(|byte| *byte == 0);
+    words.map(|word| OsString::from_vec(word.to_vec())).collect()
 }
 
 /// The program that a process runs, if we may look.

@@ -10,12 +10,13 @@ use ftl_agents::cli::{Binding, Cli, Home};
 use ftl_agents::contract::{Backend, Enforced};
 use ftl_agents::model::seats::Seats;
 use ftl_agents::model::{Endpoint, Model};
-use ftl_agents::scripted::{Script, Scripted};
+use ftl_agents::scripted::{MAX_SCRIPT_BYTES, Script, Scripted};
 use ftl_agents::secrets::{Key, Secrets};
 use ftl_agents::timing::{RealTime, Retry, Timing};
 
 use super::programs::is_secret;
 use super::{Agent, KeySource, Kind, Roster, Service, Surroundings};
+use crate::folder;
 
 /// What every program gets: where programs are, and in which words it speaks.
 const ALWAYS: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"];
@@ -84,12 +85,38 @@ impl<'a> Hall<'a> {
         self.build(agent, None).map(|backend| backend.enforces())
     }
 
+    /// The program of an agent, if it has one and it is not there. One that is named by a path from somewhere else is
+    /// not looked for.
+    pub fn missing_program(&self, agent: &Agent) -> Option<String> {
+        let (program, around) = match &agent.kind {
+            Kind::Scripted { .. } | Kind::Model(_) => return None,
+            Kind::Acp(spoken) => (PathBuf::from(&spoken.program), &spoken.around),
+            Kind::Cli(adapted) => {
+                let own = || PathBuf::from(&adapted.adapter.program);
+                (adapted.program.clone().unwrap_or_else(own), &adapted.around)
+            }
+        };
+        let is_there = if program.is_absolute() {
+            is_program(&program)
+        } else if program.components().count() > 1 {
+            true
+        } else {
+            let path = around.set.get("PATH").map(OsString::from).or_else(|| self.variable("PATH"));
+            let path = path.unwrap_or_default();
+            std::env::split_paths(&path).any(|folder| is_program(&folder.join(&program)))
+        };
+        (!is_there).then(|| program.display().to_string())
+    }
+
     fn build(&self, agent: &Agent, key: Option<Key>) -> Result<Arc<dyn Backend>, String> {
         let (secrets, timing) = (self.secrets.clone(), self.timing.clone());
         Ok(match &agent.kind {
             Kind::Scripted { script } => {
-                let script =
-                    Script::load(script).map_err(|error| format!("`{}`: {error}", script.display()))?;
+                let text =
+                    folder::read_named_text(script, MAX_SCRIPT_BYTES).map_err(|error| error.to_string());
+                let script = text
+                    .and_then(|text| Script::parse(&text))
+                    .map_err(|error| format!("`{}`: {error}", script.display()))?;
                 Arc::new(Scripted::new(&agent.name, script, secrets, timing))
             }
             Kind::Model(service) => {
@@ -192,6 +219,12 @@ impl Agent {
             Kind::Cli(adapted) => adapted.model.as_deref(),
         }
     }
+}
+
+/// Whether a path leads to a file that somebody may run.
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 fn endpoint(name: &str, service: &Service, key: Option<Key>) -> Endpoint {

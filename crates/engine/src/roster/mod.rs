@@ -173,6 +173,12 @@ pub struct Bound {
 }
 
 impl Roster {
+    /// The agent that two roles are bound to, if both are bound to the same one with the same model.
+    pub fn shared_by(&self, one: &str, other: &str) -> Option<&Agent> {
+        let (one, other) = (self.role(one)?, self.role(other)?);
+        self.agent(&one.agent).filter(|_| one == other)
+    }
+
     /// The roster of some settings.
     pub fn of(
         agents: &BTreeMap<String, Said>,

@@ -4,7 +4,7 @@
 //! to some files needs one that is kept to them. What is missing is refused before a run is opened, unless
 //! somebody has accepted it; then the run's record says so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ftl_agents::contract::{Counted, Enforced};
@@ -13,7 +13,7 @@ use ftl_core::library::Library;
 use ftl_core::program::Whom;
 use ftl_core::value::Name;
 
-use super::{AGENTS, Hall, Roster};
+use super::{AGENTS, Agent, Hall, Roster};
 use crate::hands::agents::UNBOUND;
 
 /// Something that a state needs of whoever answers it.
@@ -147,11 +147,10 @@ pub fn staffed(
         let message = format!("no agent is bound to {}", alone.join(", "));
         return Err(Unfit { message, hint: UNBOUND.to_owned() });
     }
-    let mut accepted = Vec::new();
+    have_programs(&roles, roster, hall)?;
+    let (mut accepted, mut lacking) = (Vec::new(), Vec::new());
     for one in needed.iter().filter(|one| roles.contains(&one.role)) {
-        let Some(agent) = roster.role(&one.role).and_then(|bound| roster.agent(&bound.agent)) else {
-            continue;
-        };
+        let Some(agent) = bound(roster, &one.role) else { continue };
         let enforced = hall.enforces(agent).map_err(|why| Unfit {
             message: format!("the agent `{}` cannot be used: {why}", agent.name),
             hint: String::from("`ftl agents` shows all of them"),
@@ -159,18 +158,61 @@ pub fn staffed(
         if one.is_met(&enforced) {
             continue;
         }
-        let sentence = format!("{one}; `{}` does not", agent.name);
-        if !agent.accept.contains(&one.need) {
-            let word = one.need.word();
-            let hint = format!(
-                "bind another agent, or accept it: accept = [\"{word}\"] under [{AGENTS}.{}]",
-                agent.name
-            );
-            return Err(Unfit { message: sentence, hint });
+        match agent.accept.contains(&one.need) {
+            true => accepted.push(sentence(one, agent)),
+            false => lacking.push((one, agent)),
         }
-        accepted.push(sentence);
     }
-    Ok(accepted)
+    if lacking.is_empty() { Ok(accepted) } else { Err(unaccepted(&lacking)) }
+}
+
+fn bound<'r>(roster: &'r Roster, role: &str) -> Option<&'r Agent> {
+    roster.role(role).and_then(|bound| roster.agent(&bound.agent))
+}
+
+/// What an agent does not give to a state.
+fn sentence(one: &Needed, agent: &Agent) -> String {
+    format!("{one}; `{}` does not", agent.name)
+}
+
+/// An agent whose program is not there gives nothing: that is told before anything that it might not enforce.
+fn have_programs(roles: &BTreeSet<Name>, roster: &Roster, hall: &Hall<'_>) -> Result<(), Unfit> {
+    for role in roles {
+        let Some(agent) = bound(roster, role) else { continue };
+        if let Some(program) = hall.missing_program(agent) {
+            let message =
+                format!("there is no program `{program}`, which the agent `{}` of {role} starts", agent.name);
+            let hint =
+                format!("install it, or say where it is: program = \"/…\" under [{AGENTS}.{}]", agent.name);
+            return Err(Unfit { message, hint });
+        }
+    }
+    Ok(())
+}
+
+/// Everything that somebody would have to accept, at once: each need of each agent with a state that has it, and the
+/// whole list for the settings, so that what was accepted before stays accepted.
+fn unaccepted(lacking: &[(&Needed, &Agent)]) -> Unfit {
+    let mut told: Vec<(&str, Need)> = Vec::new();
+    let mut lists: BTreeMap<&str, BTreeSet<Need>> = BTreeMap::new();
+    let mut sentences = Vec::new();
+    for (one, agent) in lacking {
+        let known = lists.entry(&agent.name).or_insert_with(|| agent.accept.clone());
+        known.insert(one.need);
+        if !told.contains(&(&agent.name, one.need)) {
+            told.push((&agent.name, one.need));
+            sentences.push(sentence(one, agent));
+        }
+    }
+    let accept = |(name, needs): (&&str, &BTreeSet<Need>)| {
+        let words: Vec<String> = needs.iter().map(|need| format!("\"{}\"", need.word())).collect();
+        format!("accept = [{}] under [{AGENTS}.{name}]", words.join(", "))
+    };
+    let lists: Vec<String> = lists.iter().map(accept).collect();
+    Unfit {
+        message: sentences.join("\n"),
+        hint: format!("bind another agent, or accept it: {}", lists.join(" and ")),
+    }
 }
 
 #[cfg(test)]

@@ -77,11 +77,14 @@ pub(super) fn adapted(reader: &mut Reader<'_>) -> Result<Adapted, ConfigError> {
 }
 
 fn own(path: &Path) -> Result<Adapter, String> {
-    let found = std::fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    if !found.is_file() || found.len() > MAX_ADAPTER_BYTES as u64 {
-        return Err(format!("{} is no file of at most {MAX_ADAPTER_BYTES} bytes", path.display()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let most = MAX_ADAPTER_BYTES as u64;
+    let text = crate::folder::read_named(path, most).map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge | std::io::ErrorKind::IsADirectory => {
+            format!("{} is no file of at most {most} bytes", path.display())
+        }
+        _ => format!("{}: {error}", path.display()),
+    })?;
+    let text = String::from_utf8(text).map_err(|error| format!("{}: {error}", path.display()))?;
     Adapter::parse(&text).map_err(|faults| format!("{}:\n{faults}", path.display()))
 }
 

@@ -193,7 +193,8 @@ pub fn sibling_failures(blocked: &[(FileName, Workspace)], campaign: Option<&str
     });
     let failure = |(name, workspace): &(FileName, Workspace)| {
         let reason = block_reason(&workspace.delivered)?;
-        let trigger = reason.lines().next().unwrap_or_default().trim();
+        // What was only noted blocked nobody.
+        let trigger = reason.lines().map(str::trim).find(|line| !line.ends_with(NOTED)).unwrap_or_default();
         (!trigger.is_empty()).then(|| KnownFailure {
             name: format!("sibling-{}", name.stem()),
             cost: SIBLING_COST,
@@ -205,6 +206,9 @@ pub fn sibling_failures(blocked: &[(FileName, Workspace)], campaign: Option<&str
     };
     ours.filter_map(failure).collect()
 }
+
+/// How a finding ends that stops nothing.
+const NOTED: &str = "(noted)";
 
 /// What the tasks that a task depends on delivered: for each the first complete workspace of its seq. A file of this
 /// campaign is taken before one that names none; one of another campaign never.

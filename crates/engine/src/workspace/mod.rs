@@ -16,7 +16,7 @@ use ftl_core::plan::Seq;
 
 pub use close::{BlockReason, Closed, MAX_DELIVERED_BYTES, OnDisk, block, complete, read_utilized};
 pub use create::{Created, MAX_CODE_BYTES, Surroundings, create, parents, sibling_failures};
-pub use parse::parse;
+pub use parse::{is_empty, parse};
 pub use xml::{MAX_ATTRIBUTES, MAX_DEPTH, MAX_NODES, MAX_WORKSPACE_BYTES};
 
 use crate::context::CodeContext;

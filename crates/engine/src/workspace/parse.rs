@@ -2,7 +2,7 @@
 
 use ftl_core::catalogue::spec::Spec;
 
-use super::xml::{self, Element};
+use super::xml::{self, Element, Node};
 use super::{
     DEFAULT_CONFIDENCE, KnownFailure, KnownPattern, LessonKind, Parent, PriorKnowledge, Refusal, Status,
     Used, Workspace,
@@ -15,6 +15,18 @@ use ftl_core::json::{Json, NotJson};
 pub fn parse(text: &str) -> Result<Workspace, Refusal> {
     from_tree(&xml::read(text)?)
 }
+
+/// Whether a text is `<workspace/>` and nothing else: a mark that some scripts put down before there is a brief.
+pub fn is_empty(text: &str) -> bool {
+    let is_blank = |node: &Node| matches!(node, Node::Text(text) if text.trim().is_empty());
+    text.len() <= MAX_EMPTY_BYTES
+        && xml::read(text).is_ok_and(|root| {
+            root.name == "workspace" && root.attributes.is_empty() && root.nodes.iter().all(is_blank)
+        })
+}
+
+/// How large a file may be that holds an empty workspace: a declaration, a tag and white space.
+const MAX_EMPTY_BYTES: usize = 1024;
 
 pub(super) fn from_tree(root: &Element) -> Result<Workspace, Refusal> {
     let hint = "make the workspace again with \"workspace create\"";

@@ -327,6 +327,9 @@ fn siblings_and_parents_of_this_campaign_only() {
     assert_eq!((ours[0].name.as_str(), ours[0].trigger.as_str()), ("sibling-004_x_blocked", "first line"));
     assert_eq!((ours[0].cost, ours[0].injected), (1000, false));
     assert_eq!(sibling_failures(&blocked, None)[0].trigger, "old");
+    let noted = "BLOCKED: x.md: verify_changed: it differs (noted)\ny.py: outside_delta: it differs";
+    let noted = [closed_file("009", None, noted, Status::Blocked)];
+    assert_eq!(sibling_failures(&noted, None)[0].trigger, "y.py: outside_delta: it differs");
 
     let complete = [
         closed_file("001", Some("c2"), "theirs", Status::Complete),

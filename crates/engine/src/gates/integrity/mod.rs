@@ -92,7 +92,7 @@ impl<'a> Read<'a> {
             Part::VerifyScript => self.yardstick(
                 &sides,
                 FindingKind::VerifyChanged,
-                "the verify command runs it, and it differs",
+                "the verify command names it, and it differs",
                 brief,
             ),
             Part::Hook => self.hook(&sides, brief),

@@ -27,6 +27,7 @@ pub use census::{Census, Failure, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, 
 
 use super::finding::{Finding, FindingKind, Severity, blocks, told};
 use super::yard::Yard;
+use crate::machine;
 use crate::process::{Cancel, Captured, Cut, Ended, How, RunError};
 
 /// How many failing tests a summary tells.
@@ -105,6 +106,8 @@ pub enum CouldNotRun {
     Cancelled,
     /// It could not be started or not be ended.
     NotStarted(String),
+    /// The machine could not run it; that says nothing about the work.
+    Machine(String),
 }
 
 impl fmt::Display for CouldNotRun {
@@ -123,6 +126,7 @@ impl fmt::Display for CouldNotRun {
             CouldNotRun::Signal(what) => write!(out, "the command was ended from outside: {what}"),
             CouldNotRun::Cancelled => write!(out, "the command was cancelled"),
             CouldNotRun::NotStarted(what) => write!(out, "the command could not be run: {what}"),
+            CouldNotRun::Machine(what) => out.write_str(what),
         }
     }
 }
@@ -228,7 +232,11 @@ fn once(yard: &Yard<'_>, command: &str, cancel: &Cancel) -> Result<Once, CouldNo
     Ok(Once { outcome, summary, exit, took, census, output: keep(yard, &ended), looks_flaky })
 }
 
-fn not_started(error: RunError) -> CouldNotRun {
+/// Why a command was not started.
+pub(crate) fn not_started(error: RunError) -> CouldNotRun {
+    if let Some(cause) = machine::cause_of_run(&error) {
+        return CouldNotRun::Machine(cause.failure(error.to_string()).message);
+    }
     match error {
         RunError::Cancelled => CouldNotRun::Cancelled,
         RunError::CouldNotStart(what) => CouldNotRun::NotFound(what),

@@ -149,9 +149,16 @@ impl Sites {
 
     fn summary(&self, job: &Job) -> Result<Summary, Failure> {
         let campaign = self.paper.campaign()?.ok_or_else(no_campaign)?;
-        let count =
-            |status: Status| campaign.tasks().iter().filter(|one| one.status == status).count() as u64;
-        let (complete, blocked) = (count(Status::Complete), count(Status::Blocked));
+        let count = |holds: &dyn Fn(&CampaignTask) -> bool| {
+            campaign.tasks().iter().filter(|one| holds(one)).count() as u64
+        };
+        let complete = count(&|one| one.status == Status::Complete);
+        // A task that only others keep from running never ran; one that was begun and stopped did not succeed.
+        let blocked = count(&|one| match one.status {
+            Status::Blocked => one.blocked_by.is_empty(),
+            Status::InProgress => true,
+            Status::Pending | Status::Complete => false,
+        });
         let total = campaign.tasks().len() as u64;
         let branch = self.run_s_branch(job)?.map(|(_, branch)| branch);
         let name = branch.as_ref().map(|branch| branch.name.clone());

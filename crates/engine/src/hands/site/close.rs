@@ -28,8 +28,9 @@ impl Sites {
             return true;
         }
         let ours = format!("{run}-");
-        let all = std::fs::read_dir(self.place().worktrees()).into_iter().flatten();
-        all.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(&ours))
+        // Where they cannot be listed, git is asked: it says what is wrong.
+        let all = crate::folder::names(&self.place().worktrees());
+        all.map_or(true, |all| all.iter().any(|name| name.to_string_lossy().starts_with(&ours)))
     }
 
     /// Closes what instances of a run have left that have come to their end: those that ended where nothing

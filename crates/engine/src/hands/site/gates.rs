@@ -6,6 +6,7 @@ use ftl_core::catalogue::build::{
     FileRead, PreflightCheck, QualityCheck, VerifyOutcome, VerifyReport, VerifyRun,
 };
 use ftl_core::catalogue::scalars::Seconds;
+use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 
 use super::brief::Noted;
@@ -73,13 +74,13 @@ impl Sites {
             return Ok(serde_json::from_str(&note).unwrap_or_default());
         }
         let mut run = |checkout: &std::path::Path| {
-            let folder = self.furnish(job, &site.repo, checkout).map_err(CouldNotRun::NotStarted)?;
+            let folder = self.furnish(job, &site.repo, checkout)?;
             let yard = self.yard(job, folder, "base", command.timeout);
             verify::run(&yard, command.text, tree.as_str(), Policy::default(), &job.cancel)
         };
         let ran = match site.repo.look_at(&job.run, base, &job.cancel, &mut run)? {
             Ok(ran) => Some(ran),
-            Err(why @ CouldNotRun::Cancelled) => return Err(no_answer(&why)),
+            Err(why @ (CouldNotRun::Cancelled | CouldNotRun::Machine(_))) => return Err(no_answer(&why)),
             Err(_) => None,
         };
         self.put_note(BASES, &key, &ran)?;
@@ -149,7 +150,17 @@ fn changed_itself(report: VerifyReport, change: &Change) -> VerifyReport {
 }
 
 pub(super) fn no_answer(why: &CouldNotRun) -> Failure {
-    Failure::new(FailureKind::CouldNotRun, why.to_string())
+    let kind = match why {
+        CouldNotRun::Machine(_) => FailureKind::Machine,
+        // Nothing says whether the machine or the command had too little: that is no verdict about the work.
+        CouldNotRun::OutOfMemory(_) => return Cause::Memory.failure(why.to_string()),
+        CouldNotRun::NotFound(_)
+        | CouldNotRun::Timeout(_)
+        | CouldNotRun::Signal(_)
+        | CouldNotRun::Cancelled
+        | CouldNotRun::NotStarted(_) => FailureKind::CouldNotRun,
+    };
+    Failure::new(kind, why.to_string())
 }
 
 #[cfg(test)]

@@ -19,15 +19,17 @@ use ftl_core::value::{Fields, Name};
 use serde::{Deserialize, Serialize};
 
 use super::brief::Noted;
-use super::{Route, Site, Sites};
+use super::{Met, Route, Site, Sites};
 use crate::change::{Change, Content, Kind};
 use crate::clock;
-use crate::gates::verify::{self, Policy, Verified};
+use crate::folder;
+use crate::gates::verify::{self, CouldNotRun, Policy, Verified};
 use crate::gates::{Restore, blocks, restore, told};
 use crate::git::{self, Branch, Checked, Delivering, Key, Landed, Merged, Oid, Repo};
 use crate::hands::typed::Done;
 use crate::hands::{Ended, Job, Workshop};
 use crate::id::RunId;
+use crate::machine;
 use crate::process::Cancel;
 use crate::store::notebook::Notebook as _;
 
@@ -87,8 +89,10 @@ impl Sites {
             message: &wish.message,
             when: clock::wall() / 1000,
         };
-        let mut judge = |merged: &Merged| self.judge(job, &site, merged, &wish);
-        let landed = site.repo.land(&landing, &job.cancel, &mut judge)?;
+        let mut met = Met::default();
+        let mut judge = |merged: &Merged| met.note(self.judge(job, &site, merged, &wish));
+        let landed = site.repo.land(&landing, &job.cancel, &mut judge);
+        let landed = met.over(landed)?;
         let answer = site.answer(&wish, landed, site.repo.branch(&job.run)?);
         if answer.status == LandingStatus::Landed {
             let about = wish.message.lines().next().unwrap_or_default().to_owned();
@@ -101,8 +105,8 @@ impl Sites {
     }
 
     /// Looks at what would land, in a clean checkout of it.
-    fn judge(&self, job: &Job, site: &Site, merged: &Merged, wish: &Wish) -> Result<Checked, String> {
-        let change = site.difference(&merged.onto, &merged.tree).map_err(|error| error.to_string())?;
+    fn judge(&self, job: &Job, site: &Site, merged: &Merged, wish: &Wish) -> Result<Checked, CouldNotRun> {
+        let change = site.difference(&merged.onto, &merged.tree).map_err(|error| unlooked(error.into()))?;
         let findings = self.look(&change, wish.noted.as_ref());
         if blocks(&findings) {
             return Ok(Checked::Failed(told(&findings)));
@@ -112,23 +116,22 @@ impl Sites {
         let brief = wish.noted.as_ref().map(Noted::brief);
         let needed = brief.map(|brief| restore(&change, &brief, &[])).unwrap_or_default();
         let is_whole = needed == Restore::default();
-        put_back(&folder, &change, &needed).map_err(|error| error.to_string())?;
+        put_back(&folder, &change, &needed).map_err(|error| unlooked(machine::failure("", &error)))?;
         for command in &wish.verify {
             let ran = self.passes(job, &folder, command, &merged.tree)?;
             if ran.outcome != VerifyOutcome::Passed {
                 return Ok(Checked::Failed(format!("merged, it does not pass: {}", ran.summary)));
             }
             if is_whole {
-                self.is_known(&merged.tree, &ran).map_err(|failure| failure.message)?;
+                self.is_known(&merged.tree, &ran).map_err(unlooked)?;
             }
         }
         Ok(Checked::Passed)
     }
 
-    fn passes(&self, job: &Job, folder: &Path, command: &str, tree: &Oid) -> Result<Verified, String> {
+    fn passes(&self, job: &Job, folder: &Path, command: &str, tree: &Oid) -> Result<Verified, CouldNotRun> {
         let yard = self.yard(job, folder.to_owned(), "landing", None);
         verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel)
-            .map_err(|why| why.to_string())
     }
 
     fn deliver(&self, job: &Job, asked: &BranchDeliver) -> Result<Delivered, Ended> {
@@ -146,8 +149,10 @@ impl Sites {
         let message = message_of(&about);
         let when = clock::wall() / 1000;
         let delivering = Delivering { run: &job.run, how, message: &message, when };
-        let mut again = |merged: &Merged| self.passes_all(job, &repo, merged, &commands);
-        Ok(repo.deliver(&delivering, &job.cancel, &mut again)?)
+        let mut met = Met::default();
+        let mut again = |merged: &Merged| met.note(self.passes_all(job, &repo, merged, &commands));
+        let delivered = repo.deliver(&delivering, &job.cancel, &mut again);
+        met.over(delivered)
     }
 
     /// The same for a person who says so once the run has ended.
@@ -159,7 +164,7 @@ impl Sites {
     ) -> Result<Delivered, Failure> {
         let id = ActionId { entry: 0, index: 0 };
         let wanted = Wanted::Action(Name::from(BranchDeliver::NAME));
-        let action = Action { instance: ROOT, id, wanted, params: Fields::new() };
+        let action = Action { instance: ROOT, id, wanted, params: Fields::new(), forbidden: None };
         let (desk, _) = std::sync::mpsc::channel();
         self.bring(&Job::new(run.clone(), action, Usage::new(), cancel.clone(), desk), how)
     }
@@ -189,7 +194,7 @@ impl Sites {
         repo: &Repo,
         merged: &Merged,
         commands: &[String],
-    ) -> Result<Checked, String> {
+    ) -> Result<Checked, CouldNotRun> {
         let folder = self.furnish(job, repo, &merged.path)?;
         for command in commands {
             let ran = self.passes(job, &folder, command, &merged.tree)?;
@@ -198,6 +203,15 @@ impl Sites {
             }
         }
         Ok(Checked::Passed)
+    }
+}
+
+/// Why nobody could look at what would land.
+pub(super) fn unlooked(failure: Failure) -> CouldNotRun {
+    if failure.kind == FailureKind::Machine {
+        CouldNotRun::Machine(failure.message)
+    } else {
+        CouldNotRun::NotStarted(failure.message)
     }
 }
 
@@ -274,29 +288,25 @@ fn put_back(folder: &Path, change: &Change, needed: &Restore) -> io::Result<()> 
 }
 
 /// Removes what stands at a path, if anything does, and makes the folders above it.
-fn clear(folder: &Path, path: &str) -> io::Result<()> {
+fn clear(top: &Path, path: &str) -> io::Result<()> {
     let refused = |what: &str| io::Error::other(format!("`{path}` cannot be put back: {what}"));
     if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
         return Err(refused("it leads out of the repository"));
     }
-    let file = folder.join(path);
-    let above: Vec<&Path> = file.ancestors().skip(1).take_while(|one| *one != folder).collect();
+    let file = top.join(path);
+    let above: Vec<&Path> = file.ancestors().skip(1).take_while(|one| *one != top).collect();
     for one in above.into_iter().rev() {
-        match fs::symlink_metadata(one) {
+        match folder::metadata(one) {
             Ok(found) if found.is_dir() => {}
             // What the base has as a folder the work made a file or a link.
             Ok(_) => {
-                fs::remove_file(one)?;
-                fs::create_dir(one)?;
+                folder::remove(one)?;
+                folder::make_new(one)?;
             }
-            Err(_) => fs::create_dir(one)?,
+            Err(_) => folder::make_new(one)?,
         }
     }
-    match fs::symlink_metadata(&file) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(&file),
-        Ok(_) => fs::remove_file(&file),
-        Err(_) => Ok(()),
-    }
+    folder::remove_whole(&file).map(drop)
 }
 
 fn lay(file: &Path, content: &Content) -> io::Result<()> {
@@ -304,16 +314,16 @@ fn lay(file: &Path, content: &Content) -> io::Result<()> {
         return Err(io::Error::other(format!("`{}` is too large to be put back", file.display())));
     };
     match content.kind {
-        Kind::File => fs::write(file, bytes),
+        Kind::File => folder::write(file, bytes),
         Kind::Executable => {
-            fs::write(file, bytes)?;
-            fs::set_permissions(file, fs::Permissions::from_mode(0o755))
+            folder::write(file, bytes)?;
+            folder::open(file, folder::Use::Read)?.set_permissions(fs::Permissions::from_mode(0o755))
         }
         Kind::Link => {
             use std::os::unix::ffi::OsStrExt as _;
-            std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(bytes), file)
+            folder::Spot::at(file)?.make_link(Path::new(std::ffi::OsStr::from_bytes(bytes)))
         }
-        Kind::Submodule => fs::create_dir(file),
+        Kind::Submodule => folder::make_new(file),
     }
 }
 

@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use ftl_core::catalogue::build::Delivery;
 use ftl_core::catalogue::scalars::Seconds;
+use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::Fields;
 use serde::{Deserialize, Serialize};
@@ -43,9 +44,12 @@ use serde::{Deserialize, Serialize};
 use super::{Job, Workshop};
 use crate::change::Change;
 use crate::config::Config;
+use crate::folder;
 use crate::forge::{ForgeError, Reached};
+use crate::gates::verify::{CouldNotRun, not_started};
 use crate::gates::{Allowance, Yard};
 use crate::git::{GitError, Oid, Repo, Trouble, Worktree, WorktreeId};
+use crate::machine;
 use crate::paper::Paper;
 use crate::paper::campaign::Followed;
 use crate::place::Place;
@@ -75,6 +79,8 @@ pub struct Sites {
     /// How long the checks of a pull request are waited for.
     checks: Duration,
     repo: Mutex<Option<Repo>>,
+    /// The fence of the run, behind which nothing is done in git; nothing where a person acts.
+    fence: Option<Fence>,
     turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
 }
 
@@ -113,6 +119,7 @@ impl Sites {
             forge: Reached::of(config, &|name| std::env::var(name).ok()),
             checks: config.checks(),
             repo: Mutex::default(),
+            fence: None,
             turns: Mutex::default(),
         }
     }
@@ -129,6 +136,12 @@ impl Sites {
         Sites { landing, ..self }
     }
 
+    /// The same for whoever drives a run, as long as nobody else does.
+    #[must_use]
+    pub fn fenced(self, fence: Fence) -> Sites {
+        Sites { fence: Some(fence), ..self }
+    }
+
     fn place(&self) -> &Place {
         self.paper.place()
     }
@@ -138,7 +151,13 @@ impl Sites {
         if let Some(repo) = &*open {
             return Ok(repo.clone());
         }
-        let repo = Repo::of_person(self.place(), self.copied.clone())?;
+        let repo = Repo::of_person(self.place(), self.copied.clone()).map_err(|error| {
+            // Where a repository was worked with before, one that is not there is missing.
+            let missing = error.trouble == Trouble::NoRepository
+                && folder::is_folder(&self.place().store().join("git"));
+            if missing { GitError { trouble: Trouble::Machine, ..error } } else { error }
+        })?;
+        let repo = self.fence.iter().cloned().fold(repo, Repo::fenced);
         Ok(open.insert(repo).clone())
     }
 
@@ -159,7 +178,10 @@ impl Sites {
         if repo.branch(&job.run).is_err() {
             repo.begin(&job.run)?;
         }
-        let tree = repo.open_worktree(&id, &job.run, &mut |folder| self.set_up(job, &repo, folder))?;
+        let mut met = Met::default();
+        let mut set_up = |folder: &Path| met.note(self.set_up(job, &repo, folder));
+        let tree = repo.open_worktree(&id, &job.run, &mut set_up);
+        let tree = met.over(tree)?;
         let folder = folder_in(&repo, &tree.path);
         Ok(Site { repo, tree, folder })
     }
@@ -167,7 +189,7 @@ impl Sites {
     /// Whether the instance of a job works in a worktree: it has a brief, or one is open.
     fn has_site(&self, job: &Job) -> Result<bool, Failure> {
         let id = WorktreeId::of(&job.run, job.action.instance);
-        Ok(self.noted(job)?.is_some() || self.place().worktrees().join(id.as_str()).is_dir())
+        Ok(self.noted(job)?.is_some() || folder::is_folder(&self.place().worktrees().join(id.as_str())))
     }
 
     /// Where an agent that builds the brief of its instance works; nothing where there is no brief.
@@ -187,7 +209,7 @@ impl Sites {
     /// The worktree of a job's instance, where one is open: whoever plans or reviews a story looks there.
     pub(super) fn folder_if_open(&self, job: &Job) -> Result<Option<PathBuf>, Failure> {
         let id = WorktreeId::of(&job.run, job.action.instance);
-        if !self.place().worktrees().join(id.as_str()).is_dir() {
+        if !folder::is_folder(&self.place().worktrees().join(id.as_str())) {
             return Ok(None);
         }
         self.folder(job).map(Some)
@@ -199,21 +221,22 @@ impl Sites {
     }
 
     /// Runs the setup command of the settings in a new checkout.
-    fn set_up(&self, job: &Job, repo: &Repo, checkout: &Path) -> Result<(), String> {
+    fn set_up(&self, job: &Job, repo: &Repo, checkout: &Path) -> Result<(), CouldNotRun> {
         if self.setup.is_empty() {
             return Ok(());
         }
         let yard = self.yard(job, folder_in(repo, checkout), "setup", None);
-        let ended = yard.shell(&self.setup, &job.cancel).map_err(|error| error.to_string())?;
+        let ended = yard.shell(&self.setup, &job.cancel).map_err(not_started)?;
         if ended.cut.is_none() && ended.how == How::Exited(0) {
             return Ok(());
         }
-        Err(format!("`{}`: {}: {}", self.setup, ended.sentence(), last_lines(&ended.err)))
+        let said = last_lines(&ended.err);
+        Err(CouldNotRun::NotStarted(format!("`{}`: {}: {said}", self.setup, ended.sentence())))
     }
 
     /// Makes a clean checkout one in which commands can run: listed files, then the setup command.
-    fn furnish(&self, job: &Job, repo: &Repo, checkout: &Path) -> Result<PathBuf, String> {
-        repo.copy_ignored(checkout).map_err(|error| error.to_string())?;
+    fn furnish(&self, job: &Job, repo: &Repo, checkout: &Path) -> Result<PathBuf, CouldNotRun> {
+        repo.copy_ignored(checkout).map_err(|error| land::unlooked(error.into()))?;
         self.set_up(job, repo, checkout)?;
         Ok(folder_in(repo, checkout))
     }
@@ -249,6 +272,37 @@ impl Sites {
             Ok(true)
         })?;
         Ok(())
+    }
+}
+
+/// What a look on behalf of git has met. Git asks for a sentence; whether the machine is to blame travels beside.
+#[derive(Default)]
+struct Met(Option<Failure>);
+
+impl Met {
+    /// Notes why somebody could not look, and hands on its sentence.
+    fn note<T>(&mut self, looked: Result<T, CouldNotRun>) -> Result<T, String> {
+        looked.map_err(|why| {
+            self.0 = Some(gates::no_answer(&why)).filter(|failure| failure.kind == FailureKind::Machine);
+            // What git says around it names what could not be done.
+            match why {
+                CouldNotRun::NotStarted(what) => what,
+                why @ (CouldNotRun::NotFound(_)
+                | CouldNotRun::Timeout(_)
+                | CouldNotRun::OutOfMemory(_)
+                | CouldNotRun::Signal(_)
+                | CouldNotRun::Cancelled
+                | CouldNotRun::Machine(_)) => why.to_string(),
+            }
+        })
+    }
+
+    /// What came of it: the machine's trouble where there was some, whatever git made of it, else what git says.
+    fn over<T>(self, came: Result<T, GitError>) -> Result<T, Failure> {
+        match self.0 {
+            Some(failure) => Err(failure),
+            None => Ok(came?),
+        }
     }
 }
 
@@ -319,12 +373,14 @@ impl From<GitError> for Failure {
             Trouble::TimedOut => FailureKind::Timeout,
             Trouble::NoRepository
             | Trouble::Unsuitable
-            | Trouble::Replaced
-            | Trouble::Unknown
             | Trouble::Cancelled
             | Trouble::Unreachable
             | Trouble::Git
             | Trouble::Disk => FailureKind::CouldNotRun,
+            // There was a repository, with the run's branch and its worktrees, when the run began.
+            Trouble::Machine | Trouble::Missing | Trouble::Replaced | Trouble::Unknown => {
+                return Cause::Repository.failure(error.to_string());
+            }
         };
         Failure::new(kind, error.to_string())
     }
@@ -333,7 +389,7 @@ impl From<GitError> for Failure {
 impl From<StoreError> for Failure {
     /// What the store did not do, as a failure of an action.
     fn from(error: StoreError) -> Failure {
-        Failure::new(FailureKind::CouldNotRun, error.to_string())
+        machine::judged(machine::cause_of_store(&error), FailureKind::CouldNotRun, error.to_string())
     }
 }
 

@@ -58,8 +58,7 @@ impl Sites {
             return Ok(proof(&tree, vec![message], 0));
         }
         let mut look = |checkout: &Path| -> Result<Vec<String>, Failure> {
-            let folder = self.furnish(job, &repo, checkout);
-            let folder = folder.map_err(|why| Failure::new(FailureKind::CouldNotRun, why))?;
+            let folder = self.furnish(job, &repo, checkout).map_err(|why| no_answer(&why))?;
             let tests = self.tests_of(job, &folder)?;
             let mut missing = Vec::new();
             for one in all {

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::forge::{Forge, ForgeError, GitHub, PULL, Pull, Reached, Wanted};
 use crate::git::{GitError, Remote, Trouble, WorktreeId};
 use crate::hands::{Ended, Job};
+use crate::services;
 
 /// The kind of the notes that say what has landed and waits for its pull request, by worktree.
 const PULLS: &str = "pull";
@@ -24,9 +25,6 @@ const WAITED: &str = "pull-waited";
 /// How many checks are told by name, and how much of each name.
 const MAX_TOLD: usize = 5;
 const MAX_NAME_LETTERS: usize = 160;
-
-/// How much is told of why a forge does not answer.
-const MAX_WHY_LETTERS: usize = 120;
 
 impl Sites {
     fn reached(&self) -> Result<&Reached, Failure> {
@@ -201,14 +199,15 @@ fn silent_or_failed(reached: &Reached, error: GitError) -> Ended {
         | Trouble::Cancelled
         | Trouble::TooMuch
         | Trouble::TimedOut
+        | Trouble::Missing
         | Trouble::Git
+        | Trouble::Machine
         | Trouble::Disk => Ended::Failed(error.into()),
     }
 }
 
 fn silent(service: &str, why: &str, after: Option<Duration>) -> Ended {
-    let why: String = why.lines().next().unwrap_or_default().chars().take(MAX_WHY_LETTERS).collect();
-    Ended::Outage { service: format!("{service} ({why})"), after }
+    Ended::Outage { service: services::told(service, why), after }
 }
 
 type Unmerged = (Option<String>, ForgeError);
@@ -266,6 +265,7 @@ mod tests {
 
     #[test]
     fn why_a_forge_does_not_answer_is_told_in_a_line() {
+        use crate::services::MAX_WHY_LETTERS;
         let why = format!("{}\nmore", "x".repeat(MAX_WHY_LETTERS + 1));
         let Ended::Outage { service, .. } = silent("it", &why, None) else { panic!() };
         assert_eq!(service, format!("it ({})", "x".repeat(MAX_WHY_LETTERS)));

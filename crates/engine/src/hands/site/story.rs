@@ -152,8 +152,9 @@ impl Sites {
     fn progress(&self, job: &Job, site: &SiteShape) -> Done<WorktreeProgress> {
         let id = self.named(job, site)?;
         let seen = self.repo()?.progress(&id)?;
+        let files = if seen.files.len() == 1 { "file" } else { "files" };
         let summary = format!(
-            "{} files changed, {} lines added, {} removed",
+            "{} {files} changed, {} lines added, {} removed",
             seen.files.len(),
             seen.added,
             seen.removed

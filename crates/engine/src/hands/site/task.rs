@@ -10,6 +10,7 @@ use ftl_core::run::{Failure, FailureKind};
 use super::gates::no_answer;
 use super::{Sites, prefix};
 use crate::clock;
+use crate::folder;
 use crate::gates::verify::{self, Policy, Verified};
 use crate::git::patch::{Saying, Step};
 use crate::git::{Oid, Repo, WorktreeId};
@@ -96,7 +97,7 @@ impl Sites {
         tree: &Oid,
     ) -> Result<Vec<Suite>, Failure> {
         let could_not = |why: String| Failure::new(FailureKind::CouldNotRun, why);
-        let folder = self.furnish(job, repo, checkout).map_err(could_not)?;
+        let folder = self.furnish(job, repo, checkout).map_err(|why| no_answer(&why))?;
         let commands = self.commands.or_found(&folder);
         if commands.tests.is_empty() {
             let message = "nothing here says how to test it (hint: set worktree.tests in ftl.toml)";
@@ -192,7 +193,7 @@ impl Sites {
     /// Takes what is outside of a plan out of the worktree of a job; what only stood there is kept first.
     pub(in crate::hands) fn tidy(&self, job: &Job, planned: &[String]) -> Result<(), Failure> {
         let id = WorktreeId::of(&job.run, job.action.instance);
-        if !self.place().worktrees().join(id.as_str()).is_dir() {
+        if !folder::is_folder(&self.place().worktrees().join(id.as_str())) {
             // Nothing is begun, or what was begun is over: the work starts from where the person is now.
             self.repo()?.begin_again(&job.run)?;
             return Ok(());

@@ -16,12 +16,14 @@ mod work;
 use std::sync::Arc;
 
 use ftl_agents::secrets::Secrets;
+use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 
 use super::site::Sites;
 use super::{Job, Workshop};
 use crate::lifecycle::desk::{self, DeskError};
 use crate::lifecycle::{Folder, Malformed};
+use crate::machine;
 use crate::paper::Paper;
 
 /// The folder of the task that a job is for.
@@ -43,17 +45,18 @@ impl From<Malformed> for Failure {
 
 impl From<DeskError> for Failure {
     fn from(error: DeskError) -> Failure {
-        let kind = match &error {
-            DeskError::Malformed(_) => FailureKind::Failed,
-            DeskError::Disk(_) | DeskError::Store(_) => FailureKind::CouldNotRun,
+        let (kind, cause) = match &error {
+            DeskError::Malformed(_) => (FailureKind::Failed, None),
+            DeskError::Disk(why) => (FailureKind::CouldNotRun, Cause::of_words(why)),
+            DeskError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
         };
-        Failure::new(kind, error.to_string())
+        machine::judged(cause, kind, error.to_string())
     }
 }
 
 /// What the disk did not do, as a failure of an action.
 fn disk(error: &std::io::Error) -> Failure {
-    Failure::new(FailureKind::CouldNotRun, error.to_string())
+    machine::failure("", error)
 }
 
 impl Workshop {

@@ -1,0 +1,113 @@
+//! Trouble of the machine as the engine meets it: errors of the system, of processes and of the store.
+//!
+//! What the numbers and words mean is said once, in `ftl_core::machine`; here errors that carry them are asked.
+//! An error that says nothing about the machine stays what it was: trouble of the work.
+
+use std::io;
+
+use ftl_core::machine::Cause;
+use ftl_core::run::{Failure, FailureKind};
+
+use crate::process::RunError;
+use crate::store::StoreError;
+
+/// What an error of a system call says about the machine.
+pub fn cause(error: &io::Error) -> Option<Cause> {
+    match error.raw_os_error() {
+        Some(errno) => Cause::of_errno(errno),
+        // An error that was wrapped on its way has only its words.
+        None => Cause::of_words(&error.to_string()),
+    }
+}
+
+/// The same for a process or thread that could not be started.
+pub fn cause_of_start(error: &io::Error) -> Option<Cause> {
+    error.raw_os_error().map_or_else(|| cause(error), Cause::of_start)
+}
+
+/// An error of a system call as a failure of an action.
+pub fn failure(what: &str, error: &io::Error) -> Failure {
+    let message = if what.is_empty() { error.to_string() } else { format!("{what}: {error}") };
+    match cause(error) {
+        Some(cause) => cause.failure(message),
+        None => Failure::new(FailureKind::CouldNotRun, message),
+    }
+}
+
+/// What a process that could not be run says about the machine. One that was never started because of its guard
+/// says nothing about the command; one that cannot be found does.
+pub fn cause_of_run(error: &RunError) -> Option<Cause> {
+    match error {
+        RunError::Guard(error) => Some(cause_of_start(error).unwrap_or(Cause::Process)),
+        RunError::NoAnswer | RunError::Busy(_) => Some(Cause::Process),
+        RunError::CouldNotStart(what) => Cause::of_words(what),
+        RunError::Bad(_) | RunError::Cancelled => None,
+    }
+}
+
+/// What an error of the store says about the machine. What was asked of it wrongly says nothing.
+pub fn cause_of_store(error: &StoreError) -> Option<Cause> {
+    match error {
+        StoreError::Full(_) => Some(Cause::Space),
+        StoreError::ReadOnly(_) => Some(Cause::ReadOnly),
+        StoreError::Corrupt(_) | StoreError::Lost(_) => Some(Cause::Repository),
+        StoreError::InUse(_) => Some(Cause::Process),
+        StoreError::Failed(why) => Some(Cause::of_words(why).unwrap_or(Cause::Disk)),
+        StoreError::Fenced { .. }
+        | StoreError::NoRun(_)
+        | StoreError::Exists(_)
+        | StoreError::Answered(_)
+        | StoreError::NoCommand(_)
+        | StoreError::Gap { .. }
+        | StoreError::TooLarge { .. }
+        | StoreError::Newer { .. } => None,
+    }
+}
+
+/// A failure with the kind that the machine gives it, or the kind that it has without.
+pub fn judged(cause: Option<Cause>, kind: FailureKind, message: String) -> Failure {
+    match cause {
+        Some(cause) => cause.failure(message),
+        None => Failure::new(kind, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn the_numbers_are_those_of_this_system() {
+        let all = [
+            (Errno::IO, Cause::Disk),
+            (Errno::NOMEM, Cause::Memory),
+            (Errno::NFILE, Cause::Descriptors),
+            (Errno::MFILE, Cause::Descriptors),
+            (Errno::NOSPC, Cause::Space),
+            (Errno::ROFS, Cause::ReadOnly),
+            (Errno::DQUOT, Cause::Space),
+        ];
+        for (errno, expected) in all {
+            assert_eq!(cause(&io::Error::from(errno)), Some(expected), "{errno:?}");
+            let wrapped = io::Error::other(io::Error::from(errno).to_string());
+            assert_eq!(cause(&wrapped), Some(expected), "its words say the same");
+        }
+        let again = io::Error::from(Errno::AGAIN);
+        assert_eq!((cause(&again), cause_of_start(&again)), (None, Some(Cause::Memory)));
+        for errno in [Errno::NOENT, Errno::ACCESS, Errno::NOTDIR, Errno::LOOP, Errno::NAMETOOLONG] {
+            assert_eq!(cause(&io::Error::from(errno)), None, "{errno:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_no_trouble_of_the_machine() {
+        let started = |what: &str| cause_of_run(&RunError::CouldNotStart(what.to_owned()));
+        assert_eq!(started("`x`: No such file or directory (os error 2)"), None);
+        assert_eq!(started("`x`: Cannot allocate memory (os error 12)"), Some(Cause::Memory));
+        assert_eq!(cause_of_run(&RunError::Bad("an argument has a zero byte".to_owned())), None);
+        assert_eq!(cause_of_run(&RunError::NoAnswer), Some(Cause::Process));
+        let guard = RunError::Guard(io::Error::from(Errno::MFILE));
+        assert_eq!(cause_of_run(&guard), Some(Cause::Descriptors));
+    }
+}
