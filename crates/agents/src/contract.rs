@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_core::desk::{Allowance, Call};
+use ftl_core::machine::Cause;
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde_json::Value as Json;
@@ -72,6 +73,13 @@ pub trait Desk: Send + Sync {
     fn is_cancelled(&self) -> bool;
     /// A tool is called with this, whatever will be ruled: for whoever records a session.
     fn tried(&self, _tool: &str, _args: &Json) {}
+    /// A program of the agent's own calls one of its tools with this: for whoever records a session. The words
+    /// are the program's, so nobody can make the call again.
+    fn on_own_call(&self, _tool: &str, _args: &Json) {}
+    /// What a call brought, as it came: for whoever records a session, who hides secrets and keeps a part of it.
+    fn on_result(&self, _tool: &str, _result: &str) {}
+    /// Something was said to the agent after its prompt: for whoever records a session.
+    fn on_message(&self, _text: &str) {}
     /// A session was opened under this name and can be taken up by it again, as [`Order::earlier`].
     fn opened(&self, _session: &str) {}
     /// Looks for lessons about something: what is known, as text.
@@ -200,6 +208,10 @@ pub enum Trouble {
     Cancelled,
     /// The desk ended it: something is spent.
     Stopped(String),
+    /// It made a call that it may not make, without asking first; which one, and by which rule.
+    Forbidden(String),
+    /// The machine could not do it: no descriptors, no memory, a failing disk. It says nothing about the agent.
+    Machine(String),
     /// The agent or its connection died in the middle.
     Died(String),
     /// It was silent for too long, or took too long.
@@ -216,7 +228,20 @@ pub enum Trouble {
         why: String,
         /// How long it wants to be left alone.
         after: Option<Duration>,
+        /// Whether only a program of the agent's says so, which was started and may have been at work.
+        claimed: bool,
     },
+}
+
+impl Trouble {
+    /// A system call that failed before anything was asked: trouble of the machine, or a matter of the settings.
+    pub fn of_io(what: impl fmt::Display, error: &std::io::Error) -> Trouble {
+        let message = format!("{what}: {error}");
+        match error.raw_os_error().and_then(Cause::of_start) {
+            Some(cause) => Trouble::Machine(cause.failure(message).message),
+            None => Trouble::CouldNotRun(message),
+        }
+    }
 }
 
 impl fmt::Display for Trouble {
@@ -224,6 +249,8 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Cancelled => out.write_str("it was cancelled"),
             Trouble::Stopped(why)
+            | Trouble::Forbidden(why)
+            | Trouble::Machine(why)
             | Trouble::Died(why)
             | Trouble::TimedOut(why)
             | Trouble::Bad(why)
@@ -310,13 +337,18 @@ pub fn converse(backend: &dyn Backend, order: Order, words: &[Part], desk: &Arc<
         Ok(session) => session,
         Err(trouble) => return Ended { outcome: Err(trouble), unknown: BTreeSet::new() },
     };
-    let outcome = until_it_fits(&mut *session, &answer, words);
+    let outcome = until_it_fits(&mut *session, &answer, words, &**desk);
     let unknown = session.unknown();
     session.close();
     Ended { outcome, unknown }
 }
 
-fn until_it_fits(session: &mut dyn Session, answer: &Schema, words: &[Part]) -> Result<Answer, Trouble> {
+fn until_it_fits(
+    session: &mut dyn Session,
+    answer: &Schema,
+    words: &[Part],
+    desk: &dyn Desk,
+) -> Result<Answer, Trouble> {
     let mut rest = session.turn(words)?;
     let mut corrections = 0;
     loop {
@@ -330,6 +362,7 @@ fn until_it_fits(session: &mut dyn Session, answer: &Schema, words: &[Part]) -> 
         }
         corrections += 1;
         let text = format!("Your answer does not fit its schema:\n{faults}\nSubmit the whole answer again.");
+        desk.on_message(&text);
         rest = session.turn(&[Part::new(PartKind::Feedback, text)])?;
     }
 }

@@ -86,6 +86,8 @@ pub struct Exit {
     pub complaint: String,
     /// Whether it was ended because it said nothing, or not enough, for too long.
     pub timed_out: bool,
+    /// Whether the machine could not start it: nothing was begun, and that is no fault of the agent.
+    pub machine: bool,
 }
 
 impl Exit {
@@ -181,6 +183,21 @@ impl Hearing {
     }
 }
 
+/// The line of a complaint that names what went wrong: the first that speaks of an error, or the first one. What stands
+/// around it in a stack trace says where, and not what.
+pub(crate) fn first_cause(complaint: &str) -> &str {
+    const NAMES: [&str; 7] = ["error", "fatal", "panicked", "exception", "not found", "cannot", "no such"];
+    let lines = || complaint.lines().map(str::trim).filter(|line| !line.is_empty());
+    // `at f (file:1:2)` and `File "x", line 3` are places.
+    let is_place =
+        |line: &str| line.starts_with("at ") || line.starts_with("File \"") || line.starts_with('^');
+    let tells = |line: &&str| {
+        let small = line.to_lowercase();
+        !is_place(line) && NAMES.iter().any(|name| small.contains(name))
+    };
+    lines().find(tells).or_else(|| lines().find(|line| !is_place(line))).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +206,27 @@ mod tests {
 
     fn line(text: &str) -> Option<Heard> {
         Some(Heard::Line(text.as_bytes().to_vec()))
+    }
+
+    #[test]
+    fn the_line_that_names_the_error_is_the_cause() {
+        let node = "node:fs:2862\n    at realpathSync (node:fs:1:2)\n\nError: ENOENT: no such file, lstat '/home-x'\n    \
+            at loadSettings (x.js:3:4)\n    at main (x.js:9:9)\n\nNode.js v24\n";
+        let python = "Traceback (most recent call last):\n  File \"x.py\", line 1, in <module>\nModuleNotFoundError: No module\n";
+        let cases = [
+            (node, "Error: ENOENT: no such file, lstat '/home-x'"),
+            (python, "ModuleNotFoundError: No module"),
+            (
+                "thread 'main' panicked at src/main.rs:1\nindex out of bounds\n",
+                "thread 'main' panicked at src/main.rs:1",
+            ),
+            ("starting\nbye\n", "starting"),
+            ("   at x (y)\n", ""),
+            ("", ""),
+        ];
+        for (complaint, wanted) in cases {
+            assert_eq!(first_cause(complaint), wanted, "{complaint}");
+        }
     }
 
     #[test]

@@ -102,28 +102,16 @@ impl Prompts {
         Prompts::of(BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect())
     }
 
-    /// The same, with the files of a folder in place of those of the same name.
-    pub fn load(folder: &Path) -> Result<Prompts, String> {
+    /// The same, with texts in place of those of the same name.
+    pub fn with(own: impl IntoIterator<Item = (String, String)>) -> Result<Prompts, String> {
         let mut files: BTreeMap<String, String> =
             BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-        let shown = folder.display();
-        let entries = std::fs::read_dir(folder).map_err(|error| format!("{shown}: {error}"))?;
-        for entry in entries {
-            let path = entry.map_err(|error| format!("{shown}: {error}"))?.path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".md")) else {
-                continue;
-            };
-            if !files.contains_key(name) {
+        for (name, text) in own {
+            if !files.contains_key(&name) {
                 let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-                return Err(format!(
-                    "{}: nobody is called {name}; there are {}",
-                    path.display(),
-                    known.join(", ")
-                ));
+                return Err(format!("nobody is called {name}; there are {}", known.join(", ")));
             }
-            let text =
-                std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            files.insert(name.to_owned(), text);
+            files.insert(name, text);
         }
         Prompts::of(files)
     }
@@ -468,13 +456,10 @@ mod tests {
             (large.as_str(), Some("it has 65615 bytes; 65536 is the most")),
         ];
         for (text, wanted) in table {
-            let folder = tempfile::tempdir().unwrap();
-            std::fs::write(folder.path().join("coder.md"), text).unwrap();
-            let found = Prompts::load(folder.path()).err();
+            let found = Prompts::with([(String::from("coder"), text.to_owned())]).err();
             assert_eq!(found, wanted.map(|why| format!("prompt coder.md: {why}")), "{text:.60}");
         }
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("codr.md"), good).unwrap();
-        assert!(Prompts::load(folder.path()).unwrap_err().contains("nobody is called codr"));
+        let unknown = Prompts::with([(String::from("codr"), good.to_owned())]);
+        assert!(unknown.unwrap_err().contains("nobody is called codr"));
     }
 }

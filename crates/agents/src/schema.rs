@@ -241,6 +241,21 @@ pub fn find_json(text: &str) -> Option<Json> {
     blocks.iter().rev().find_map(|block| serde_json::from_str(block).ok())
 }
 
+/// The text in a result: programs give it as it is, or as blocks of which some hold text.
+pub(crate) fn text_in(result: &Json) -> String {
+    match result {
+        Json::String(text) => text.clone(),
+        Json::Array(blocks) => {
+            let texts: Vec<String> = blocks.iter().map(text_in).filter(|text| !text.is_empty()).collect();
+            texts.join("\n")
+        }
+        Json::Object(fields) => {
+            fields.get("text").or_else(|| fields.get("content")).map(text_in).unwrap_or_default()
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

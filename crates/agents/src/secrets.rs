@@ -4,6 +4,8 @@
 //! key. Every sink goes through here: what processes print, what hands report, what agents say, what people type. A secret is never printed, not even by `Debug`, and never leaves this type but through
 //! [`Key::expose`], which the one request that needs it calls.
 
+mod environment;
+
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -16,6 +18,8 @@ pub const HIDDEN: &str = "[hidden]";
 
 /// A value shorter than this would be found everywhere; it is no secret.
 pub const MIN_SECRET_BYTES: usize = 6;
+
+pub use environment::MIN_VARIABLE_CHARS;
 
 /// The largest file that holds a key.
 pub const MAX_KEY_BYTES: u64 = 16 * 1024;
@@ -95,6 +99,8 @@ impl fmt::Debug for Key {
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Vec<String>,
+    /// Those that only an environment gave, by the variable's name: a guess, which may be wrong.
+    guessed: Vec<(String, String)>,
 }
 
 impl Secrets {
@@ -108,9 +114,43 @@ impl Secrets {
         self.hide(key.expose());
     }
 
+    /// Hides the secrets of an environment from now on: values of variables that are named like one, values
+    /// that look like a key, and passwords in addresses.
+    pub fn add_environment(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
+        let variables: Vec<(String, String)> = variables.into_iter().collect();
+        let names = environment::plain_names(&variables);
+        for (name, value) in &variables {
+            let Some(secret) = environment::secret_of(name, value).filter(|one| !names.contains(one)) else {
+                continue;
+            };
+            if !self.values.iter().any(|known| known == secret) {
+                self.guessed.push((name.clone(), secret.to_owned()));
+                self.hide(secret);
+            }
+        }
+    }
+
+    /// Stops hiding what an environment gave and that means something else as well, such as a part of the
+    /// repository's path: it would be missing where it is used.
+    pub fn spare(&mut self, is_plain: impl Fn(&str) -> bool) {
+        let (plain, guessed): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.guessed).into_iter().partition(|(_, value)| is_plain(value));
+        self.guessed = guessed;
+        for (_, value) in plain {
+            let forms = forms(&value);
+            self.values.retain(|known| !forms.contains(known));
+        }
+    }
+
+    /// The variable of an environment whose secret stands in a text.
+    pub fn variable_in(&self, text: &str) -> Option<&str> {
+        let stands = |(_, value): &&(String, String)| forms(value).iter().any(|form| text.contains(form));
+        self.guessed.iter().find(stands).map(|(name, _)| name.as_str())
+    }
+
     /// Hides a value from now on, also where JSON or a URL writes it otherwise.
     pub fn hide(&mut self, value: &str) {
-        for form in [value.to_owned(), escaped(value), percent(value)] {
+        for form in forms(value) {
             if form.len() >= MIN_SECRET_BYTES && !self.values.contains(&form) {
                 self.values.push(form);
             }
@@ -169,6 +209,20 @@ impl Secrets {
             Some(length) => [HIDDEN.as_bytes(), &clean[length..]].concat(),
             None => clean,
         }
+    }
+
+    /// The text without secrets, and without its middle where it is longer than so many bytes; a quarter of them stands
+    /// at the end. It costs no more than what is left.
+    pub fn excerpt(&self, text: &str, most: usize) -> String {
+        if text.len() <= most {
+            return self.redact(text);
+        }
+        let head = text.floor_char_boundary(most - most / 4);
+        let tail = text.ceil_char_boundary(text.len() - most / 4);
+        let (first, last) = (&text.as_bytes()[..head], &text.as_bytes()[tail..]);
+        let (first, last) = (self.redact_head(first), self.redact_tail(last));
+        let seen = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        format!("{}\n[… {} bytes left out …]\n{}", seen(&first), tail - head, seen(&last))
     }
 
     /// Where bytes can be cut, at a place or before it, so that no value goes on behind the cut.
@@ -272,6 +326,11 @@ fn has(text: &str, word: &str) -> bool {
     text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
+/// A value as it is, as JSON writes it and as a URL does.
+fn forms(value: &str) -> [String; 3] {
+    [value.to_owned(), escaped(value), percent(value)]
+}
+
 /// The value as it stands inside a JSON string.
 fn escaped(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
@@ -292,6 +351,20 @@ mod tests {
         let mut secrets = Secrets::new();
         values.iter().for_each(|value| secrets.hide(value));
         secrets
+    }
+
+    #[test]
+    fn an_excerpt_has_neither_a_secret_nor_a_part_of_one() {
+        let mut secrets = Secrets::new();
+        secrets.hide("correct-horse-battery");
+        assert_eq!(secrets.excerpt("a correct-horse-battery", 100), format!("a {HIDDEN}"));
+        for before in 40..110 {
+            let text = format!("{}correct-horse-battery{}", "x".repeat(before), "y".repeat(200 - before));
+            let excerpt = secrets.excerpt(&text, 100);
+            assert!(excerpt.contains("bytes left out") && excerpt.len() < 160, "{excerpt}");
+            let parts = ["corr", "tery", "horse"];
+            assert!(parts.iter().all(|part| !excerpt.contains(part)), "{before}: {excerpt}");
+        }
     }
 
     #[test]
@@ -323,6 +396,22 @@ mod tests {
         assert_eq!(secrets.redact("?k=pass%22word%2F1&x"), "?k=[hidden]&x");
         let json = serde_json::json!({ "pass\"word/1": ["pass\"word/1", 1] });
         assert_eq!(secrets.redact_json(&json), serde_json::json!({ "[hidden]": ["[hidden]", 1] }));
+    }
+
+    #[test]
+    fn what_only_an_environment_gave_is_spared_where_it_means_something_else() {
+        let mut secrets = secrets(&["named-build/cache"]);
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        secrets.add_environment([
+            variable("X_TOKEN", "build/cache-1"),
+            variable("Y_TOKEN", "other-value-1"),
+            variable("Z_TOKEN", "named-build/cache"),
+        ]);
+        assert_eq!(secrets.variable_in("see other-value-1"), Some("Y_TOKEN"));
+        assert_eq!(secrets.variable_in("see nothing"), None);
+        secrets.spare(|value| "/srv/named-build/cache-1/x".contains(value));
+        let text = "build/cache-1 build%2Fcache-1 other-value-1 named-build/cache";
+        assert_eq!(secrets.redact(text), "build/cache-1 build%2Fcache-1 [hidden] [hidden]");
     }
 
     #[test]

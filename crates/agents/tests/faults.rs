@@ -98,8 +98,11 @@ fn a_storm_that_does_not_end_is_an_outage() {
         let fail = json!({ "status": 529, "times": 99, "message": "overloaded" });
         let room = Room::new(json!([failing(fail)]));
         let ended = room.quick(dialect);
-        let Err(Trouble::Outage { service, why, after }) = ended.outcome else { panic!("{ended:?}") };
-        assert_eq!((service.as_str(), why.as_str(), after), (dialect.word(), "529: overloaded", None));
+        let Err(Trouble::Outage { service, why, after, claimed: false }) = ended.outcome else {
+            panic!("{ended:?}")
+        };
+        let told = format!("{}: 529: overloaded", room.endpoint(dialect).url);
+        assert_eq!((service.as_str(), why, after), (dialect.word(), told, None));
         assert_eq!(room.server.log().len(), 3);
     });
 }

@@ -356,9 +356,16 @@ pub fn learning_records(campaigns: usize, tasks: usize, now: &Now) -> Vec<Record
         baseline,
         timestamp: now.local.clone(),
     };
+    let (baseline, assisted) = (found.baseline as f64, found.assisted as f64);
+    let simulated = record("learning_simulated", "tokens", assisted, "tokens", Some(baseline));
+    let improvement = simulated.improvement().unwrap_or(0.0);
     vec![
-        record("learning_simulated", "tokens", found.assisted as f64, "tokens", Some(found.baseline as f64)),
+        simulated,
         record("learning_entries", "count", found.entries as f64, "entries", None),
+        // The names that the original's scripts look for.
+        record("baseline_cost", "simulated_tokens", baseline, "tokens", None),
+        record("memory_assisted_cost", "simulated_tokens", assisted, "tokens", None),
+        record("efficiency_improvement", "percentage", improvement, "%", None),
     ]
 }
 
@@ -403,6 +410,12 @@ mod tests {
         assert_ne!(generate(20, 10, 7, &now()), generate(20, 10, 8, &now()));
         let found = &learning_records(CAMPAIGNS, TASKS, &now())[0];
         assert!(found.improvement().is_some_and(|percent| percent > 10.0 && percent < 60.0), "{found:?}");
+        let value = |name: &str| {
+            let records = learning_records(CAMPAIGNS, TASKS, &now());
+            records.iter().find(|one| one.name == name).map(|one| one.value).unwrap()
+        };
+        assert!(value("memory_assisted_cost") < value("baseline_cost"));
+        assert_eq!(Some(value("efficiency_improvement")), found.improvement());
         assert_eq!(learning(0, 5, SEED), Simulated { baseline: 0, assisted: 0, entries: 0 });
     }
 

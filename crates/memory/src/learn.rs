@@ -8,7 +8,7 @@ use std::fmt;
 use crate::find;
 use crate::lesson::{Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
-use crate::scan;
+use crate::scan::{self, Suspicion};
 use crate::similar::Probe;
 use crate::text;
 use crate::time::Now;
@@ -122,10 +122,26 @@ impl fmt::Display for Warning {
 impl Lessons<'_> {
     /// Takes a lesson in: adds it, or unites it with the one that says the same.
     pub fn learn(&self, kind: Kind, json: Json, now: &Now) -> Result<Learned, Trouble> {
+        self.take_in(kind, json, now, None)
+    }
+
+    /// The same for what an agent says by itself: it is kept in quarantine until a person releases it.
+    pub fn learn_from_agent(&self, kind: Kind, json: Json, now: &Now) -> Result<Learned, Trouble> {
+        self.take_in(kind, json, now, Some(Suspicion::FromAgent))
+    }
+
+    fn take_in(
+        &self,
+        kind: Kind,
+        json: Json,
+        now: &Now,
+        suspicion: Option<Suspicion>,
+    ) -> Result<Learned, Trouble> {
         let mut lesson = Lesson::read(kind, json, "")?;
         let mut warnings = warnings(&lesson);
         lesson.complete(now);
-        let why = scan::scan(&lesson.readable());
+        let mut why = scan::scan(&lesson.readable());
+        why.extend(suspicion);
         let mut writer = self.vectors()?;
         if let Some(known) = self.known(&lesson, !why.is_empty())? {
             let outcome = self.unite(known, &lesson)?;

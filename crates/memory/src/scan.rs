@@ -23,6 +23,8 @@ pub enum Suspicion {
     Invisible,
     /// More than anybody looks at.
     TooLong,
+    /// It came from inside an agent's process tree, which nobody has looked at.
+    FromAgent,
 }
 
 impl fmt::Display for Suspicion {
@@ -32,6 +34,7 @@ impl fmt::Display for Suspicion {
             Suspicion::Steering(what) => write!(out, "steering: {what}"),
             Suspicion::Invisible => out.write_str("invisible characters"),
             Suspicion::TooLong => write!(out, "longer than {MAX_CHARS} characters"),
+            Suspicion::FromAgent => out.write_str("from inside an agent's process tree"),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::wire::Reply;
 use crate::bench::MAX_FILE_BYTES;
 use crate::bench::folder::{Folder, Resolved};
 use crate::contract::{Said, Trouble, Verdict};
+use crate::schema::text_in;
 
 /// What stands for a path that an agent does not name.
 const UNNAMED: &str = "a file that the agent does not name";
@@ -48,6 +49,10 @@ impl Talk {
                 "terminal/create" => self.terminal(params, reply),
                 _ => {
                     let name = params.get("terminalId").and_then(Json::as_str).unwrap_or_default();
+                    if let Some(output) = self.terminals.output(name).filter(|_| method == "terminal/release")
+                    {
+                        self.desk.on_result("bash", &output);
+                    }
                     self.terminals.answer(method, name, reply);
                 }
             }
@@ -154,9 +159,30 @@ impl Talk {
             self.words.call(&self.secrets, &*self.desk);
         }
         self.calls.told(id, update).map_err(|why| bad(&why))?;
+        self.record_call(id, update);
         let unruled = self.unruled(false);
         unruled.iter().for_each(|id| self.rule_afterwards(id));
         Ok(())
+    }
+
+    /// Has whoever records the session see what the agent tells of a call: its arguments, and what it brought.
+    fn record_call(&self, id: &str, update: &Json) {
+        let name = ["/_meta/toolName", "/title", "/kind"]
+            .iter()
+            .find_map(|at| update.pointer(at).and_then(Json::as_str).filter(|name| !name.is_empty()));
+        let name: String =
+            name.unwrap_or("tool").lines().next().unwrap_or_default().chars().take(SHOWN).collect();
+        if let Some(args) =
+            update.get("rawInput").filter(|args| args.as_object().is_some_and(|one| !one.is_empty()))
+        {
+            self.desk.on_own_call(&name, args);
+        }
+        let is_over = matches!(update.get("status").and_then(Json::as_str), Some("completed" | "failed"));
+        let result = ["content", "rawOutput"].iter().filter_map(|key| update.get(*key)).map(text_in);
+        if let Some(result) = result.into_iter().find(|text| is_over && !text.is_empty()) {
+            let tool = self.call_of(id).map_or(name, |(_, call)| call.tool.to_string());
+            self.desk.on_result(&tool, &result);
+        }
     }
 
     /// The turn is over: what is still open has been made.
@@ -232,7 +258,11 @@ impl Talk {
             |key: &str| params.get(key).and_then(Json::as_u64).and_then(|one| usize::try_from(one).ok());
         match text(&self.folder, &path) {
             // Nothing is hidden in it: what the agent writes back would be written back without it.
-            Ok(text) => reply.with(json!({ "content": lines(&text, number("line"), number("limit")) })),
+            Ok(text) => {
+                let text = lines(&text, number("line"), number("limit"));
+                self.desk.on_result("read", &text);
+                reply.with(json!({ "content": text }));
+            }
             Err(why) => {
                 self.desk.say(Said::Back("read", Some(&self.secrets.redact(&why))));
                 reply.missing(&why);

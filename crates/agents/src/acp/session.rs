@@ -21,7 +21,7 @@ use super::words::Words;
 use crate::bench::folder::Folder;
 use crate::bench::{Bench, Done, SPEAKING};
 use crate::contract::{Desk, MONEY, Order, Part, Rest, Session, TOKENS, TURNS, Trouble};
-use crate::launch::{Exit, Heard, Hearing, Input, Program, Tree};
+use crate::launch::{Exit, Heard, Hearing, Input, Program, Tree, first_cause};
 use crate::secrets::Secrets;
 use crate::timing::Timing;
 use crate::window::{Knock, Offer, Window};
@@ -164,8 +164,7 @@ impl Talk {
         let none = || Trouble::CouldNotRun(String::from("no program may be started here"));
         let launcher = order.launcher.clone().ok_or_else(none)?;
         let bench = Bench::new(&order, desk.clone(), secrets.clone())?;
-        let unopened =
-            |error: std::io::Error| Trouble::CouldNotRun(format!("the folder cannot be opened: {error}"));
+        let unopened = |error: std::io::Error| Trouble::of_io("the folder cannot be opened", &error);
         let folder = Folder::open(&order.folder).map_err(unopened)?;
         let window = opened(&order, &bench, &*timing)?;
         let program = Program {
@@ -483,14 +482,13 @@ impl Talk {
 
     fn ended(&self, exit: &Exit) -> Trouble {
         let complaint = self.secrets.redact(&exit.complaint);
-        let last = complaint.lines().rev().take(5).collect::<Vec<_>>();
-        let said = if last.is_empty() {
-            String::new()
-        } else {
-            format!("; it said: {}", last.into_iter().rev().collect::<Vec<_>>().join("\n"))
-        };
+        let cause = first_cause(&complaint);
+        let said = if cause.is_empty() { String::new() } else { format!("; it said: {cause}") };
         let why = format!("the agent has ended: {}{said}", exit.how);
         match exit {
+            Exit { machine: true, how, .. } => {
+                Trouble::Machine(format!("the agent cannot be started: {how}"))
+            }
             Exit { timed_out: true, .. } => Trouble::TimedOut(why),
             // Whoever reads its output has ended it.
             Exit { how, .. } if how.starts_with("it wrote ") => Trouble::Bad(why),
@@ -612,6 +610,8 @@ fn could_not_run(trouble: Trouble) -> Trouble {
         Trouble::Died(why) => Trouble::CouldNotRun(why),
         other @ (Trouble::Cancelled
         | Trouble::Stopped(_)
+        | Trouble::Forbidden(_)
+        | Trouble::Machine(_)
         | Trouble::TimedOut(_)
         | Trouble::Bad(_)
         | Trouble::CouldNotRun(_)
@@ -630,7 +630,6 @@ fn opened(order: &Order, bench: &Bench, timing: &dyn Timing) -> Result<Option<Wi
     let Some(lobby) = &order.lobby else { return Ok(None) };
     let name = format!("acp-{:016x}", timing.throw());
     let window = Window::open(lobby, &name, offers);
-    let failed =
-        |error| Trouble::CouldNotRun(format!("no window can be opened for the agent's tools: {error}"));
+    let failed = |error| Trouble::of_io("no window can be opened for the agent's tools", &error);
     window.map(Some).map_err(failed)
 }

@@ -168,6 +168,13 @@ impl Terminals {
         }
     }
 
+    /// What a command has printed so far, as much of it as is kept.
+    pub(super) fn output(&mut self, name: &str) -> Option<String> {
+        let terminal = self.open.get_mut(name)?;
+        terminal.hear();
+        Some(String::from_utf8_lossy(&terminal.text).into_owned())
+    }
+
     /// Ends all of them.
     pub(super) fn end(&mut self) {
         self.open.clear();

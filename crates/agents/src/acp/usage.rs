@@ -24,11 +24,14 @@ impl Used {
     pub(super) fn updated(&mut self, update: &Json) {
         let cost =
             update.get("cost").filter(|cost| cost.get("currency").and_then(Json::as_str) == Some("USD"));
-        let amount = cost.and_then(|cost| cost.get("amount")).and_then(Json::as_f64);
-        if let Some(cost) = amount.filter(|cost| cost.is_finite() && *cost >= 0.0) {
+        let Some(cost) = cost else { return };
+        let amount = cost.get("amount").and_then(Json::as_f64);
+        // A total that cannot be read makes what was told before it no total any more.
+        self.is_told = amount.is_some_and(|cost| cost.is_finite() && cost >= 0.0);
+        if let Some(cost) = amount.filter(|_| self.is_told) {
             // A cast of a float saturates.
             let millionths = (cost * MICRO).round() as u64;
-            (self.cost, self.is_told) = (self.cost.max(millionths), true);
+            self.cost = self.cost.max(millionths);
         }
     }
 
@@ -52,24 +55,33 @@ impl Used {
     }
 }
 
-/// The tokens in the result of a turn. Of several counts the largest is taken: some leave side calls out.
+/// The tokens in the result of a turn. Of several counts the largest is taken: some leave side calls out. One
+/// that is there and cannot be read makes the whole report unknown.
 fn tokens(result: &Json) -> Option<u64> {
     let quota = result.pointer("/_meta/quota");
-    let counted = |count: Option<&Json>| count.and_then(sum);
-    let models = quota.and_then(|quota| quota.get("model_usage")).and_then(Json::as_array).map(|models| {
-        models.iter().filter_map(|model| sum(model.get("token_count")?)).fold(0, u64::saturating_add)
+    let there = |count: Option<&Json>| count.filter(|count| !count.is_null()).map(sum);
+    let models = quota.and_then(|quota| quota.get("model_usage")).and_then(Json::as_array);
+    let models = models.map(|models| {
+        let mut parts = models.iter().map(|model| sum(model.get("token_count")?));
+        parts.try_fold(0_u64, |sum, part| Some(sum.saturating_add(part?)))
     });
-    let all =
-        [counted(result.get("usage")), counted(quota.and_then(|quota| quota.get("token_count"))), models];
-    all.into_iter().flatten().max().filter(|tokens| *tokens > 0)
+    let all = [there(result.get("usage")), there(quota.and_then(|quota| quota.get("token_count"))), models];
+    let told: Option<Vec<u64>> = all.into_iter().flatten().collect();
+    told?.into_iter().max().filter(|tokens| *tokens > 0)
 }
 
-/// The total of one count, or the sum of what goes in and out.
+/// The total of one count, or the sum of what goes in and out. Without a total both of them must be there, and
+/// none of the three may be what cannot be read.
 fn sum(count: &Json) -> Option<u64> {
-    let number = |names: &[&str]| names.iter().find_map(|name| count.get(*name)?.as_u64());
-    let parts = [number(&["inputTokens", "input_tokens"]), number(&["outputTokens", "output_tokens"])];
-    let parts = parts.iter().flatten().copied().reduce(u64::saturating_add);
-    number(&["totalTokens", "total_tokens"]).max(parts)
+    let found = |names: &[&str]| names.iter().find_map(|name| count.get(*name)).filter(|one| !one.is_null());
+    let total = found(&["totalTokens", "total_tokens"]);
+    let parts = [found(&["inputTokens", "input_tokens"]), found(&["outputTokens", "output_tokens"])];
+    if total.iter().chain(parts.iter().flatten()).any(|one| one.as_u64().is_none()) {
+        return None;
+    }
+    let number = |one: Option<&Json>| one.and_then(Json::as_u64);
+    let parts = number(parts[0]).zip(number(parts[1])).map(|(sent, back)| sent.saturating_add(back));
+    number(total).max(parts)
 }
 
 #[cfg(test)]
@@ -90,6 +102,14 @@ mod tests {
             (json!({ "_meta": { "quota": quota } }), Some(9)),
             (json!({ "usage": { "totalTokens": "12" } }), None),
             (json!({ "usage": { "totalTokens": -1 } }), None),
+            (json!({ "usage": { "inputTokens": -5, "outputTokens": 2 } }), None),
+            (json!({ "usage": { "inputTokens": 1e308, "outputTokens": 0 } }), None),
+            (json!({ "usage": { "outputTokens": 5 } }), None),
+            (json!({ "usage": { "totalTokens": 5, "inputTokens": "many" } }), None),
+            (
+                json!({ "usage": { "totalTokens": 5 }, "_meta": { "quota": { "token_count": { "totalTokens": -1 } } } }),
+                None,
+            ),
             (json!({ "usage": { "totalTokens": 0, "inputTokens": 0 } }), None),
             (json!({ "usage": null }), None),
             (

@@ -192,7 +192,7 @@ impl Bench {
     pub fn new(order: &Order, desk: Arc<dyn Desk>, secrets: Arc<Secrets>) -> Result<Bench, Trouble> {
         let shown = order.folder.display();
         let folder = Folder::open(&order.folder)
-            .map_err(|error| Trouble::CouldNotRun(format!("the folder {shown} cannot be opened: {error}")))?;
+            .map_err(|error| Trouble::of_io(format_args!("the folder {shown} cannot be opened"), &error))?;
         let tools = tools(&order.allowance.tools, &order.answer);
         Ok(Bench { folder, tools, desk, shell: order.shell.clone(), secrets, signals: Mutex::default() })
     }
@@ -211,6 +211,9 @@ impl Bench {
             Done::Wrong(why) => Some(why.clone()),
             Done::Over(trouble) => Some(trouble.to_string()),
         };
+        if let Done::Back(text) = &done {
+            self.desk.on_result(name, text);
+        }
         self.desk.say(Said::Back(name, wrong.as_deref()));
         done
     }

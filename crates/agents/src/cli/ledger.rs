@@ -16,7 +16,7 @@ use crate::contract::{MONEY, TOKENS, TURNS};
 struct Meter {
     turn: u64,
     session: u64,
-    /// Whether anything was told in this turn, and how many requests of it told nothing.
+    /// Whether anything was told in this turn, and how many reports of it told nothing that can be read.
     told: bool,
     missing: u64,
 }
@@ -30,7 +30,7 @@ impl Meter {
     fn more(&mut self, used: &Used, told: Option<Option<u64>>) -> u64 {
         let Some(told) = told else { return 0 };
         let Some(told) = told else {
-            self.missing += u64::from(used.request && used.since == Since::Last);
+            self.missing += 1;
             return 0;
         };
         let before = match used.since {

@@ -173,7 +173,7 @@ impl Cli {
             bench.tools().iter().filter(|tool| SPEAKING.contains(&tool.name)).map(Offer::from).collect();
         let name = format!("{:x}", self.timing.throw());
         let window = Window::open(lobby, &name, offers);
-        window.map(Some).map_err(|error| Trouble::CouldNotRun(format!("no window can be opened: {error}")))
+        window.map(Some).map_err(|error| Trouble::of_io("no window can be opened", &error))
     }
 }
 

@@ -16,6 +16,8 @@ use serde_json::json;
 use super::adapter::Adapter;
 use super::fill::{Filling, SETTING, Template};
 use super::{Binding, Home};
+use ftl_core::machine::Cause;
+
 use crate::contract::{Order, Trouble};
 use crate::launch::Program;
 use crate::window::Server;
@@ -33,7 +35,7 @@ impl Room {
     /// A room in the folder for rooms.
     pub(super) fn new(binding: &Binding, order: &Order, server: Option<&Server>) -> Result<Room, Trouble> {
         let made = make(&binding.rooms).map_err(|error| {
-            Trouble::CouldNotRun(format!("no room for an agent in {}: {error}", binding.rooms.display()))
+            Trouble::of_io(format_args!("no room for an agent in {}", binding.rooms.display()), &error)
         })?;
         let home = match (binding.home, binding.env.iter().find(|(name, _)| name == "HOME")) {
             (Home::Private, _) => made.join("home"),
@@ -44,7 +46,10 @@ impl Room {
         };
         let filling = filling(binding, order, server, &made, &home);
         let mut room = Room { folder: made, home, env: Vec::new(), filling };
-        room.furnish(binding, order, server).map_err(Trouble::CouldNotRun)?;
+        room.furnish(binding, order, server).map_err(|why| match Cause::of_words(&why) {
+            Some(cause) => Trouble::Machine(cause.failure(why).message),
+            None => Trouble::CouldNotRun(why),
+        })?;
         Ok(room)
     }
 

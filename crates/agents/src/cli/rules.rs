@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use super::fields::Fields;
 use super::paths::{At, Holds};
+use crate::schema::text_in;
 
 /// How many rules an adapter may have.
 pub const MAX_RULES: usize = 64;
@@ -48,6 +49,8 @@ pub struct Back {
     pub id: String,
     /// Whether it went wrong.
     pub wrong: bool,
+    /// What it brought, where the program tells it.
+    pub result: Option<String>,
 }
 
 /// What a number of tokens or an amount of money is counted from.
@@ -98,15 +101,24 @@ pub struct Rule {
     text: Option<At>,
     thought: Option<At>,
     call: Option<(At, At, At)>,
-    back: Option<(At, Holds)>,
+    back: Option<BackAt>,
     usage: Option<UsageAt>,
     end: Option<EndAt>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct BackAt {
+    id: At,
+    wrong: Holds,
+    result: Option<At>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct UsageAt {
     since: Since,
     tokens: Vec<At>,
+    /// Parts that a program leaves out where there were none.
+    maybe: Vec<At>,
     money: Option<At>,
     request: bool,
 }
@@ -189,25 +201,52 @@ impl Rule {
             let id = id.text(json).unwrap_or_default().to_owned();
             Some(Event::Call(Called { id, tool: tool.text(json)?.to_owned(), args }))
         }));
-        events.extend(self.back.as_ref().and_then(|(id, wrong)| {
-            let wrong = !wrong.is_empty() && wrong.of(json);
-            Some(Event::Back(Back { id: id.text(json)?.to_owned(), wrong }))
-        }));
+        events.extend(self.back.as_ref().and_then(|back| back.of(json)).map(Event::Back));
         events.extend(self.end.as_ref().map(|end| Event::Ended(end.of(json))));
         events
     }
 }
 
-impl UsageAt {
-    fn of(&self, json: &Json) -> Used {
-        let found: Vec<u64> =
-            self.tokens.iter().filter_map(|at| at.of(json).and_then(Json::as_u64)).collect();
-        let sum = found.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
-        let tokens = (!self.tokens.is_empty()).then_some((!found.is_empty()).then_some(sum));
-        let money = self.money.as_ref().map(|at| at.of(json).and_then(Json::as_f64).and_then(millionths));
-        Used { since: self.since, tokens, money, request: self.request }
+impl BackAt {
+    fn of(&self, json: &Json) -> Option<Back> {
+        let wrong = !self.wrong.is_empty() && self.wrong.of(json);
+        let result = self.result.as_ref().and_then(|at| at.of(json)).map(text_in);
+        Some(Back {
+            id: self.id.text(json)?.to_owned(),
+            wrong,
+            result: result.filter(|text| !text.is_empty()),
+        })
     }
 }
+
+impl UsageAt {
+    fn of(&self, json: &Json) -> Used {
+        let spoilt = self.is_spoilt(json);
+        // A part that is not there is as unknown as one that cannot be read: whoever leaves one of its numbers
+        // out would be charged for the others alone.
+        let mut parts = self.tokens.iter().map(|at| at.of(json).and_then(Json::as_u64));
+        let sum = parts.try_fold(0_u64, |sum, part| Some(sum.saturating_add(part?)));
+        let more = self.maybe.iter().filter_map(|at| at.of(json).and_then(Json::as_u64));
+        let sum = sum.map(|sum| more.fold(sum, u64::saturating_add));
+        let tokens = (!self.tokens.is_empty()).then_some(sum.filter(|_| !spoilt));
+        let money = |at: &At| at.of(json).and_then(Json::as_f64).and_then(millionths);
+        let money = self.money.as_ref().map(|at| money(at).filter(|_| !spoilt));
+        Used { since: self.since, tokens, money, request: self.request }
+    }
+
+    /// Whether a number of the report is there and none that can be: then nothing of the report is believed.
+    fn is_spoilt(&self, json: &Json) -> bool {
+        let there = |at: &At| at.of(json).filter(|one| !one.is_null()).cloned();
+        let tokens = self.tokens.iter().chain(&self.maybe).filter_map(there);
+        let tokens = tokens.into_iter().any(|one| one.as_u64().is_none());
+        let money = self.money.iter().filter_map(there);
+        tokens
+            || money.into_iter().any(|one| !one.as_f64().is_some_and(|one| (0.0..MAX_MONEY).contains(&one)))
+    }
+}
+
+/// How much money a report may tell of: more than that is no price.
+const MAX_MONEY: f64 = 1e12;
 
 /// Money in millionths. Nothing at all is what a program says that knows no price, so that is unknown.
 fn millionths(money: f64) -> Option<u64> {
@@ -237,12 +276,12 @@ fn call(fields: &mut Fields<'_>) -> Option<(At, At, At)> {
     Some((id?, tool?, args?))
 }
 
-fn back(fields: &mut Fields<'_>) -> Option<(At, Holds)> {
-    let (id, wrong) = (fields.path("id"), fields.holds("wrong"));
+fn back(fields: &mut Fields<'_>) -> Option<BackAt> {
+    let (id, wrong, result) = (fields.path("id"), fields.holds("wrong"), fields.path("result"));
     if id.is_none() {
         fields.fault("id", "it must be there");
     }
-    Some((id?, wrong))
+    Some(BackAt { id: id?, wrong, result })
 }
 
 fn usage(fields: &mut Fields<'_>) -> UsageAt {
@@ -250,6 +289,7 @@ fn usage(fields: &mut Fields<'_>) -> UsageAt {
     let usage = UsageAt {
         since: fields.word("since", &since).unwrap_or(Since::Last),
         tokens: fields.paths("tokens"),
+        maybe: fields.paths("maybe"),
         money: fields.path("money"),
         request: fields.flag("request"),
     };

@@ -15,12 +15,12 @@ use super::adapter::{Kind, Prompt, Protocol};
 use super::calls::Seen;
 use super::ledger::Ledger;
 use super::room::Room;
-use super::rules::{Called, End, Event, Used};
+use super::rules::{Back, Called, End, Event, Used};
 use super::speech::{self, Asked, Speech, Wants};
 use crate::bench::folder::Folder;
 use crate::bench::{ASK, Bench, Done, MAX_COMMAND_TIME, SPEAKING, SUBMIT};
 use crate::contract::{Counted, Desk, MAX_TURN_BYTES, Order, Part, Rest, Said, Session, Trouble, Verdict};
-use crate::launch::{Exit, Heard, Launched};
+use crate::launch::{Exit, Heard, Launched, first_cause};
 use crate::secrets::{Pieces, Secrets};
 use crate::timing::{SLICE, Timing};
 use crate::window::{Knock, Window};
@@ -39,6 +39,9 @@ pub const MAX_OPEN_CALLS: usize = 256;
 
 /// How long a program may take to end its turn, once its answer is in.
 pub const MAX_LINGER: Duration = Duration::from_secs(10);
+
+/// How much of what a call that went wrong brought is told as the reason.
+const MAX_REASON_BYTES: usize = 400;
 
 /// What is told to a program that goes on after its answer.
 const OVER: &str = "your answer is in: end your turn now";
@@ -151,7 +154,9 @@ impl Talk {
         secrets: Arc<Secrets>,
         timing: Arc<dyn Timing>,
     ) -> Result<Talk, Trouble> {
-        let folder = Folder::open(&order.folder).map_err(|error| Trouble::CouldNotRun(error.to_string()))?;
+        let folder = Folder::open(&order.folder).map_err(|error| {
+            Trouble::of_io(format_args!("the folder {} cannot be opened", order.folder.display()), &error)
+        })?;
         Ok(Talk {
             binding,
             order,
@@ -339,7 +344,9 @@ impl Talk {
         let sentence = format!("{name} failed: {told}");
         match kind.map(|(_, kind)| *kind) {
             Some(Kind::CouldNotRun) => Trouble::CouldNotRun(sentence),
-            Some(Kind::Outage) => Trouble::Outage { service: name.clone(), why: told, after: None },
+            Some(Kind::Outage) => {
+                Trouble::Outage { service: name.clone(), why: told, after: None, claimed: true }
+            }
             Some(Kind::Died) => Trouble::Died(sentence),
             None => Trouble::Bad(sentence),
         }
@@ -352,8 +359,12 @@ impl Talk {
             return self.rest();
         }
         let name = &self.binding.name;
-        let complaint: String = self.secrets.redact(&exit.complaint).chars().take(1000).collect();
+        let complaint = self.secrets.redact(&exit.complaint);
+        let complaint: String = first_cause(&complaint).chars().take(1000).collect();
         let complaint = if complaint.is_empty() { complaint } else { format!(": {complaint}") };
+        if exit.machine {
+            return Err(Trouble::Machine(format!("{name} cannot be started: {}", exit.how)));
+        }
         if exit.timed_out {
             return Err(Trouble::TimedOut(format!("{name}: {}{complaint}", exit.how)));
         }
@@ -442,7 +453,7 @@ impl Talk {
                 }
             }
             Event::Call(called) => self.called(called)?,
-            Event::Back(back) => self.back(&back.id, back.wrong)?,
+            Event::Back(back) => self.back(back)?,
             Event::Used(used) => self.used(&used)?,
             Event::Ended(end) => self.turn.end = Some(end),
         }
@@ -525,14 +536,15 @@ impl Talk {
         }
         match self.ruled(called)? {
             Ok(()) => Ok(()),
-            Err(why) => Err(Trouble::Stopped(format!(
-                "{} was not asked about and is not allowed: {why}",
+            Err(why) => Err(Trouble::Forbidden(format!(
+                "it called `{}`, which is not allowed here: {why}",
                 called.tool
             ))),
         }
     }
 
-    fn back(&mut self, id: &str, wrong: bool) -> Result<(), Trouble> {
+    fn back(&mut self, Back { id, wrong, result }: Back) -> Result<(), Trouble> {
+        let id = id.as_str();
         self.turn.progress = self.timing.now();
         self.calls.running.remove(id);
         let Some(called) = self.calls.open.remove(id) else { return Ok(()) };
@@ -541,7 +553,12 @@ impl Talk {
         }
         let denied = self.calls.ruled.remove(id).and_then(|(_, ruling)| ruling.err());
         let seen = self.binding.adapter.tools.seen(&self.folder, &called.tool, &called.args);
-        let wrong = denied.or_else(|| wrong.then(|| String::from("it went wrong")));
+        if let Some(result) = &result {
+            self.desk.on_result(&seen.tool, result);
+        }
+        let first = result.as_deref().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
+        let first = || self.secrets.excerpt(first.unwrap_or("it went wrong"), MAX_REASON_BYTES);
+        let wrong = denied.or_else(|| wrong.then(first));
         self.desk.say(Said::Back(&seen.tool, wrong.as_deref()));
         Ok(())
     }
@@ -584,6 +601,7 @@ impl Talk {
     fn ruled(&mut self, called: &Called) -> Result<Result<(), String>, Trouble> {
         self.flush();
         let seen = self.binding.adapter.tools.seen(&self.folder, &called.tool, &called.args);
+        self.desk.on_own_call(&called.tool, &called.args);
         self.desk.say(Said::Call(&seen.tool, &self.secrets.redact(&seen.about)));
         let ruling = self.verdict(&seen)?;
         if ruling.is_ok() && seen.runs {

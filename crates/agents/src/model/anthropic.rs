@@ -171,11 +171,15 @@ impl Anthropic {
 }
 
 fn sent(usage: &Json) -> Option<Tokens> {
-    let count = |key: &str| usage.get(key).and_then(Json::as_u64);
+    // What is not there was not used; what is there and no count makes all of it unknown.
+    let count = |key: &str| match usage.get(key).filter(|one| !one.is_null()) {
+        None => Some(0),
+        Some(one) => one.as_u64(),
+    };
     Some(Tokens {
-        input: count("input_tokens")?,
-        cached: count("cache_read_input_tokens").unwrap_or(0),
-        stored: count("cache_creation_input_tokens").unwrap_or(0),
+        input: usage.get("input_tokens")?.as_u64()?,
+        cached: count("cache_read_input_tokens")?,
+        stored: count("cache_creation_input_tokens")?,
         output: 0,
     })
 }

@@ -319,7 +319,15 @@ impl Chatter {
             let Some(wait) = self.endpoint.retry.wait(made, after, self.timing.throw()) else {
                 return Err(match broken {
                     true => Trouble::Died(format!("{} broke off {made} times: {why}", self.endpoint.name)),
-                    false => Trouble::Outage { service: self.endpoint.name.clone(), why, after },
+                    false => {
+                        let (service, url) = (self.endpoint.name.clone(), &self.endpoint.url);
+                        Trouble::Outage {
+                            service,
+                            why: self.secrets.redact(&format!("{url}: {why}")),
+                            after,
+                            claimed: false,
+                        }
+                    }
                 });
             };
             self.desk.say(Said::Again);

@@ -127,7 +127,7 @@ impl Play {
         let fits = |scene: &&Scene| {
             scene.role.as_ref().is_none_or(|role| *role == self.order.role)
                 && scene.form.as_ref().is_none_or(|form| Some(form) == self.order.form.as_ref())
-                && scene.told.as_ref().is_none_or(|text| told(text))
+                && scene.told.iter().all(|text| told(text))
         };
         let role = &self.order.role;
         let none = || Trouble::CouldNotRun(format!("the script has no scene for the {role}"));
@@ -179,7 +179,7 @@ impl Play {
             End::Flood => self.flood(),
             End::Outage(service, after) => {
                 let why = String::from("the script says so");
-                Err(Trouble::Outage { service: service.clone(), why, after: *after })
+                Err(Trouble::Outage { service: service.clone(), why, after: *after, claimed: false })
             }
         }
     }

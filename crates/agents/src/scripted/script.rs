@@ -4,7 +4,7 @@
 //! [[scene]]
 //! role = "coder"            # whom it plays; left out: everybody
 //! form = "code"             # in which form; left out: any
-//! told = "exit code 1"      # only if the prompt holds this
+//! told = "exit code 1"      # only if the prompt holds this; a list: only if it holds all of them
 //!
 //! [[scene.step]]
 //! say = "I write the file."
@@ -45,7 +45,7 @@ pub struct Script {
 pub(super) struct Scene {
     pub(super) role: Option<String>,
     pub(super) form: Option<String>,
-    pub(super) told: Option<String>,
+    pub(super) told: Vec<String>,
     pub(super) steps: Arc<[Step]>,
 }
 
@@ -86,9 +86,17 @@ struct File {
 struct WrittenScene {
     role: Option<String>,
     form: Option<String>,
-    told: Option<String>,
+    told: Option<Told>,
     #[serde(default)]
     step: Vec<WrittenStep>,
+}
+
+/// What a prompt must hold.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Told {
+    One(String),
+    All(Vec<String>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -151,7 +159,12 @@ impl WrittenScene {
         let numbered = self.step.into_iter().enumerate();
         let steps: Result<Vec<Step>, String> =
             numbered.map(|(at, step)| step.read().map_err(|why| format!("step {}: {why}", at + 1))).collect();
-        Ok(Scene { role: self.role, form: self.form, told: self.told, steps: steps?.into() })
+        let told = match self.told {
+            None => Vec::new(),
+            Some(Told::One(text)) => vec![text],
+            Some(Told::All(texts)) => texts,
+        };
+        Ok(Scene { role: self.role, form: self.form, told, steps: steps?.into() })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Scripts out of what was recorded: a session of any backend as a scene that can be played again.
 //!
-//! A scene is chosen by what an agent is told. Sessions of one role in one form are told apart by a line
-//! that only one of them was told; sessions that were told the same are one scene, the last of them.
+//! A scene is chosen by what an agent is told. Sessions of one role in one form are told apart by their task, and
+//! those of one task by a line that only one of them was told; sessions that were told the same are one scene, the
+//! last of them. No scene is chosen by what is another the next time: a time stamp, the name of a run, a commit.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,7 @@ const METERS: [&str; 2] = [crate::contract::TOKENS, crate::contract::MONEY];
 
 /// A script of sessions, ready to be played.
 pub fn script_of(sessions: &[Recorded]) -> Result<String, String> {
-    let mut scenes: Vec<(Option<&str>, &Recorded)> = Vec::new();
+    let mut scenes: Vec<(Vec<&str>, &Recorded)> = Vec::new();
     for (at, one) in sessions.iter().enumerate() {
         let alike = |other: &&Recorded| other.role == one.role && other.form == one.form;
         let others: Vec<&Recorded> = sessions
@@ -63,30 +64,65 @@ pub fn script_of(sessions: &[Recorded]) -> Result<String, String> {
         scenes.push((told(one, &others), one));
     }
     // The first scene that fits is played: one that fits everybody comes last.
-    scenes.sort_by_key(|(told, _)| told.is_none());
-    let scenes: Vec<Json> = scenes.into_iter().map(|(told, one)| scene(one, told)).collect();
+    scenes.sort_by_key(|(told, _)| std::cmp::Reverse(told.len()));
+    let scenes: Vec<Json> = scenes.into_iter().map(|(told, one)| scene(one, &told)).collect();
     let text = toml::to_string(&json!({ "scene": scenes })).map_err(|error| error.to_string())?;
     Script::parse(&text)?;
     Ok(text)
 }
 
-/// A line that only this session was told; the longest, for it says most.
-fn told<'a>(one: &'a Recorded, others: &[&Recorded]) -> Option<&'a str> {
-    if others.iter().all(|other| other.prompt == one.prompt) {
-        return None;
+/// What tells a session apart from others of its role and form: the task, and where others had the same task the
+/// longest line that only this one was told, for it says most.
+fn told<'a>(one: &'a Recorded, others: &[&Recorded]) -> Vec<&'a str> {
+    let others: Vec<&&Recorded> = others.iter().filter(|other| other.prompt != one.prompt).collect();
+    if others.is_empty() {
+        return Vec::new();
     }
-    let lines = one.prompt.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.filter(|line| !others.iter().any(|other| other.prompt.contains(line))).max_by_key(|line| line.len())
+    let lines = || one.prompt.lines().map(str::trim).filter(|line| !line.is_empty());
+    let task = lines().find(|line| line.starts_with(TASK));
+    let is_alike = |other: &&&&Recorded| task.is_none_or(|task| other.prompt.contains(task));
+    let alike: Vec<&&&Recorded> = others.iter().filter(is_alike).collect();
+    let only = lines()
+        .filter(|line| is_lasting(line) && !alike.iter().any(|other| other.prompt.contains(line)))
+        .max_by_key(|line| line.len());
+    task.into_iter().chain(only.filter(|_| !alike.is_empty())).collect()
 }
 
-fn scene(one: &Recorded, told: Option<&str>) -> Json {
+/// How the line of a brief begins that names its task.
+const TASK: &str = "\"id\": ";
+
+/// The least letters of a digest or a commit, as they are shown.
+const MIN_DIGEST_LETTERS: usize = 7;
+
+/// How long the name of a run is.
+const RUN_LETTERS: usize = 8;
+
+/// Whether a line is the same the next time: it holds no time, no duration, no digest and no name of a run.
+fn is_lasting(line: &str) -> bool {
+    let words: Vec<&str> = line.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
+    let has = |word: &str, is: fn(&u8) -> bool| word.bytes().any(|byte| is(&byte));
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_date =
+        words.windows(3).any(|part| part[0].len() == 4 && part[..2].iter().all(|one| is_number(one)));
+    let changes = |word: &&str| {
+        let is_hex = word.len() >= MIN_DIGEST_LETTERS && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_run = word.len() == RUN_LETTERS && has(word, u8::is_ascii_lowercase);
+        let is_time = word.strip_suffix("ms").or(word.strip_suffix('s')).is_some_and(is_number);
+        (is_hex || is_run || is_time) && has(word, u8::is_ascii_digit)
+    };
+    !is_date && !words.iter().any(changes)
+}
+
+fn scene(one: &Recorded, told: &[&str]) -> Json {
     let mut scene = Map::new();
     scene.insert("role".into(), json!(one.role));
     if let Some(form) = &one.form {
         scene.insert("form".into(), json!(form));
     }
-    if let Some(told) = told {
-        scene.insert("told".into(), json!(told));
+    match told {
+        [] => {}
+        [one] => drop(scene.insert("told".into(), json!(one))),
+        several => drop(scene.insert("told".into(), json!(several))),
     }
     scene.insert("step".into(), one.steps.iter().map(step).collect());
     Json::Object(scene)
@@ -188,7 +224,35 @@ mod tests {
         // Everything that the first was told, the second was told as well.
         let text = script_of(&[session("same", "1"), session("same\nmore", "2")]).unwrap();
         let script = Script::parse(&text).unwrap();
-        let told: Vec<Option<&str>> = script.scenes.iter().map(|scene| scene.told.as_deref()).collect();
-        assert_eq!(told, [Some("more"), None], "{text}");
+        let told: Vec<Vec<String>> = script.scenes.iter().map(|scene| scene.told.clone()).collect();
+        assert_eq!(told, [vec!["more".to_owned()], vec![]], "{text}");
+    }
+
+    #[test]
+    fn no_scene_is_chosen_by_what_is_another_the_next_time() {
+        let brief = |task: &str, time: &str, more: &str| {
+            format!("\"created_at\": \"2026-11-18T02:25:{time}\",\n\"id\": \"{task}\",\n{more}")
+        };
+        let text = script_of(&[
+            session(&brief("001-one", "38.401151", ""), "1"),
+            session(
+                &brief(
+                    "001-one",
+                    "39.401151",
+                    "test_a failed in 0.031s, bb099b3c3550 on ftl/yct8bnrr\nmind the gap",
+                ),
+                "2",
+            ),
+            session(&brief("002-two", "40.401151", "\"prior\": \"001-one\""), "3"),
+        ])
+        .unwrap();
+        let script = Script::parse(&text).unwrap();
+        let told: Vec<Vec<String>> = script.scenes.iter().map(|scene| scene.told.clone()).collect();
+        let (one, two) = ("\"id\": \"001-one\",".to_owned(), "\"id\": \"002-two\",".to_owned());
+        assert_eq!(told, [vec![one.clone(), "mind the gap".to_owned()], vec![one], vec![two]], "{text}");
+        for line in ["at 2026-11-18", "it took 12ms", "in 0.031s", "bb099b3c3550 landed", "run yct8bnrr"] {
+            assert!(!is_lasting(line), "{line}");
+        }
+        assert!(is_lasting("\"id\": \"001-one\",") && is_lasting("2 of 3 tests failed"));
     }
 }

@@ -218,6 +218,8 @@ fn goose_is_ruled_and_served() {
     assert_eq!(std::fs::read_to_string(came.folder.path().join("src/hello.py")).unwrap(), "print('hi')\n");
     assert_eq!(std::fs::read_to_string(came.folder.path().join("src/ran.txt")).unwrap(), "ran\n");
     assert_eq!((came.heard.total(TOKENS), came.heard.denied.len()), (5106, 0));
+    let output = |(tool, text): &(String, String)| tool == "bash" && text.contains("print('hi')");
+    assert!(came.heard.results.iter().any(output), "{:?}", came.heard.results);
 }
 
 #[test]
@@ -227,6 +229,10 @@ fn claude_is_ruled_and_charged() {
     assert_eq!((came.heard.total(TOKENS), came.heard.total(MONEY)), (49_520, 198_960));
     let denied: Vec<&str> = came.heard.denied.iter().map(|(call, _)| &*call.tool).collect();
     assert_eq!(denied, ["ToolSearch"], "it does not ask about it, and it does nothing");
+    let written = |(_, text): &(String, String)| text.starts_with("File created successfully");
+    assert!(came.heard.results.iter().any(written), "{:?}", came.heard.results);
+    let command = |(_, args): &(String, Json)| args["command"] == "echo ran > src/ran.txt; cat src/hello.py";
+    assert!(came.heard.own_calls.iter().any(command), "{:?}", came.heard.own_calls);
 }
 
 #[test]

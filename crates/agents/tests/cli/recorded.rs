@@ -131,11 +131,18 @@ fn what_was_recorded_comes_to_what_happened() {
             Err(Trouble::CouldNotRun(why)) if why.contains("401") => String::from("could not run 401"),
             Err(Trouble::CouldNotRun(_)) => String::from("could not run"),
             Err(Trouble::Died(_)) => String::from("died"),
-            Err(Trouble::Stopped(_)) => String::from("stopped"),
+            Err(Trouble::Stopped(_) | Trouble::Forbidden(_)) => String::from("stopped"),
             Err(other) => format!("{other:?}"),
         };
         let found = (ended, listed(heard.made.iter()), listed(heard.denied.iter().map(|(call, _)| call)));
         assert_eq!(found, (cells[1].to_owned(), cells[2].to_owned(), cells[3].to_owned()), "{name} {rest:?}");
+        if name.ends_with("-edit") {
+            // What the command printed, and what it was called with, can be read afterwards.
+            let printed = |(tool, text): &(String, String)| tool == "bash" && text.trim() == "hello";
+            assert!(heard.results.iter().any(printed), "{name}: {:?}", heard.results);
+            let read = |(_, args): &(String, Json)| args.to_string().contains("cat ");
+            assert!(heard.own_calls.iter().any(read), "{name}: {:?}", heard.own_calls);
+        }
         if found.0.starts_with("said") {
             assert!(heard.total(TOKENS) > 1000, "{name}: {:?}", heard.charged);
         }

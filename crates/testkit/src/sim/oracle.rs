@@ -187,14 +187,18 @@ impl Oracle {
         Ok(())
     }
 
-    /// Every action that somebody waits for is at work.
+    /// Every action that somebody waits for is at work, and none is that the machine could not do.
     pub(super) fn check_work(&self, works: &dyn Fn(InstanceId, ActionId) -> bool) -> Checked {
         for instance in self.shadow.live() {
             for (action, open) in instance.open.iter() {
                 let asked = matches!(open.kind, OpenKind::Call | OpenKind::Record);
-                if asked && open.suspended.is_none() && !works(instance.id, *action) {
-                    let (id, whom) = (instance.id, &open.whom);
+                let (id, whom) = (instance.id, &open.whom);
+                let waits = asked && open.suspended.is_none() && open.held.is_none();
+                if waits && !works(id, *action) {
                     return Err(format!("work: {id} waits for {whom} ({action}), and nobody is at it"));
+                }
+                if open.held.is_some() && works(id, *action) {
+                    return Err(format!("work: {id} holds {whom} ({action}), and somebody is at it"));
                 }
             }
         }

@@ -21,7 +21,10 @@ pub(super) fn tells_after(cast: &dyn Cast) -> bool {
 
 fn is_stopped(scene: &Scene, cast: &dyn Cast, acts: &[Act], wanted: &str) {
     let ended = scene.play(cast, acts);
-    assert!(matches!(&ended.outcome, Err(Trouble::Stopped(why)) if why.contains(wanted)), "{ended:?}");
+    assert!(
+        matches!(&ended.outcome, Err(Trouble::Stopped(why) | Trouble::Forbidden(why)) if why.contains(wanted)),
+        "{ended:?}"
+    );
 }
 
 /// How many calls were made that count. An answer may be handed in before the end of the session is felt; it

@@ -60,7 +60,7 @@ impl Launcher for Bare {
                 Ok(status) => format!("it ended with {status}"),
                 Err(error) => error.to_string(),
             });
-            telling.ended(Exit { code, how, complaint, timed_out: false });
+            telling.ended(Exit { code, how, complaint, ..Exit::default() });
         });
         Ok(Launched { input: Arc::new(Pipe(Mutex::new(Some(send)))), output, tree: Box::new(group) })
     }

@@ -28,6 +28,10 @@ pub struct Heard {
     pub shown: String,
     /// The names of sessions that can be taken up again.
     pub opened: Vec<String>,
+    /// What calls brought: the tool and the text.
+    pub results: Vec<(String, String)>,
+    /// Calls of the program's own tools, with what they were given.
+    pub own_calls: Vec<(String, serde_json::Value)>,
 }
 
 impl Heard {
@@ -112,6 +116,14 @@ impl Desk for Clerk {
         drop(heard);
         self.changed.notify_all();
         verdict
+    }
+
+    fn on_result(&self, tool: &str, result: &str) {
+        self.lock().results.push((tool.to_owned(), result.to_owned()));
+    }
+
+    fn on_own_call(&self, tool: &str, args: &serde_json::Value) {
+        self.lock().own_calls.push((tool.to_owned(), args.clone()));
     }
 
     fn opened(&self, session: &str) {

@@ -12,7 +12,7 @@ fn action(instance: u32, entry: u64, whom: &str, params: &[(&str, &str)]) -> (St
     let wanted = Wanted::Action(Name::from(whom));
     let params = params.iter().map(|(name, text)| (Name::from(*name), Value::text(text))).collect();
     let id = ActionId { entry, index: 0 };
-    (format!("run.{id}"), Action { instance: InstanceId(instance), id, wanted, params })
+    (format!("run.{id}"), Action { instance: InstanceId(instance), id, wanted, params, forbidden: None })
 }
 
 fn perform(world: &World, (key, action): &(String, Action)) -> Value {
