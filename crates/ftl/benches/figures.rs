@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p ftl` prints them: durable transitions beside a bare SQLite loop with the same batch
 //! sizes, recovery of a long journal, `ftl status` beside `ftl --version`, a long chain that is killed
-//! twice, memory, the FTL protocol's own commands, and the flows; `cargo bench -p ftl -- status` prints one of them. Set `TMPDIR` to choose the disk; machines are noisy, so compare within one run.
+//! twice, memory, the FTL protocol's own commands, and the flows; `cargo bench -p ftl -- status` prints one of them.
+//! `FTL_BEFORE=path/of/an/earlier/ftl cargo bench -p ftl -- compare` prints the ratio of this binary to that one. Set `TMPDIR` to choose the disk; machines are noisy, so compare within one run.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -70,7 +71,7 @@ fn main() {
     if std::env::args().any(|word| word == "--test" || word == "--list") {
         return;
     }
-    let figures: [(&str, fn()); 8] = [
+    let figures: [(&str, fn()); 9] = [
         ("transitions", || transitions(1, 400)),
         ("transitions", || transitions(64, 20)),
         ("recovery", recovery),
@@ -79,6 +80,7 @@ fn main() {
         ("memory", memory),
         ("groups", groups::all),
         ("flows", flows::all),
+        ("compare", flows::compare),
     ];
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     for (name, figure) in figures {

@@ -14,7 +14,15 @@ use crate::pages::{MAIN, PAGES, Page};
 use crate::paint::{self, paint};
 use crate::tasks::{self, Lifecycle};
 
-/// The groups of `ftl --help`. A command that is in no group fails a test below.
+/// The groups of `ftl --help`: what a person needs.
+const NEEDED: &[(&str, &[&str])] = &[
+    ("Work", &["task", "campaign", "code"]),
+    ("See", &["status", "watch", "why", "diff", "transcript"]),
+    ("Steer", &["answer", "resume", "undo"]),
+    ("Set up", &["init", "doctor", "demo"]),
+];
+
+/// The groups of `ftl help --all`. A command that is in no group fails a test below.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Flows", &["task", "campaign", "code"]),
     (
@@ -27,7 +35,20 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "resume", "stop"]),
     (
         "See and steer",
-        &["status", "why", "log", "watch", "answer", "override", "raise", "undo", "salvage", "audit"],
+        &[
+            "status",
+            "why",
+            "log",
+            "transcript",
+            "diff",
+            "watch",
+            "answer",
+            "override",
+            "raise",
+            "undo",
+            "salvage",
+            "audit",
+        ],
     ),
     (
         "The FTL protocol's own",
@@ -93,94 +114,101 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a protocol until it has ended or needs a person
+    /// Run a protocol until it ends or needs a person
     Run(Run),
 
-    /// Take over runs that nobody drives, and go on
+    /// Continue runs that were interrupted
     Resume(Resume),
 
-    /// End a run, or one instance of it
+    /// Stop a run, or one instance of it
     Stop(Stop),
 
-    /// Show every run: state, standing, what it spent and what it waits for
+    /// List runs: state, cost, and what each waits for
     Status(Status),
 
-    /// Show each way out of where a run stands, and what it still needs
+    /// Explain why a run stands where it does, and what you can do
     Why {
-        /// A run or run/instance, or the beginning of it
+        /// A run, or the beginning of it; RUN/SEQ is one task of its plan, RUN/INSTANCE an instance
+        #[arg(value_name = "RUN[/SEQ]")]
         id: String,
     },
 
-    /// Show the journal of a run
+    /// Show the history of a run: states, verdicts, people
     Log(Log),
 
-    /// Watch runs live
+    /// Show what agents said, called and got back
+    Transcript(Transcript),
+
+    /// Show the changes of a run or a task
+    Diff(Diff),
+
+    /// Watch runs live on a board
     Watch {
         /// A run, or the beginning of it; every run if left out
         id: Option<String>,
     },
 
-    /// Answer a question of a run, or say a word that it waits for
+    /// Answer a question of a run
     Answer(Answer),
 
-    /// Take a declared edge although its conditions do not hold
+    /// Force a declared transition whose conditions do not hold
     Override(Override),
 
-    /// Set a limit of a run higher
+    /// Raise a limit of a run
     Raise(Raise),
 
-    /// Take back what a run brought to your branch
+    /// Take a run's commits back off your branch
     Undo(Undo),
 
-    /// Bring back work that was kept: list it, or have it as a branch or as files
+    /// List kept work, or restore it as a branch or as files
     Salvage(Salvage),
 
-    /// Prove that journals are whole
+    /// Verify that journals are intact
     Audit {
         #[command(subcommand)]
         what: Audit,
     },
 
-    /// One objective from words to a commit: `ftl "<task>"`
+    /// Run one task from objective to commit: `ftl "<task>"`
     Task(Group<groups::Task>),
 
-    /// Many tasks in a graph: `ftl campaign "<objective>"`, and how far they are
+    /// Run many tasks in a graph: `ftl campaign "<objective>"`
     Campaign(Group<groups::Campaign>),
 
-    /// One story by a coder, reviewed by an architect: `ftl code "<story>"`
+    /// Implement one story with plan and code review: `ftl code "<story>"`
     Code(Code),
 
     #[command(flatten)]
     Lifecycle(Lifecycle),
 
-    /// The briefs that builders get
+    /// Create and close the workspaces of builders
     Workspace(Group<groups::Workspace>),
 
-    /// The lessons: failures to avoid, patterns to follow
+    /// Add, query and prune lessons
     Memory(Group<groups::Memory>),
 
-    /// Verify blocked work, and learn from what has ended
+    /// Verify blocked work and learn from finished work
     Observer(Group<groups::Observer>),
 
-    /// What explorers found
+    /// Write, merge and read exploration results
     Exploration(Group<groups::Exploration>),
 
-    /// Wait for explorers, check edges, record states
+    /// Wait for explorers, validate transitions, emit states
     Orchestration(Group<groups::Orchestration>),
 
-    /// Where the flow stands
+    /// Show or set the phase of a flow
     Phase(Group<groups::Phase>),
 
-    /// What a planner decided
+    /// Parse and validate a planner's decision
     Decision(groups::Decision),
 
-    /// What is known of frameworks
+    /// Show framework profiles and their idioms
     Framework(Group<groups::Framework>),
 
-    /// Figures of the memory
+    /// Measure the memory
     Benchmark(Group<groups::Benchmark>),
 
-    /// The log file of these commands
+    /// Show or clear the log file of these commands
     Logfile(Group<groups::Logfile>),
 
     /// Print the lessons on a topic: `memory query`
@@ -208,34 +236,34 @@ pub(crate) enum Command {
     /// Verify blocked work and learn from it: `observer analyze`
     Observe(groups::Analyze),
 
-    /// Show a whole campaign on a small program: offline, no account, under a minute
+    /// Run a complete campaign on a small program, offline
     Demo(Demo),
 
-    /// Look what agents there are, and write a commented ftl.toml
+    /// Detect installed agents and write a commented ftl.toml
     Init(Init),
 
-    /// Show every setting, its value and where it comes from
+    /// Show every setting with its value and origin
     Config,
 
-    /// Show the agents that are configured, and what each of them enforces
+    /// List configured agents and what each of them enforces
     Agents(Agents),
 
     /// Serve an agent's tools over the Model Context Protocol
     Mcp,
 
-    /// Look after the state of this repository
+    /// Check the state of this repository and repair it
     Doctor(Doctor),
 
-    /// Prove protocols: loops that end, gates that hold, drawings that agree
+    /// Check protocols: bounded loops, gates, diagrams
     Check(Check),
 
-    /// Draw a protocol as a diagram, table, list of edges or picture
+    /// Draw a protocol as a diagram, table, edge list or picture
     Draw(Draw),
 
-    /// List the protocols, with origin, size and digest
+    /// List protocols with origin, size and digest
     Protocols,
 
-    /// Show the actions and roles that a protocol may name, as JSON schemas
+    /// Print the JSON schemas of actions and roles
     Schema {
         /// An action such as verify.run, or a role such as architect; all of them if left out
         name: Option<String>,
@@ -386,9 +414,39 @@ pub(crate) struct Log {
     #[arg(long, short)]
     pub(crate) follow: bool,
 
+    /// Show every entry, not only states, verdicts and what people said
+    #[arg(long)]
+    pub(crate) all: bool,
+
     /// Begin after this entry
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) after: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Transcript {
+    /// A run, or the beginning of it; RUN/SEQ is one task of its plan, RUN/INSTANCE an instance
+    #[arg(value_name = "RUN[/SEQ]")]
+    pub(crate) id: String,
+
+    /// Go on until the run has ended
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// Show prompts, thoughts, arguments and results whole
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// A run, or the beginning of it; RUN/SEQ is one task of its plan, RUN/INSTANCE an instance
+    #[arg(value_name = "RUN[/SEQ]")]
+    pub(crate) id: String,
+
+    /// Show how many lines of which files instead of the patch
+    #[arg(long)]
+    pub(crate) stat: bool,
 }
 
 #[derive(Debug, Args)]
@@ -487,6 +545,14 @@ pub(crate) struct Doctor {
     /// Also read everything: all content, all journals, decided again
     #[arg(long)]
     pub(crate) deep: bool,
+
+    /// Go on without what is missing of a damaged store; a copy of it is kept
+    #[arg(long, requires = "reason", conflicts_with = "deep")]
+    pub(crate) accept_loss: bool,
+
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT", requires = "accept_loss")]
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -591,6 +657,22 @@ fn flow_words(words: &mut Vec<OsString>) {
     }
 }
 
+/// What somebody meant who gave an objective of one word, which is taken for a command or a verb.
+pub(crate) fn flow_hint(kind: clap::error::ErrorKind, words: &[OsString]) -> Option<String> {
+    if kind != clap::error::ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let first = first_word(words, 1)?;
+    let (flow, at) = match words[first] == "campaign" {
+        true => ("campaign run", first_word(words, first + 1)?),
+        false => ("task run", first),
+    };
+    let is_command = Cli::command().find_subcommand(words[first].to_string_lossy().as_ref()).is_some();
+    (flow == "campaign run" || !is_command).then(|| {
+        format!("an objective of one word needs its flow: ftl {flow} {}", words[at].to_string_lossy())
+    })
+}
+
 /// Whether a word can only belong to a flow: an objective, or a flag that nothing else has there.
 fn is_flow(word: &OsString) -> bool {
     let text = word.to_string_lossy();
@@ -614,11 +696,28 @@ fn first_word(words: &[OsString], from: usize) -> Option<usize> {
     }
 }
 
+/// Whether every command is to be listed: `ftl help --all`.
+pub(crate) fn asks_for_all(words: &[OsString]) -> bool {
+    let Some(first) = first_word(words, 1) else { return false };
+    let rest: Vec<&OsString> = words[first + 1..].iter().collect();
+    (words[first] == "help" || words[first] == "--help") && rest == ["--all"]
+}
+
+/// The help that lists every command.
+pub(crate) fn help_of_all() -> String {
+    let main = Cli::command();
+    let groups = groups(&main, GROUPS);
+    let title = format!("{} ftl [OPTIONS] <COMMAND>", paint(paint::STRONG, "Usage:"));
+    format!("{title}\n\n{groups}`ftl help COMMAND` tells more about one.\n")
+}
+
 /// The whole command line, with its commands in groups and its examples.
 pub(crate) fn command() -> clap::Command {
     let main = Cli::command();
     let options = paint(paint::STRONG, "Options:");
-    let template = format!("{HEAD}{}{options}\n{{options}}{{after-help}}", groups(&main));
+    let rest = "`ftl help --all` lists every command, `ftl help COMMAND` tells more about one.";
+    let groups = groups(&main, NEEDED);
+    let template = format!("{HEAD}{groups}{rest}\n\n{options}\n{{options}}{{after-help}}");
     let main = MAIN.dress(main).help_template(template);
     let dress = |main: clap::Command, page: &Page| {
         main.mut_subcommand(page.command, |one| {
@@ -631,14 +730,14 @@ pub(crate) fn command() -> clap::Command {
 /// How every help begins.
 const HEAD: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n";
 
-fn groups(command: &clap::Command) -> String {
+fn groups(command: &clap::Command, all: &[(&str, &[&str])]) -> String {
     let mut text = String::new();
-    for (title, names) in GROUPS {
+    for (title, names) in all {
         text.push_str(&format!("{}\n", paint(paint::STRONG, format!("{title}:"))));
         for name in *names {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
             let about =
-                about.map_or_else(|| "Print this, or the help of a command".to_owned(), ToString::to_string);
+                about.map_or_else(|| "Show help; --all lists every command".to_owned(), ToString::to_string);
             let name = paint(*STYLES.get_literal(), format!("{name:<13}"));
             text.push_str(&format!("  {name} {about}\n"));
         }
@@ -701,6 +800,23 @@ mod tests {
                 command.get_name()
             );
         }
+    }
+
+    #[test]
+    fn what_a_person_needs_is_about_a_dozen_and_there() {
+        let needed: Vec<&str> = NEEDED.iter().flat_map(|(_, names)| *names).copied().collect();
+        assert!((12..=14).contains(&needed.len()), "{needed:?}");
+        let all = Cli::command();
+        assert!(needed.iter().all(|name| all.find_subcommand(name).is_some()), "{needed:?}");
+    }
+
+    #[test]
+    fn every_command_is_asked_for_by_two_words_alone() {
+        let asks = |typed: &str| asks_for_all(&typed.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(asks("ftl help --all") && asks("ftl --help --all") && asks("ftl --color never help --all"));
+        assert!(
+            !asks("ftl help") && !asks("ftl log k3 --all") && !asks("ftl help log --all") && !asks("ftl")
+        );
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub(crate) struct Document<'a> {
     entry: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     epoch: Option<u64>,
+    /// Which instance it is about, where that is not the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<u32>,
     instances: (u64, u64),
     #[serde(skip_serializing_if = "Option::is_none")]
     interrupted: Option<bool>,
@@ -90,6 +93,7 @@ impl<'a> Document<'a> {
             opened: Some(when::stamp(known.row.opened)),
             changed: Some(when::stamp(known.row.changed)),
             epoch: Some(known.row.epoch),
+            instance: (known.instance > 0).then_some(known.instance),
             ..Document::of(&known.row.run, &known.summary)
         };
         document.driven_by(card)
@@ -100,6 +104,7 @@ impl<'a> Document<'a> {
             changed: None,
             entry: summary.entry,
             epoch: None,
+            instance: None,
             instances: summary.instances,
             interrupted: None,
             meters: &summary.meters,
@@ -118,7 +123,7 @@ impl<'a> Document<'a> {
 
 impl OwnerDocument<'_> {
     fn of(card: &Card) -> OwnerDocument<'_> {
-        let Card { pid, host, command, since } = card;
+        let Card { pid, host, command, since, .. } = card;
         OwnerDocument { command, host, pid: *pid, since: when::stamp(*since) }
     }
 }

@@ -7,6 +7,8 @@ use crate::exit::Exit;
 pub(crate) struct Failure {
     /// What went wrong, with what.
     pub(crate) message: String,
+    /// The same for people, where several lines read better than one; never part of a document.
+    pub(crate) lines: Option<String>,
     /// What to do next.
     pub(crate) hint: String,
     /// How the command ends.
@@ -16,7 +18,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// An error with a way on.
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Failure {
-        Failure { message: message.into(), hint: hint.into(), exit: Exit::Error }
+        Failure { message: message.into(), lines: None, hint: hint.into(), exit: Exit::Error }
     }
 
     /// The command line asks for two things that do not go together.

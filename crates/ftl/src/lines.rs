@@ -131,7 +131,10 @@ fn paid(payment: &Payment) -> String {
             )
         }
         Payment::Back { action, meter, count } => format!("{action} gets {count} {meter} back"),
-        Payment::Attempts { action, message } => format!("{action} died: {}", cut(message)),
+        Payment::Attempts { action, message, forbidden: true } => {
+            format!("{action} was ended: {}", cut(message))
+        }
+        Payment::Attempts { action, message, forbidden: false } => format!("{action} died: {}", cut(message)),
     }
 }
 
@@ -172,7 +175,8 @@ pub(crate) fn shown(value: &Value) -> String {
     cut(&value.to_string())
 }
 
-fn cut(text: &str) -> String {
+/// A text on one line that is not too long.
+pub(crate) fn cut(text: &str) -> String {
     let text = safe(&text.replace(['\n', '\t'], " "));
     let text = text.trim_end();
     if text.chars().count() <= MAX_TEXT {

@@ -5,13 +5,16 @@
 //! so that `--version` and `--help` cost nothing.
 
 mod board;
+mod cause;
 mod cli;
 mod commands;
 mod document;
 mod exit;
 mod facts;
 mod failure;
+mod fold;
 mod groups;
+mod limits;
 mod lines;
 mod out;
 mod pages;
@@ -22,12 +25,15 @@ mod root;
 mod runs;
 mod session;
 mod shelf;
+mod shield;
 mod signals;
 mod talk;
+mod target;
 mod tasks;
 mod when;
 mod write;
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -39,35 +45,87 @@ use exit::Exit;
 use out::Out;
 
 fn main() -> ExitCode {
+    shield::raise();
     if std::env::args_os().nth(1).is_some_and(|word| word == ftl_engine::process::guard::WORD) {
         // Not a word for people: the guard of an attempt prints nothing and understands no options.
         return ExitCode::from(u8::try_from(ftl_engine::process::guard::main()).unwrap_or(1));
     }
-    out::choose_colour(std::env::args_os());
-    let parsed = cli::command()
-        .try_get_matches_from(cli::words(std::env::args_os()))
-        .and_then(|matches| Cli::from_arg_matches(&matches));
-    let exit = match parsed {
-        Ok(cli) => run(&cli),
-        Err(said) => say(&said),
-    };
-    exit.into()
+    limits::with_stack(command).into()
 }
 
-/// Help, version and misuse: clap has the words. A reader that went away is no reason to complain.
-fn say(said: &clap::Error) -> Exit {
-    let text = said.render().to_string();
+/// Does what the command line says.
+fn command() -> Exit {
+    signals::outlive_file_limit();
+    ftl_engine::process::gits::guard_gits(ftl_engine::process::Guard::own());
+    out::choose_colour(std::env::args_os());
+    ftl_engine::process::holder::tell(name_holder);
+    let words = cli::words(std::env::args_os());
+    if cli::asks_for_all(&words) {
+        let shown = Out::new(false).text(&cli::help_of_all());
+        return shown.map_or_else(|failure| failure.exit, |()| Exit::Done);
+    }
+    let parsed =
+        cli::command().try_get_matches_from(&words).and_then(|matches| Cli::from_arg_matches(&matches));
+    match parsed {
+        Ok(cli) => run(&cli),
+        Err(said) => say(&said, &words),
+    }
+}
+
+/// Help, version and misuse: clap has the words. A reader that went away is no reason to complain. With `--json`
+/// misuse is one document, as every other failure is.
+fn say(said: &clap::Error, words: &[OsString]) -> Exit {
     // In the commands that take a lesson, people write `--json` for what clap knows by another name.
+    let plain = |text: String| text.replace(cli::ENTRY, cli::JSON);
+    let text = said.render().to_string();
+    if !said.use_stderr() {
+        let _ = match text.contains(cli::ENTRY) {
+            false => said.print(),
+            true => write!(std::io::stdout(), "{}", plain(text)),
+        };
+        return Exit::Done;
+    }
     let _ = match text.contains(cli::ENTRY) {
         false => said.print(),
-        true if said.use_stderr() => write!(std::io::stderr(), "{}", text.replace(cli::ENTRY, cli::JSON)),
-        true => write!(std::io::stdout(), "{}", text.replace(cli::ENTRY, cli::JSON)),
+        true => write!(std::io::stderr(), "{}", plain(text.clone())),
     };
-    if said.use_stderr() { Exit::Usage } else { Exit::Done }
+    let out = Out::new(words.iter().any(|word| word == cli::JSON));
+    let hint = cli::flow_hint(said.kind(), words);
+    if let Some(hint) = &hint {
+        out.beside(&format!("{} {}\n", paint::paint(paint::HINT, "hint:"), paint::safe(hint)));
+    }
+    if out.is_json() {
+        let message = plain(text).split("\n\n").next().unwrap_or_default().trim().to_owned();
+        let message = message.strip_prefix("error: ").unwrap_or(&message).to_owned();
+        let hint = hint.unwrap_or_else(|| {
+            String::from("`ftl --help` lists the commands, `ftl COMMAND --help` its words")
+        });
+        let _ = out.json(&serde_json::json!({ "ok": false, "error": { "message": message, "hint": hint } }));
+    }
+    Exit::Usage
+}
+
+/// Says for whom a command waits, and whom it has ended.
+fn name_holder(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{} {}", paint::paint(paint::HINT, "note:"), paint::safe(text));
+}
+
+/// Says that settings count which are not those of the whole repository.
+fn name_inner_root(cli: &Cli, out: &Out) {
+    if cli.repo.is_none()
+        && let Ok(root) = shelf::root_of(cli)
+        && let Some(above) = root::shadowed(&root)
+    {
+        let (state, above) = (root.join(root::STATE_FOLDER), above.display().to_string());
+        let used = format!("`{}` counts here, not the state of the repository above it", state.display());
+        ftl::note(out, &format!("{used}; `--repo {above}` names that one"));
+    }
 }
 
 fn run(cli: &Cli) -> Exit {
     let out = Out::new(cli.json);
+    name_inner_root(cli, &out);
+    session::look_at_retained(cli, &out);
     let ended = match &cli.command {
         Command::Run(asked) => commands::run::run(cli, asked, &out),
         Command::Resume(asked) => commands::run::resume(cli, asked, &out),
@@ -75,6 +133,8 @@ fn run(cli: &Cli) -> Exit {
         Command::Status(asked) => commands::status::run(cli, asked, &out),
         Command::Why { id } => commands::why::run(cli, id, &out),
         Command::Log(asked) => commands::log::run(cli, asked, &out),
+        Command::Transcript(asked) => commands::transcript::run(cli, asked, &out),
+        Command::Diff(asked) => commands::diff::run(cli, asked, &out),
         Command::Watch { id } => commands::watch::run(cli, id.as_deref(), &out),
         Command::Answer(asked) => commands::steer::answer(cli, asked, &out),
         Command::Override(asked) => commands::steer::override_(cli, asked, &out),

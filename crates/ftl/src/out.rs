@@ -101,6 +101,12 @@ impl Out {
         self.judge(written)
     }
 
+    /// Prints bytes that need not be text, such as a patch.
+    pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut stream = io::stdout().lock();
+        self.judge(stream.write_all(bytes).and_then(|()| stream.flush()))
+    }
+
     /// Prints the one JSON document of a command.
     pub(crate) fn json(&self, document: &impl Serialize) -> Result<(), Failure> {
         let mut text = serde_json::to_string_pretty(document).map_err(|error| {
@@ -151,7 +157,8 @@ impl Out {
 
     fn complain(&self, word: &str, failure: &Failure) {
         let hint = paint(paint::HINT, "hint:");
-        let (message, advice) = (paint::lines(&failure.message), paint::lines(&failure.hint));
+        let message = failure.lines.as_ref().unwrap_or(&failure.message);
+        let (message, advice) = (paint::lines(message), paint::lines(&failure.hint));
         self.beside(&format!("{word} {message}\n{hint} {advice}\n"));
     }
 

@@ -22,12 +22,9 @@ pub(crate) const MAIN: Page = Page {
         "ftl \"fix the failing test\"     one task: explore, plan, build, verify, land",
         "ftl campaign \"add a login\"     many tasks in a graph, each verified and landed by itself",
         "ftl code \"export as CSV\"       one story: planned, reviewed, coded, tested, reviewed, merged",
-        "ftl run mine objective=\"…\"     run a protocol of yours until it needs nothing or nobody",
-        "ftl status                     every run: where it stands, what it spent, what it waits for",
-        "ftl why k3v9                   each way out of where a run stands, and what it still needs",
-        "ftl check                      prove every protocol of this repository",
-        "ftl draw coder --format svg    draw the coder as a picture",
-        "ftl protocols                  list the protocols, and which ones you replaced",
+        "ftl status                     list runs: where each stands, what it spent, what it waits for",
+        "ftl why k3v9                   explain why a run stands where it does, and what you can do",
+        "ftl diff k3v9/002              show the changes of the task 002",
     ],
     last: "Exit codes: 0 done, 1 error, 2 usage, 3 blocked or held, 4 refused, 5 not allowed here, \
             6 malformed, 130 interrupted.",
@@ -104,18 +101,45 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         command: "log",
-        more: "",
+        more: "Shows states, verdicts and what people said, a line each, and counts the entries between them.",
         examples: &[
-            "ftl log k3v9                   the journal of a run, a line for each entry",
-            "ftl log k3v9 --follow          and go on until it has ended",
+            "ftl log k3v9                   how a run came to where it is",
+            "ftl log k3v9 --all             a line for each entry of the journal",
+            "ftl log k3v9 --follow          go on until it has ended",
             "ftl log k3v9 --json | jq -c 'select(.fact == \"moved\")'",
         ],
-        last: "",
+        last: "With --json it gives every entry, one a line.",
+    },
+    Page {
+        command: "transcript",
+        more: "Reads the conversations that a run had with its agents: what each said, which tools it called, how each \
+            call was ruled on and what it brought, what it used and how it ended. Also of a run that goes on, or that \
+            was killed.",
+        examples: &[
+            "ftl transcript k3v9            all agents of a run",
+            "ftl transcript k3v9/002        those that worked on the task 002 of its plan",
+            "ftl transcript k3v9 --follow   until the run has ended",
+            "ftl transcript k3v9 --json | jq -c 'select(.ruling == \"deny\")'",
+        ],
+        last: "With --json each line is one JSON document. Keys are hidden here as everywhere.",
+    },
+    Page {
+        command: "diff",
+        more: "Shows what a run brought to its branch, against the commit that it began from; where nothing has landed, \
+            what is kept or stands in worktrees. For a task: its own commit, or its kept work.",
+        examples: &[
+            "ftl diff k3v9                  everything that has landed",
+            "ftl diff k3v9/002              the task 002 of its plan",
+            "ftl diff k3v9 --stat           how many lines of which files",
+            "ftl diff k3v9/002 | git apply  take it over into your checkout",
+        ],
+        last: "No external diff, filter or textconv of the repository is started. On a terminal a long patch is shown \
+            through $PAGER.",
     },
     Page {
         command: "watch",
-        more: "On a terminal a live view of every run that goes on: where it stands, what it waits for, what it \
-            spent, its last entries. Elsewhere a line for each entry as it comes, with `--json` as JSON.",
+        more: "On a terminal the board of every run that goes on, as whoever drives it sees it: its tasks or steps, what it \
+            waits for, what it spent. Elsewhere a line for each entry as it comes, with `--json` as JSON.",
         examples: &[
             "ftl watch                      every run, until Ctrl-C",
             "ftl watch k3v9                 one run, until it has ended",
@@ -171,9 +195,14 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         command: "audit",
-        more: "Every entry of a journal carries a hash of itself and of all before it.",
-        examples: &["ftl audit verify               every run", "ftl audit verify k3v9"],
-        last: "Exit code 0 if every chain is whole, 6 if an entry was edited, dropped or moved.",
+        more: "Every entry of a journal carries a hash of itself and of all before it. What no journal covers (orders, \
+            notes, lessons, owners and epochs) is under sums that the store keeps, and a head outside of the database says \
+            how far it had come.",
+        examples: &[
+            "ftl audit verify               the store and every run",
+            "ftl audit verify k3v9          one run",
+        ],
+        last: "Exit code 0 if everything is whole, 6 if something was edited, dropped, moved or cut off.",
     },
     Page {
         command: "demo",
@@ -224,8 +253,10 @@ pub(crate) const PAGES: &[Page] = &[
             "ftl doctor",
             "ftl doctor --deep              also read all content and all journals, and decide them again",
             "ftl doctor --json | jq '.findings[] | select(.level != \"fine\")'",
+            "ftl doctor --accept-loss --reason \"the disk was replaced\"    go on without what is missing",
         ],
-        last: "Exit code 0 if nothing is broken (there may be things to look at), 1 if something is.",
+        last: "Exit code 0 if nothing is broken (there may be things to look at), 1 if something is. A loss is accepted \
+            by a person: refused from inside an agent's process tree, and with exit code 4 if nothing is lost.",
     },
     Page {
         command: "check",

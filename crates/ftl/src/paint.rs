@@ -44,6 +44,12 @@ pub(crate) fn one_line(text: &str) -> String {
     safe(&lines.join(" "))
 }
 
+/// The same, in one line, with a mark where a line ended: for reasons, which often have several.
+pub(crate) fn joined(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    safe(&lines.join(DOT))
+}
+
 /// Whether every letter is one byte that a terminal shows as one column: most texts are, and need no
 /// second look.
 fn is_plain(text: &str) -> bool {

@@ -24,6 +24,14 @@ pub(crate) fn find(named: Option<&Path>, current: &Path) -> Result<PathBuf, Fail
     Ok(current.to_owned())
 }
 
+/// The repository above a root that has a state of its own: whoever made the one below it, an agent perhaps,
+/// has its settings count for every command that is called from there.
+pub(crate) fn shadowed(root: &Path) -> Option<PathBuf> {
+    let above = root.ancestors().skip(1).find(|folder| folder.join(".git").exists())?;
+    let is_inner = !root.join(".git").exists() && above.join(STATE_FOLDER).is_dir();
+    is_inner.then(|| above.to_owned())
+}
+
 fn named_root(folder: &Path) -> Result<PathBuf, Failure> {
     if folder.is_dir() {
         return Ok(folder.to_owned());
@@ -79,6 +87,19 @@ mod tests {
         assert_eq!(tree.found(), Path::new(""));
         fs::create_dir(tree.0.join("a/.ftl")).unwrap();
         assert_eq!(tree.found(), Path::new("a"));
+    }
+
+    #[test]
+    fn a_state_below_that_of_the_repository_hides_it() {
+        let tree = Tree::new("hidden");
+        fs::create_dir(tree.0.join(".git")).unwrap();
+        fs::create_dir(tree.0.join("a/.ftl")).unwrap();
+        assert_eq!(shadowed(&tree.0.join("a")), None, "the only one there is");
+        fs::create_dir(tree.0.join(".ftl")).unwrap();
+        assert_eq!(shadowed(&tree.0.join("a")), Some(tree.0.clone()));
+        assert_eq!(shadowed(&tree.0), None);
+        fs::write(tree.0.join("a/.git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(shadowed(&tree.0.join("a")), None, "a repository of its own");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use ftl_core::run::{STOPPED, Time};
+use ftl_core::run::{Instance, InstanceId, Run as Machine, STOPPED, Time};
 use ftl_engine::amount::Unit;
 use ftl_engine::forge::PULL;
 use ftl_engine::id::RunId;
@@ -15,6 +15,7 @@ use ftl_engine::session::{Driven, driven};
 use ftl_engine::store::RunRow;
 use ftl_engine::summary::{Spent, Summary, Wait, What};
 
+use crate::cause::cause;
 use crate::failure::Failure;
 use crate::paint::{self, paint, safe};
 use crate::session::session_failure;
@@ -25,6 +26,8 @@ pub(crate) struct Known {
     pub(crate) row: RunRow,
     pub(crate) summary: Summary,
     pub(crate) driven: Driven,
+    /// The instance that it is about; 0 is the whole run.
+    pub(crate) instance: u32,
 }
 
 impl Known {
@@ -36,7 +39,19 @@ impl Known {
         } else {
             driven(place, &row).map_err(|error| session_failure(&error))?
         };
-        Ok(Known { row, summary, driven })
+        Ok(Known { row, summary, driven, instance: 0 })
+    }
+
+    /// The same of one instance and what it opened. The journal is read for it: a summary is of the whole run.
+    pub(crate) fn of_instance(self, run: &Machine, id: InstanceId) -> Known {
+        let words = |wait: &Wait| {
+            let action = wait.action.clone().filter(|_| matches!(wait.what, What::Question | What::Word))?;
+            Some(((wait.instance, action), wait.text.clone()))
+        };
+        let questions = self.summary.waits.iter().filter_map(words).collect();
+        let settled = run.instance(id).is_some_and(Instance::is_settled);
+        let summary = Summary::of_instance(run, &questions, id);
+        Known { summary, row: RunRow { settled, ..self.row }, instance: id.0, ..self }
     }
 
     /// How it stands: a run that should move and that nobody drives is interrupted.
@@ -216,7 +231,7 @@ pub(crate) fn standing(word: &str) -> String {
 
 /// How a run came to rest: a line, and what a person can type.
 pub(crate) fn at_rest(run: &RunId, summary: &Summary) -> String {
-    let reason = reason(summary).map_or(String::new(), |reason| format!(": {}", safe(reason)));
+    let reason = reason(summary).map_or(String::new(), |reason| format!(": {}", cause(reason)));
     let state = safe(&summary.state);
     let mut text = format!("run {run} {} in {state}{reason}\n", standing(&summary.standing));
     for wait in &summary.waits {

@@ -4,14 +4,14 @@
 //! cannot be read is named and left out; it never hides the others.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use ftl_core::catalogue::Catalogue;
 use ftl_core::language::problem::nearest;
 use ftl_core::language::source::{MAX_DOCUMENT_BYTES, Origin, Source};
 use ftl_core::library::{BUILT_IN, Library, Protocol, built_in_sources};
+use ftl_engine::folder::{self, Refusal};
 
 use crate::cli::Cli;
 use crate::failure::Failure;
@@ -223,22 +223,16 @@ pub(crate) fn root_of(cli: &Cli) -> Result<PathBuf, Failure> {
 }
 
 /// The documents of a user's folder, by name. Names that begin with a dot are an editor's business.
-fn list(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(cannot_read(folder, &error)),
-    };
+fn list(above: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut paths = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(|error| cannot_read(folder, &error))?.file_name();
+    for name in folder::names(above).map_err(|error| cannot_read(above, &error))? {
         let shown = name.to_string_lossy();
         if shown.ends_with(".md") && !shown.starts_with('.') {
-            paths.push(folder.join(&name));
+            paths.push(above.join(&name));
         }
     }
     if paths.len() > MAX_USER_DOCUMENTS {
-        let message = format!("`{}` holds {} documents", shown(folder), paths.len());
+        let message = format!("`{}` holds {} documents", shown(above), paths.len());
         return Err(Failure::new(message, format!("{MAX_USER_DOCUMENTS} is the most that are read")));
     }
     paths.sort();
@@ -248,28 +242,22 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// The text of a document. A user's document must be an ordinary file; one that is named on the
 /// command line may also be a pipe.
 fn read(path: &Path, origin: Origin) -> Result<String, Failure> {
-    let metadata = fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
-    if metadata.is_dir() {
-        return Err(is_folder(path));
-    }
-    if origin == Origin::User && !metadata.is_file() {
-        let message = format!("`{}` is not an ordinary file", shown(path));
-        return Err(Failure::new(message, "put a Markdown document there, or a link to one"));
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
-    let most = MAX_DOCUMENT_BYTES as u64 + 1;
-    file.take(most).read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
-    if bytes.len() > MAX_DOCUMENT_BYTES {
-        let message = format!("`{}` has more than {} KiB", shown(path), MAX_DOCUMENT_BYTES / 1024);
-        return Err(Failure::new(message, "a protocol is a document that people read; make it smaller"));
-    }
+    let most = MAX_DOCUMENT_BYTES as u64;
+    let read = match origin {
+        Origin::User => folder::read(path, most),
+        Origin::BuiltIn | Origin::File => folder::read_named(path, most),
+    };
+    let bytes = read.map_err(|error| cannot_read(path, &error))?;
     String::from_utf8(bytes).map_err(|error| not_text(path, &error))
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
+    if let Some(refusal) = Refusal::of(error) {
+        return refused(path, refusal);
+    }
     let shown = shown(path);
     match error.kind() {
+        ErrorKind::IsADirectory => is_folder(path),
         ErrorKind::NotFound if path.is_symlink() => {
             Failure::new(format!("`{shown}` is a link that leads nowhere"), "mend the link, or remove it")
         }
@@ -282,6 +270,28 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
             "change its permissions, or run as somebody who may",
         ),
         _ => Failure::new(format!("`{shown}` cannot be read: {error}"), "see what stands there"),
+    }
+}
+
+/// What stands below `.ftl` and is not read, or is too large to be.
+fn refused(path: &Path, refusal: &Refusal) -> Failure {
+    match refusal {
+        Refusal::NotAFile(_) if path.is_dir() => is_folder(path),
+        Refusal::NotAFile(_) => {
+            let message = format!("`{}` is not an ordinary file", shown(path));
+            Failure::new(message, "put a Markdown document there")
+        }
+        Refusal::Link(link) => {
+            let message = format!("`{}` is a link, and is not followed", shown(link));
+            Failure::new(message, "nothing below .ftl may be a link: put the document itself there")
+        }
+        Refusal::TooLarge { .. } => {
+            let message = format!("`{}` has more than {} KiB", shown(path), MAX_DOCUMENT_BYTES / 1024);
+            Failure::new(message, "a protocol is a document that people read; make it smaller")
+        }
+        Refusal::NotAFolder(_) | Refusal::HasOtherNames(_) | Refusal::TooMany(_) | Refusal::Tracked(_) => {
+            Failure::new(format!("`{}` cannot be read: {refusal}", shown(path)), refusal.hint())
+        }
     }
 }
 

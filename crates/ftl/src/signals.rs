@@ -1,12 +1,21 @@
 //! Signals: the first asks for a clean stop, the second ends the program at once.
 
+use std::sync::Arc;
+
 use ftl_engine::drive::Stop;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
+
+/// A file that reaches the limit of its size must not end the program without a word: what wrote it fails and says
+/// so. Programs that are started have the signal as before.
+pub(crate) fn outlive_file_limit() {
+    // Where this cannot be had the program ends as it would have.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
 
 /// A wish to stop that signals say. From now on no reader of ours keeps it waiting.
 pub(crate) fn stop(out: &Out) -> Result<Stop, Failure> {

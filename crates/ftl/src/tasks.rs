@@ -109,40 +109,40 @@ pub(crate) struct Redo {
 /// The commands of the lifecycle.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lifecycle {
-    /// Begin a task: one change, from a brief to a commit
+    /// Create a task: one change, from a brief to a commit
     New(New),
 
-    /// Have the planner write the task's plan
+    /// Have the planner write the plan
     Plan(TaskArg),
 
-    /// Have the reviewers read the plan or the patch
+    /// Have the reviewers review the plan or the patch
     Review(ReviewArgs),
 
-    /// Have the coder write the task's files and patch
+    /// Have the coder write files and patch
     Codegen(TaskArg),
 
-    /// Run the suites on exactly the task's patch
+    /// Run the test suites on the patch
     Test(TaskArg),
 
-    /// Decide about a finished task, in your name
+    /// Accept or reject a finished task
     Accept(Accept),
 
-    /// Undo what a task applied, and record why
+    /// Undo the commit of a task
     Revert(RevertArgs),
 
-    /// Look at the task's artifacts, and move or refuse
+    /// Move to the next phase if its conditions hold
     Next(Next),
 
-    /// Go back to a phase of the task; what came after is kept and void
+    /// Return to an earlier phase
     Redo(Redo),
 
-    /// Show a task: its phase, its artifacts, what is missing
+    /// Show a task: phase, artifacts, what is missing
     Show(TaskArg),
 
-    /// Take a task folder as it stands into the journal
+    /// Adopt a task folder into the journal
     Adopt(TaskArg),
 
-    /// The same words behind a slash, on a terminal or from a script
+    /// Run these commands interactively, behind a slash
     Repl(TaskArg),
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,10 @@ use tempfile::TempDir;
 
 /// How many times a small thing is measured.
 const ROUNDS: usize = 9;
+
+/// How many pairs are compared, and how many tasks the no-op campaign of a pair has.
+const COMPARED_ROUNDS: usize = 31;
+const COMPARED_TASKS: usize = 100;
 
 /// A builder that lands nothing and has no worktree: what is left is the engine.
 const NOOP: &str = "# builder\n\n```protocol\nPROTOCOL: builder\nINPUT: workspace\nINPUT: mode = full | direct\nINPUT: budget = 5\n\
@@ -76,8 +80,13 @@ fn writes(told: &str, file: &str) -> String {
 }
 
 fn ftl(dir: &Path, words: &[&str]) -> Duration {
+    run(Path::new(env!("CARGO_BIN_EXE_ftl")), dir, words)
+}
+
+/// Runs a binary of `ftl` and returns how long it took.
+fn run(binary: &Path, dir: &Path, words: &[&str]) -> Duration {
     let began = Instant::now();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ftl"));
+    let mut command = Command::new(binary);
     let done = command.current_dir(dir).args(words).stdin(Stdio::null()).output().unwrap();
     assert!(
         done.status.success(),
@@ -111,6 +120,45 @@ fn overhead() {
     }
     let (bare, under) = (median(bare), median(under));
     println!("one task    bare {bare:?}, under ftl {under:?}: {:?} more", under.saturating_sub(bare));
+}
+
+/// The one-file task and the no-op campaign under an earlier binary, which `FTL_BEFORE` names, and under this one,
+/// in turn. The ratio is the median of the pairs' ratios: a pair shares the noise of its moment.
+pub(crate) fn compare() {
+    let Some(before) = std::env::var_os("FTL_BEFORE").map(PathBuf::from) else {
+        return println!("compare     left out: FTL_BEFORE names no earlier binary");
+    };
+    let one = (writes("0001-t", "a.txt"), vec![task(1, "a.txt", &[])]);
+    let many: Vec<Json> = (1..=COMPARED_TASKS).map(|seq| task(seq, &format!("f{seq}.txt"), &[])).collect();
+    let land = ["task", "run", "all is done", "--plan", "plan.json", "--land", "ff"];
+    compare_on("one-file task", &before, &land, || repository(&one.0, &one.1, None));
+    let stay = ["campaign", "run", "all is done", "--plan", "plan.json", "--land", "branch-only"];
+    compare_on("no-op campaign of 100", &before, &stay, || repository("", &many, Some(NOOP)));
+}
+
+fn compare_on(what: &str, before: &Path, words: &[&str], repository: impl Fn() -> TempDir) {
+    let now = Path::new(env!("CARGO_BIN_EXE_ftl"));
+    let (mut ratios, mut took) = (Vec::new(), (Vec::new(), Vec::new()));
+    for round in 0..COMPARED_ROUNDS {
+        let pair = [before, now];
+        // Whoever goes second finds warm caches, so that they take turns.
+        let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+        let mut times = [Duration::ZERO; 2];
+        for at in order {
+            times[at] = run(pair[at], repository().path(), words);
+        }
+        ratios.push(times[1].as_secs_f64() / times[0].as_secs_f64());
+        took.0.push(times[0]);
+        took.1.push(times[1]);
+    }
+    ratios.sort_by(f64::total_cmp);
+    let (ratio, low, high) =
+        (ratios[ratios.len() / 2], ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]);
+    println!(
+        "compare     {what}: before {:?}, now {:?}; ratio {ratio:.3}, quartiles {low:.3} to {high:.3}",
+        median(took.0),
+        median(took.1)
+    );
 }
 
 /// Campaigns of different sizes: the time for each task must not grow with their number.

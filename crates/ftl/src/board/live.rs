@@ -10,9 +10,10 @@ use ftl_core::run::{Entry, Time};
 use ftl_engine::clock;
 use ftl_engine::summary::{Spent, Summary, Wait, What};
 
-use super::news::{reason, telling};
+use super::news::reason;
 use super::report::lasted;
 use super::{Board, Row, Standing, Work};
+use crate::cause::cause;
 use crate::out::{self, Out};
 use crate::paint::{self, count, paint, safe};
 use crate::runs;
@@ -25,6 +26,9 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// How many levels of the graph are shown by how far a line is from the edge.
 const MAX_LEVELS: usize = 6;
+
+/// How many things that wait for a person are shown.
+const MAX_ASKED: usize = 3;
 
 /// How wide the bar of a budget is.
 const BAR: usize = 7;
@@ -138,23 +142,20 @@ impl Shown {
 }
 
 /// The board as lines, no more than the terminal is high.
-fn picture(
+pub(crate) fn picture(
     board: &Board,
     summary: &Summary,
     title: &str,
     now: Time,
     (width, height): (usize, usize),
 ) -> Vec<String> {
+    if board.is_story() {
+        return story(board, summary, title, now, (width, height));
+    }
     let rows = board.rows();
-    let began = board.times.map_or(now, |(first, _)| first);
-    let head = format!(
-        "{}  {}",
-        paint(paint::STRONG, safe(title)),
-        paint(paint::QUIET, format!("{} · {}", board.state(), lasted(now.saturating_sub(began))))
-    );
+    let head = head(board, title, now);
     let foot = foot(&rows, summary);
-    let waits: Vec<String> =
-        summary.waits.iter().filter(|wait| is_for_a_person(wait)).take(3).map(asked).collect();
+    let waits = waits(summary);
     let room = height.saturating_sub(3 + waits.len()).max(1);
     let mut lines = vec![head];
     lines.extend(fitting(&rows, room).into_iter().map(|shown| match shown {
@@ -164,6 +165,68 @@ fn picture(
     lines.push(format!("  {foot}"));
     lines.extend(waits);
     lines
+}
+
+/// A story: its last steps, and what is being done.
+fn story(
+    board: &Board,
+    summary: &Summary,
+    title: &str,
+    now: Time,
+    (width, height): (usize, usize),
+) -> Vec<String> {
+    let began = board.times.map_or(now, |(first, _)| first);
+    let (head, waits) = (head(board, title, now), waits(summary));
+    // The head, what is being done and what is spent stand beside the steps.
+    let room = height.saturating_sub(4 + waits.len()).max(1);
+    let mut lines = vec![head];
+    let steps = &board.story.steps;
+    let left = steps.len().saturating_sub(room);
+    if left > 0 {
+        lines.push(format!("  {}", paint(paint::QUIET, format!("… {} before", count(left, "step")))));
+    }
+    for step in steps.iter().skip(left + usize::from(left > 0)) {
+        let mark = match step.good {
+            Some(true) => paint(paint::GOOD, "✓"),
+            Some(false) => paint(paint::WARNING, "✗"),
+            None => paint(paint::QUIET, "·"),
+        };
+        let at = paint(paint::QUIET, format!("{:>5}", lasted(step.at.saturating_sub(began))));
+        let line = format!("  {mark} {at}  {}", safe(&step.text));
+        lines.push(paint::fitted(&line, Some(width.saturating_sub(1))));
+    }
+    if board.end().is_none()
+        && let Some(root) = board.root()
+    {
+        let doing = root.open.values().next().map(|open| doing(&open.whom)).unwrap_or_default();
+        let round = root.meters.get("coding_iterations").filter(|meter| meter.used() > 0);
+        let round =
+            round.map_or_else(String::new, |meter| format!("round {} of {}  ", meter.used(), meter.limit));
+        lines.push(format!(
+            "  {} {}  {round}{doing}",
+            paint(paint::STRONG, "▸"),
+            paint(paint::STRONG, board.state())
+        ));
+    }
+    lines.push(format!("  {}", runs::spent(&bought(summary))));
+    lines.extend(waits);
+    lines
+}
+
+/// What it is about, where it stands, and how long it has taken.
+fn head(board: &Board, title: &str, now: Time) -> String {
+    let began = board.times.map_or(now, |(first, _)| first);
+    let since = lasted(now.saturating_sub(began));
+    format!(
+        "{}  {}",
+        paint(paint::STRONG, safe(title)),
+        paint(paint::QUIET, format!("{} · {since}", board.state()))
+    )
+}
+
+/// What waits for a person.
+fn waits(summary: &Summary) -> Vec<String> {
+    summary.waits.iter().filter(|wait| is_for_a_person(wait)).take(MAX_ASKED).map(asked).collect()
 }
 
 enum Fit<'a> {
@@ -213,7 +276,7 @@ fn row_line(row: &Row, now: Time, width: usize) -> String {
             let commit: String = commit.as_deref().unwrap_or_default().chars().take(8).collect();
             (paint(paint::GOOD, "✓"), format!("landed {}", paint(paint::QUIET, commit)))
         }
-        Standing::Blocked(why) => (paint(paint::WARNING, "✗"), reason(&telling(why))),
+        Standing::Blocked(why) => (paint(paint::WARNING, "✗"), cause(why)),
     };
     format!("  {mark} {name}  {text}")
 }

@@ -6,12 +6,16 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `news` | what happens, as lines |
+//! | `reader` | a board that follows a journal in the store |
+//! | `story` | the steps of a story |
 //! | `live` | the board on a terminal, drawn again in place |
 //! | `report` | what became of it, at the end |
 
 pub(crate) mod live;
 pub(crate) mod news;
+pub(crate) mod reader;
 pub(crate) mod report;
+mod story;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,9 +27,13 @@ use ftl_core::run::{
 use ftl_core::value::{Name, Value};
 
 use crate::paint::one_line;
+use story::{Step, Story};
 
-/// The protocols that have a board.
+/// The protocols whose board is a list of tasks.
 const FLOWS: [&str; 2] = ["task", "campaign"];
+
+/// The protocol whose board is a list of steps.
+const STORY: &str = "coder";
 
 /// A flow as people see it.
 pub(crate) struct Board {
@@ -40,6 +48,8 @@ pub(crate) struct Board {
     latest: BTreeMap<String, InstanceId>,
     /// What was heard of actions that people want to hear of.
     heard: Heard,
+    /// The steps of a story.
+    story: Story,
 }
 
 /// Answers that the end tells of.
@@ -109,10 +119,21 @@ impl Board {
             works: BTreeMap::new(),
             latest: BTreeMap::new(),
             heard: Heard::default(),
+            story: Story::default(),
         }
     }
 
-    /// Whether runs of a protocol have a board.
+    /// Whether runs of a protocol are drawn, and told as news: flows, and stories.
+    pub(crate) fn is_drawn(protocol: &str) -> bool {
+        Board::is_for(protocol) || protocol == STORY
+    }
+
+    /// Whether it is the board of a story.
+    fn is_story(&self) -> bool {
+        self.root().is_some_and(|root| &*root.protocol == STORY)
+    }
+
+    /// Whether runs of a protocol have a board of tasks, and a report at the end.
     pub(crate) fn is_for(protocol: &str) -> bool {
         FLOWS.contains(&protocol)
     }
@@ -137,10 +158,15 @@ impl Board {
                 }
             }
             Fact::Heard { action, answer, .. } => {
-                if let Some(whom) = self.asked.remove(&(entry.instance, *action))
-                    && let Answer::Done(value) = answer
-                {
-                    self.heard.note(&whom, value);
+                if let Some(whom) = self.asked.remove(&(entry.instance, *action)) {
+                    if self.is_story()
+                        && let Some((good, text)) = story::told(self.state(), &whom, answer)
+                    {
+                        self.story.push(Step { at: entry.at, good, text });
+                    }
+                    if let Answer::Done(value) = answer {
+                        self.heard.note(&whom, value);
+                    }
                 }
             }
             Fact::Emitted { event: Some(event), .. } if &**event == "CASCADE_REPLAN" => {
@@ -195,7 +221,40 @@ impl Board {
         self.named(&self.works.get(&entry.instance)?.0)
     }
 
-    fn named(&self, seq: &str) -> Option<String> {
+    /// The number of the task that an instance works on, where it works on one.
+    pub(crate) fn task_of(&self, instance: InstanceId) -> Option<&str> {
+        self.works.get(&instance).map(|(seq, _)| seq.as_str()).filter(|seq| !seq.is_empty())
+    }
+
+    /// The numbers of the tasks in the plan.
+    pub(crate) fn seqs(&self) -> Vec<String> {
+        self.plan().iter().map(|task| text(task, "seq")).collect()
+    }
+
+    /// The commit that the work of an instance has landed as.
+    pub(crate) fn commit_of(&self, instance: InstanceId) -> Option<&str> {
+        let (end, values) = self.run.instance(instance)?.end.as_ref()?;
+        let commit = values.get("commit").and_then(Value::as_text);
+        commit.filter(|commit| end.word() == "complete" && !commit.is_empty())
+    }
+
+    /// The run as its journal has made it.
+    pub(crate) fn machine(&self) -> &Run {
+        &self.run
+    }
+
+    /// The last instance that worked on a task.
+    pub(crate) fn last_of(&self, seq: &str) -> Option<InstanceId> {
+        self.latest.get(seq).copied()
+    }
+
+    /// How many instances there are.
+    pub(crate) fn instances(&self) -> usize {
+        self.run.instances().len()
+    }
+
+    /// A task of the plan as `seq slug`.
+    pub(crate) fn named(&self, seq: &str) -> Option<String> {
         let task = self.plan().iter().find(|task| text(task, "seq") == seq)?;
         Some(format!("{seq} {}", text(task, "slug")))
     }

@@ -1,10 +1,11 @@
 //! What happens in a flow, as lines: the few things that a person wants to hear of, each with its task.
 
 use ftl_core::run::{Answer, Entry, Fact, ROOT};
-use ftl_core::value::Value;
+use ftl_core::value::{Fields, Value};
 use serde_json::{Value as Json, json};
 
 use super::{Board, text};
+use crate::cause::{cause, standing};
 use crate::lines;
 use crate::paint::{self, one_line, paint, safe};
 
@@ -33,12 +34,31 @@ pub(crate) fn document(board: &Board, entry: &Entry) -> Option<Json> {
 /// Whom news are about, where it is a task, and what they are.
 fn told(board: &Board, entry: &Entry) -> Option<(Option<String>, String)> {
     match entry.instance {
+        ROOT if board.is_story() || opens_story(entry) => Some((None, story(board, entry)?)),
         ROOT => Some((None, flow(board, entry)?)),
         instance => {
             let name = board.name_of(entry).unwrap_or_else(|| format!("[{instance}]"));
             Some((Some(name), task(board, entry)?))
         }
     }
+}
+
+fn opens_story(entry: &Entry) -> bool {
+    matches!(&entry.fact, Fact::Opened(opened) if &*opened.protocol == super::STORY)
+}
+
+/// What happens to a story: its states, and the words of those who worked and looked.
+fn story(board: &Board, entry: &Entry) -> Option<String> {
+    let Fact::Heard { action, answer, .. } = &entry.fact else {
+        return lines::is_news(entry).then(|| lines::line(entry));
+    };
+    let whom = board.asked.get(&(entry.instance, *action))?;
+    let (good, text) = super::story::told(board.state(), whom, answer)?;
+    Some(match good {
+        Some(true) => paint(paint::GOOD, text),
+        Some(false) => paint(paint::WARNING, text),
+        None => text,
+    })
 }
 
 fn flow(board: &Board, entry: &Entry) -> Option<String> {
@@ -60,6 +80,8 @@ fn flow(board: &Board, entry: &Entry) -> Option<String> {
         Fact::Emitted { event: Some(event), fields } if &**event == "PARTIAL_FAILURE" => {
             Some(format!("explorers are missing: {}", fields.get("missing").map(ToString::to_string)?))
         }
+        // Where no agent is bound to observe, code learns alone, and the report says what.
+        Fact::Emitted { event: None, fields } if unobserved(fields) => None,
         Fact::Emitted { event: None, .. } => Some(lines::line(entry)),
         Fact::Heard { action, answer: Answer::Done(value), .. } => {
             let whom = board.asked.get(&(entry.instance, *action))?;
@@ -73,6 +95,11 @@ fn flow(board: &Board, entry: &Entry) -> Option<String> {
         Fact::Paid(_) | Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => None,
         Fact::Refused { .. } | Fact::Adopted { .. } => None,
     }
+}
+
+fn unobserved(fields: &Fields) -> bool {
+    let said = fields.get("text").and_then(Value::as_text).unwrap_or_default();
+    said.starts_with("Nothing learned: no agent is bound")
 }
 
 fn task(board: &Board, entry: &Entry) -> Option<String> {
@@ -92,11 +119,8 @@ fn task(board: &Board, entry: &Entry) -> Option<String> {
             Some(match end.word() {
                 "complete" => format!("{} {}", paint(paint::GOOD, "landed"), one_line(value("delivered"))),
                 word => {
-                    format!(
-                        "{} {}",
-                        paint(paint::WARNING, format!("{word}:")),
-                        reason(&telling(value("reason")))
-                    )
+                    let word = paint(paint::WARNING, format!("{}:", standing(word)));
+                    format!("{word} {}", cause(value("reason")))
                 }
             })
         }
@@ -142,9 +166,12 @@ fn heard(whom: &str, answer: &Answer) -> Option<String> {
 }
 
 /// What tells most of a summary: a finding that blocks, a line that names a failure, or its first two lines.
-pub(super) fn telling(summary: &str) -> String {
+pub(crate) fn telling(summary: &str) -> String {
     const TELLS: [&str; 5] = ["not ok", "FAIL", "Error", "error", "panicked"];
-    let lines: Vec<&str> = summary.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // What is only noted, or was allowed, stops nothing.
+    let is_mild = |line: &&str| line.ends_with("(noted)") || line.contains(" (allowed by ");
+    let lines: Vec<&str> =
+        summary.lines().map(str::trim).filter(|line| !line.is_empty() && !is_mild(line)).collect();
     let is_finding =
         |line: &&&str| line.split(": ").any(|word| ftl_engine::gates::FindingKind::parse(word).is_some());
     if let Some(finding) = lines.iter().find(is_finding) {
@@ -153,17 +180,17 @@ pub(super) fn telling(summary: &str) -> String {
     match lines.as_slice() {
         [] => String::new(),
         [one] => (*one).to_owned(),
-        [first, ..] if first.starts_with("exit code") => {
+        [first, second, ..] if first.starts_with("exit code") => {
             let named = TELLS.iter().find_map(|word| lines.iter().find(|line| line.contains(word)));
-            (*named.unwrap_or(first)).to_owned()
+            named.map_or_else(|| format!("{first}: {second}"), |line| (*line).to_owned())
         }
         [first, second, ..] => format!("{first}: {second}"),
     }
 }
 
 /// Why, in one line that is not too long.
-pub(super) fn reason(text: &str) -> String {
-    let text = one_line(text);
+pub(crate) fn reason(text: &str) -> String {
+    let text = paint::joined(text);
     if text.chars().count() <= MAX_REASON {
         return text;
     }
@@ -181,6 +208,11 @@ mod tests {
             ("exit code 1\nok 1 - a\nnot ok 2 - b: wanted 3", "not ok 2 - b: wanted 3"),
             ("passed\ntests/x.py: outside_delta: it differs", "tests/x.py: outside_delta: it differs"),
             ("1 of 4 tests failed\n  test_mul: 5 is not 6", "1 of 4 tests failed: test_mul: 5 is not 6"),
+            ("1 of 2 tests failed\nx.md: verify_changed: a (noted)\n", "1 of 2 tests failed"),
+            (
+                "a.txt: verify_changed: it differs (noted)\nexit code 1\nwanted 3, got 4",
+                "exit code 1: wanted 3, got 4",
+            ),
             ("exit code 2\n\n", "exit code 2"),
             ("", ""),
         ];

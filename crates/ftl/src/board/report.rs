@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use ftl_core::run::{End, ROOT};
+use ftl_core::run::{End, Policy, ROOT};
 use ftl_core::value::Value;
 use ftl_engine::id::RunId;
 use ftl_engine::summary::Spent;
 use serde_json::{Value as Json, json};
 
-use super::news::{reason, telling};
+use super::news::reason;
 use super::{Board, Row, Standing, text};
+use crate::cause::cause;
 use crate::paint::{self, count, one_line, paint, safe};
 use crate::runs;
 
@@ -26,6 +27,18 @@ impl Board {
         self.run.end()
     }
 
+    /// Whether a landing that a flag asked for could not be done. The run's own terms say what was asked for; what the
+    /// settings say as well counts as theirs, unless this very command had the flag.
+    pub(crate) fn has_missed_landing(&self, set: &BTreeMap<String, Policy>, by_flag: bool) -> bool {
+        let Some(root) = self.run.instance(ROOT) else { return false };
+        let state = format!("{}.COMPLETE", root.protocol);
+        let asked = self.run.terms().policies.get(&state);
+        let lands =
+            matches!(asked, Some(Policy::Answer(how)) if matches!(how.as_text(), Some("ff" | "squash")));
+        let status = self.heard.delivered.as_ref().map(|delivered| text(delivered, "status"));
+        lands && (by_flag || set.get(&state) != asked) && status.is_some_and(|status| status != "landed")
+    }
+
     /// The end for people, in a few lines.
     pub(crate) fn told(&self, run: &RunId, meters: &BTreeMap<String, Spent>) -> String {
         let rows = self.rows();
@@ -33,7 +46,7 @@ impl Board {
         lines.push((paint(paint::GOOD, "landed"), self.landed(&rows)));
         for row in &rows {
             if let Standing::Blocked(why) = &row.stands {
-                let why = reason(&telling(why));
+                let why = cause(why);
                 let text = format!("{} {}: {why}", paint(paint::STRONG, safe(&row.seq)), safe(&row.slug));
                 lines.push((paint(paint::WARNING, "blocked"), text));
             }
@@ -44,7 +57,7 @@ impl Board {
         }
         lines.push((String::from("spent"), self.spent(meters)));
         lines.push((String::from("learned"), self.learned()));
-        let waived = self.waived();
+        let waived = self.bent();
         if !waived.is_empty() {
             lines.push((paint(paint::WARNING, "waived"), listed(&waived)));
         }
@@ -101,20 +114,43 @@ impl Board {
 
     fn spent(&self, meters: &BTreeMap<String, Spent>) -> String {
         let agents = self.run.instances().iter().filter(|one| one.id != ROOT).count();
-        let took = self.times.map_or(0, |(first, last)| last.saturating_sub(first));
-        let mut words = vec![lasted(took), count(agents, "build")];
+        let mut words = vec![self.took(), count(agents, "build")];
         if self.heard.replans > 0 {
             words.push(count(usize::try_from(self.heard.replans).unwrap_or(usize::MAX), "replan"));
         }
-        let own = ["tokens", "money"];
-        let told: BTreeMap<String, Spent> = meters
-            .iter()
-            .filter(|(name, _)| own.contains(&name.as_str()))
-            .map(|(name, spent)| (name.clone(), spent.clone()))
-            .collect();
-        words.push(runs::spent(&told));
+        words.push(costs(meters));
         words.retain(|word| !word.is_empty());
         words.join(paint::DOT)
+    }
+
+    /// What a story cost, and what to do next: the last lines of `ftl code`.
+    pub(crate) fn story_told(
+        &self,
+        run: &RunId,
+        meters: &BTreeMap<String, Spent>,
+        commit: Option<&str>,
+    ) -> String {
+        let rounds =
+            self.root().and_then(|root| root.meters.get("coding_iterations")).map_or(0, |one| one.used());
+        let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
+        let mut words = vec![self.took(), count(rounds, "round"), costs(meters)];
+        words.retain(|word| !word.is_empty());
+        let mut lines = vec![(String::from("spent"), words.join(paint::DOT))];
+        let next = match (self.end(), commit) {
+            (Some(_), Some(_)) => {
+                format!("`ftl diff {run}` shows the work; `ftl transcript {run}` tells who said what")
+            }
+            (Some(_), None) | (None, _) => {
+                format!("`ftl why {run}` tells why; `ftl transcript {run}` tells who said what")
+            }
+        };
+        lines.push((paint(paint::HINT, "next"), next));
+        lines.iter().map(|(name, text)| format!("{}  {text}\n", paint::padded(name, NAMES))).collect()
+    }
+
+    /// How long it took.
+    fn took(&self) -> String {
+        lasted(self.times.map_or(0, |(first, last)| last.saturating_sub(first)))
     }
 
     fn lessons(&self, what: &str) -> Vec<String> {
@@ -122,9 +158,16 @@ impl Board {
         found.unwrap_or_default().iter().map(|one| text(one, "name")).collect()
     }
 
+    /// The lessons that were not known before.
+    fn new_lessons(&self, what: &str) -> Vec<String> {
+        let found =
+            self.heard.analysis.as_ref().map(|analysis| analysis.field(what).items()).unwrap_or_default();
+        found.iter().filter(|one| text(one, "result") == "added").map(|one| text(one, "name")).collect()
+    }
+
     fn learned(&self) -> String {
-        let mut names = self.lessons("failures_extracted");
-        names.extend(self.lessons("patterns_extracted"));
+        let mut names = self.new_lessons("failures_extracted");
+        names.extend(self.new_lessons("patterns_extracted"));
         let mut told = if names.is_empty() { String::from("nothing new") } else { listed(&names) };
         if !self.heard.tried.is_empty() {
             told = format!("{told}; used {}", listed(&self.heard.tried));
@@ -132,10 +175,27 @@ impl Board {
         told
     }
 
-    /// What was bent: findings that somebody allowed, what agents are not held to, overrides of people.
+    /// What was bent, for people: what agents are not held to is said in one sentence.
+    fn bent(&self) -> Vec<String> {
+        let accepted = self.run.terms().accepted.len();
+        let rules = count(accepted, "rule");
+        let told = format!(
+            "{rules} that agents are not held to, by `accept` in the settings (`ftl agents` tells which)"
+        );
+        let mut bent: Vec<String> = (accepted > 0).then_some(told).into_iter().collect();
+        bent.extend(self.waivers());
+        bent
+    }
+
+    /// What was bent: what agents are not held to, findings that somebody allowed, overrides of people.
     fn waived(&self) -> Vec<String> {
         let mut waived: Vec<String> = self.run.terms().accepted.iter().map(|text| one_line(text)).collect();
-        waived.extend(self.heard.allowed.iter().cloned());
+        waived.extend(self.waivers());
+        waived
+    }
+
+    fn waivers(&self) -> Vec<String> {
+        let mut waived = self.heard.allowed.clone();
         for waiver in self.run.instances().iter().flat_map(|one| one.waivers.iter()) {
             let (from, to) = (&waiver.from, &waiver.to);
             waived.push(format!("{from} → {to} by {}: {}", safe(&waiver.by), reason(&waiver.reason)));
@@ -157,13 +217,21 @@ impl Board {
             }
             Some(_) | None => {}
         }
-        if rows.iter().any(|row| matches!(row.stands, Standing::Blocked(_))) {
-            next.push(format!(
-                "`ftl log {run}` tells how it came; `ftl salvage {run}` brings back what was written"
-            ));
+        if let Some(row) = rows.iter().find(|row| matches!(row.stands, Standing::Blocked(_))) {
+            let task = format!("{run}/{}", safe(&row.seq));
+            next.push(format!("`ftl why {task}` tells why, `ftl diff {task}` shows what was written"));
+            next.push(format!("`ftl transcript {task}` shows what the agents said and did"));
+            next.push(String::from("`ftl salvage` lists what is kept, and how to bring it back"));
         }
         next
     }
+}
+
+/// Tokens and money.
+fn costs(meters: &BTreeMap<String, Spent>) -> String {
+    let own = ["tokens", "money"];
+    let told = meters.iter().filter(|(name, _)| own.contains(&name.as_str()));
+    runs::spent(&told.map(|(name, spent)| (name.clone(), spent.clone())).collect())
 }
 
 /// Whether nobody has ever worked on a task, and nobody will.

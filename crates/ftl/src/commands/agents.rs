@@ -15,6 +15,7 @@ use ftl_core::desk::{Allowance, Call, Ruling, rule};
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use ftl_engine::amount::Unit;
+use ftl_engine::folder::scratch::{Purpose, Scratch};
 use ftl_engine::hands::agents::UNBOUND;
 use ftl_engine::hands::record;
 use ftl_engine::process::{Guard, Supervisor};
@@ -234,7 +235,7 @@ fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
         Failure::new(format!("`{name}` cannot be asked: {why}"), "`ftl agents` shows all of them")
     };
     let room = Room::make(cli).map_err(|error| cannot(&error))?;
-    let hall = Hall::new(&roster, &variable, &room.folder);
+    let hall = Hall::new(&roster, &variable, room.folder.path());
     let backend = hall.backend(agent).map_err(|why| cannot(&why))?;
     let began = Instant::now();
     let (ended, used, resumes) = room.ask(&*backend).map_err(|why| cannot(&why))?;
@@ -270,7 +271,7 @@ fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
 
 /// A folder in which an agent is probed, and what its program needs.
 struct Room {
-    folder: std::path::PathBuf,
+    folder: Scratch,
     supervisor: Arc<Supervisor>,
     limits: ftl_engine::process::Limits,
 }
@@ -279,12 +280,10 @@ impl Room {
     fn make(cli: &Cli) -> Result<Room, String> {
         let place = session::place(cli).map_err(|failure| failure.message)?;
         let config = session::config(&place).map_err(|failure| failure.message)?;
-        let name =
-            format!("ftl-probe-{}", ftl_engine::id::RunId::random().map_err(|error| error.to_string())?);
-        let folder = std::env::temp_dir().join(name);
-        let work = folder.join("work");
-        std::fs::create_dir_all(&work).map_err(|error| error.to_string())?;
-        let supervisor = Supervisor::new(Guard::own(), &folder.join("attempts"), &folder.join("spool"));
+        let folder = Scratch::make(Purpose::Probe).map_err(|error| error.to_string())?;
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("work")).map_err(|error| error.to_string())?;
+        let supervisor = Supervisor::new(Guard::own(), &at("attempts"), &at("spool"));
         let supervisor = Arc::new(supervisor.map_err(|error| error.to_string())?);
         Ok(Room { folder, supervisor, limits: config.agent_limits() })
     }
@@ -303,12 +302,12 @@ impl Room {
         );
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let lobby = ftl_agents::window::Lobby {
-            folder: self.folder.clone(),
+            folder: self.folder.path().to_owned(),
             program,
             args: vec![String::from("mcp")],
         };
         let order = Order {
-            folder: self.folder.join("work"),
+            folder: self.folder.path().join("work"),
             role: String::from("probe"),
             form: None,
             model: None,
@@ -327,12 +326,6 @@ impl Room {
         let ended = converse(backend, order, &[Part::new(PartKind::Task, PROBE)], &desk);
         let used = bell.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok((ended, used, bell.resumes.load(Ordering::Relaxed)))
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -362,7 +355,11 @@ fn record(cli: &Cli, id: &str, file: Option<&std::path::Path>, out: &Out) -> Res
                 out.json(&json!({ "run": run.to_string(), "script": file, "sessions": sessions.len() }))?;
             } else {
                 let hint = "play it: kind = \"scripted\", script = \"…\" under [agents.NAME]";
-                out.text(&format!("{} sessions in {}; {hint}\n", sessions.len(), file.display()))?;
+                out.text(&format!(
+                    "{} in {}; {hint}\n",
+                    paint::count(sessions.len(), "session"),
+                    file.display()
+                ))?;
             }
         }
         None if out.is_json() => out.json(&json!({ "run": run.to_string(), "script": text }))?,

@@ -1,7 +1,8 @@
-//! `ftl audit verify`: whether the journals are what was written.
+//! `ftl audit verify`: whether the store and its journals are what was written.
 
 use ftl_engine::session::find;
 use ftl_engine::store::audit::{ChainReport, verify_chain};
+use ftl_engine::store::sqlite::{Event, Recorded, SqliteStore, StoreReport};
 use ftl_engine::store::{RunRow, Store};
 use serde_json::{Value as Json, json};
 
@@ -12,29 +13,75 @@ use crate::out::Out;
 use crate::paint::{self, paint, safe};
 use crate::session::{self, session_failure, store_failure};
 
-/// Looks at the chain of one run, or of all.
+/// Looks at the chain of one run, or at the store as a whole and all of them.
 pub(crate) fn run(cli: &Cli, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
-    let store = match id {
-        Some(_) => Some(session::store_of_runs(&place)?),
-        None => session::store(&place)?,
+    let opened = SqliteStore::open_existing(&place.store()).map_err(|error| store_failure(&error))?;
+    let Some(store) = opened else {
+        if id.is_some() {
+            session::store_of_runs(&place)?;
+        }
+        return tell(&StoreReport::default(), &[], out);
     };
-    let mut reports = Vec::new();
-    if let Some(store) = &store {
-        let rows: Vec<RunRow> = match id {
-            Some(id) => vec![find(&**store, id).map_err(|error| session_failure(&error))?.row],
-            None => store.runs("").map_err(|error| store_failure(&error))?,
-        };
-        reports = verified(&**store, rows)?;
-    }
+    let rows: Vec<RunRow> = match id {
+        Some(id) => vec![find(&store, id).map_err(|error| session_failure(&error))?.row],
+        None => store.runs("").map_err(|error| store_failure(&error))?,
+    };
+    let whole = match id {
+        Some(_) => StoreReport::default(),
+        None => store.verify().map_err(|error| store_failure(&error))?,
+    };
+    tell(&whole, &verified(&store, rows)?, out)
+}
+
+fn tell(whole: &StoreReport, reports: &[(RunRow, ChainReport)], out: &Out) -> Result<Exit, Failure> {
     let broken = reports.iter().filter(|(_, report)| report.broken.is_some()).count();
+    let is_sound = broken == 0 && whole.problems.is_empty();
     if out.is_json() {
         let runs: Vec<Json> = reports.iter().map(|(row, report)| as_json(row, report)).collect();
-        out.json(&json!({ "ok": broken == 0, "runs": runs }))?;
+        let events: Vec<Json> = whole.events.iter().map(event_json).collect();
+        let store = json!({
+            "ok": whole.problems.is_empty(),
+            "problems": whole.problems,
+            "remarks": whole.remarks,
+            "events": events,
+        });
+        out.json(&json!({ "ok": is_sound, "runs": runs, "store": store }))?;
     } else {
-        out.text(&text(&reports, broken))?;
+        out.text(&format!("{}{}", store_text(whole), text(reports, broken, is_sound)))?;
     }
-    Ok(if broken == 0 { Exit::Done } else { Exit::Malformed })
+    Ok(if is_sound { Exit::Done } else { Exit::Malformed })
+}
+
+fn event_json(recorded: &Recorded) -> Json {
+    json!({ "at": recorded.at, "what": recorded.event })
+}
+
+fn store_text(whole: &StoreReport) -> String {
+    let mut text = String::new();
+    for recorded in &whole.events {
+        text.push_str(&format!("note: {}\n", safe(&event_text(&recorded.event))));
+    }
+    for line in &whole.remarks {
+        text.push_str(&format!("note: {}\n", safe(line)));
+    }
+    for line in &whole.problems {
+        text.push_str(&format!("store {} {}\n", paint(paint::ERROR, "broken"), safe(line)));
+    }
+    text
+}
+
+fn event_text(event: &Event) -> String {
+    match event {
+        Event::Sealed { format } => {
+            format!("the store had format {format}; its sums were first computed then")
+        }
+        Event::HeadsRenewed { why } => format!("the heads were made anew: {why}"),
+        Event::LossAccepted(loss) => {
+            let missing = loss.missing.join("; ");
+            format!("{} accepted a loss ({}): {missing}; copies in {}", loss.by, loss.reason, loss.copies)
+        }
+    }
 }
 
 fn verified(store: &dyn Store, rows: Vec<RunRow>) -> Result<Vec<(RunRow, ChainReport)>, Failure> {
@@ -57,7 +104,7 @@ fn as_json(row: &RunRow, report: &ChainReport) -> Json {
     })
 }
 
-fn text(reports: &[(RunRow, ChainReport)], broken: usize) -> String {
+fn text(reports: &[(RunRow, ChainReport)], broken: usize, is_sound: bool) -> String {
     let mut text = String::new();
     for (row, report) in reports {
         if let Some(found) = &report.broken {
@@ -67,8 +114,10 @@ fn text(reports: &[(RunRow, ChainReport)], broken: usize) -> String {
     }
     let entries: u64 = reports.iter().map(|(_, report)| report.entries).sum();
     let runs = paint::count(reports.len(), "run");
-    let verdict = if broken == 0 {
+    let verdict = if is_sound {
         paint(paint::GOOD, "whole")
+    } else if broken == 0 {
+        paint(paint::ERROR, "not what was written")
     } else {
         paint(paint::ERROR, format!("{broken} broken"))
     };

@@ -23,7 +23,7 @@ use serde_json::json;
 use super::ask::{Typed, ask};
 use super::flow::{self, allowances, is_asked, needs_git, objective, tell_branch};
 use super::ftl::text_of;
-use super::run::{Left, Wheel, can_be_opened, document, exit_of, left_text};
+use super::run::{Left, Wheel, can_be_opened, document, exit_of, left_text, summary_of};
 use crate::cli::{Cli, Code, Flow};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -114,10 +114,23 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     if !out.is_json() {
         out.progress(&format!("run {} of {CODER}: {}\n", paint(paint::STRONG, &id), one_line(text)))?;
     }
+    tell_own_reviewer(&session, out);
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive(driver, todo)?;
     let rest = wheel.with_person(cli, &id, rest)?;
     end(&wheel, &id, &Left::Rest(rest), landing)
+}
+
+/// Says when the architect is the agent and the model that wrote: it shares the coder's blind spots.
+pub(super) fn tell_own_reviewer(session: &Session, out: &Out) {
+    let Ok(roster) = session.config().roster() else { return };
+    let Some(agent) = roster.shared_by(CODER, "architect") else { return };
+    let model = agent.model().map_or_else(String::new, |model| format!(" with {model}"));
+    let text = format!(
+        "`{}`{model} answers both coder and architect: it reviews its own work; bind another one under [roles]",
+        agent.name
+    );
+    super::ftl::note(out, &text);
 }
 
 /// Whether a run is a story, as `ftl code` opens one.
@@ -199,6 +212,7 @@ fn end(wheel: &Wheel<'_>, run: &RunId, left: &Left, landing: Option<Route>) -> R
         if let Some(how) = &delivered {
             told.push_str(&format!("{}  {}\n", paint(paint::GOOD, "delivered"), one_line(how)));
         }
+        told.push_str(&wheel.board(run)?.story_told(run, &summary_of(left).meters, commit.as_deref()));
         told.push_str(&left_text(run, left));
         out.text(&told)?;
     }
@@ -222,7 +236,8 @@ fn asked_how(wheel: &Wheel<'_>, run: &RunId) -> Result<Option<String>, Failure> 
     let params =
         [(Name::from("question"), Value::text(question)), (Name::from("choices"), Value::list(choices))];
     let id = ActionId { entry: 0, index: 0 };
-    let question = Action { instance: ROOT, id, wanted: Wanted::Question, params: params.into() };
+    let question =
+        Action { instance: ROOT, id, wanted: Wanted::Question, params: params.into(), forbidden: None };
     let how = match ask(&question, wheel.stop, wheel.out)? {
         Typed::Line(word) => delivery(&word),
         Typed::End | Typed::Stopped => None,

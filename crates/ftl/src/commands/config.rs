@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
 use crate::session;
+use crate::shelf::Shelf;
 
 /// How wide the column of values is at most.
 const MAX_VALUE: usize = 24;
@@ -17,6 +18,7 @@ const MAX_VALUE: usize = 24;
 pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let shown = session::config(&place)?.shown();
+    session::check_policies(&place, &Shelf::load(cli)?.library)?;
     if out.is_json() {
         let row = |one: &Shown| json!({ "key": one.key, "value": one.value, "origin": one.origin.to_string(), "about": one.about });
         let rows: Vec<Json> = shown.iter().map(row).collect();

@@ -1,8 +1,13 @@
-//! `ftl doctor`: looks after the state of a repository, and says what it found.
+//! `ftl doctor`: looks after the state of a repository, and says what it found. With `--accept-loss` a person goes on
+//! without what is missing of a damaged store.
 
 use std::sync::Arc;
 
 use ftl_engine::doctor::{Examination, Finding, Level, examine};
+use ftl_engine::git::Rewound;
+use ftl_engine::loss::{self, LossError};
+use ftl_engine::place::Place;
+use ftl_engine::store::sqlite::{Loss, LostEntries};
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Cli, Doctor};
@@ -15,7 +20,12 @@ use crate::shelf::Shelf;
 
 /// Looks after the state.
 pub(crate) fn run(cli: &Cli, asked: &Doctor, out: &Out) -> Result<Exit, Failure> {
-    let place = session::place(cli)?;
+    let place = session::unchecked_place(cli)?;
+    session::not_root_elsewhere(&place)?;
+    if asked.accept_loss {
+        place.check().map_err(|error| session::place_failure(&place, &error))?;
+        return accept_loss(cli, &place, asked.reason.as_deref().unwrap_or_default(), out);
+    }
     let library = if asked.deep { Shelf::load(cli).ok().map(|shelf| Arc::new(shelf.library)) } else { None };
     let settings = session::config_files(&place);
     let found = examine(&Examination { place, settings, library, deep: asked.deep });
@@ -26,6 +36,97 @@ pub(crate) fn run(cli: &Cli, asked: &Doctor, out: &Out) -> Result<Exit, Failure>
         out.text(&text(found.all()))?;
     }
     Ok(if found.is_sound() { Exit::Done } else { Exit::Error })
+}
+
+/// A person goes on without what is missing.
+fn accept_loss(cli: &Cli, place: &Place, reason: &str, out: &Out) -> Result<Exit, Failure> {
+    let by = session::person(cli, place)?;
+    let reason = reason.trim();
+    if reason.is_empty() {
+        return Err(Failure::usage(
+            "no reason is given",
+            "say why with --reason TEXT; it is kept with the loss",
+        ));
+    }
+    let Some(loss) = loss::accept(place, &by, reason).map_err(loss_failure)? else {
+        let message = "nothing of the store is lost, so that there is nothing to accept";
+        return Err(Failure {
+            exit: Exit::Refused,
+            ..Failure::new(message, "`ftl doctor --deep` looks at everything")
+        });
+    };
+    if out.is_json() {
+        out.json(&json!({ "accepted": loss }))?;
+        return Ok(Exit::Done);
+    }
+    out.text(&loss_text(&loss))?;
+    Ok(Exit::Done)
+}
+
+fn loss_failure(error: LossError) -> Failure {
+    match error {
+        LossError::Store(error) => session::store_failure(&error),
+        driven @ LossError::Driven { .. } => {
+            Failure { exit: Exit::Refused, ..Failure::new(driven.to_string(), driven.hint()) }
+        }
+        other @ (LossError::Git(_) | LossError::Leftovers(_)) => {
+            Failure::new(other.to_string(), other.hint())
+        }
+    }
+}
+
+fn loss_text(loss: &Loss) -> String {
+    let mut text: String = loss.missing.iter().map(|line| format!("lost: {}\n", safe(line))).collect();
+    for run in &loss.runs {
+        text.push_str(&lost_text(run));
+    }
+    for file in &loss.files {
+        text.push_str(&format!("moved .ftl/{} to the damaged files: the store writes its own\n", safe(file)));
+    }
+    loss.git.iter().for_each(|one| text.push_str(&rewound_text(one)));
+    text.push_str(&format!("the files as they were are in .ftl/store/{}\n", loss.copies));
+    text.push_str("the store can be written again; `ftl resume` goes on\n");
+    text
+}
+
+/// What was brought back in git.
+fn rewound_text(one: &Rewound) -> String {
+    let (run, branch) = (&one.run, safe(&one.branch));
+    if let Some(delivered) = &one.delivered {
+        let (target, commit) = (safe(&delivered.target), short(&delivered.commit));
+        return format!(
+            "run {run} will be stopped: `{target}` has {commit}, which its journal does not know; `{branch}` stays\n"
+        );
+    }
+    let mut text = String::new();
+    if let Some(kept) = &one.kept {
+        let (count, now) = (paint::count(one.landings.len(), "landing"), short(&one.now));
+        text.push_str(&format!("`{branch}` is back at {now}; {count} after that: {kept}\n"));
+    }
+    if let Some(folder) = &one.folder {
+        let count = paint::count(one.keys.len(), "record");
+        text.push_str(&format!("{count} of landings of run {run} moved to .ftl/store/{folder}\n"));
+    }
+    for closed in &one.closed {
+        let kept = closed.kept.as_deref().unwrap_or("nothing was only there");
+        text.push_str(&format!("worktree {} closed: {kept}\n", closed.id));
+    }
+    for id in &one.restored {
+        text.push_str(&format!("worktree {id} will stand as it did before its work landed\n"));
+    }
+    text
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+fn lost_text(lost: &LostEntries) -> String {
+    let LostEntries { run, had, left, .. } = lost;
+    match left {
+        0 => format!("run {run} is gone with all its entries ({had})\n"),
+        left => format!("run {run} goes on after entry {left} of {had}\n"),
+    }
 }
 
 fn as_json(finding: &Finding) -> Json {

@@ -123,7 +123,11 @@ fn mend(shelf: &Shelf, protocol: &Protocol, machine: &Machine, out: &Out) -> Res
         let left: Vec<&str> = left.iter().map(|(_, one)| one.message.as_str()).collect();
         out.json(&json!({ "path": source.path, "changed": changed, "left": left }))?;
     } else {
-        out.text(&mended(&source.path, changed, &differences(before, machine), left.len()))?;
+        let has_drawing = !draw::read(before).is_empty();
+        out.text(&match has_drawing {
+            true => mended(&source.path, changed, &differences(before, machine), left.len()),
+            false => no_drawing(&source.path),
+        })?;
     }
     if left.is_empty() {
         return Ok(Exit::Done);
@@ -163,6 +167,16 @@ fn differences(text: &str, machine: &Machine) -> Vec<(DrawingKind, Difference)> 
         draw::compare(drawing, machine).into_iter().map(move |one| (kind, one)).collect::<Vec<_>>()
     };
     drawings.iter().flat_map(of).collect()
+}
+
+/// A document that nothing can be brought up to date in, and how it gets something.
+fn no_drawing(path: &str) -> String {
+    let hint = paint(paint::HINT, "hint:");
+    format!(
+        "{}: has no drawing\n{hint} put a ```mermaid block with `stateDiagram-v2` in it, or a table `| From | To |`, \
+         and write it again\n",
+        safe(path)
+    )
 }
 
 fn mended(path: &str, changed: bool, before: &[(DrawingKind, Difference)], left: usize) -> String {

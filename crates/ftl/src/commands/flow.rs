@@ -5,7 +5,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use ftl_core::json::Json;
@@ -19,13 +19,13 @@ use ftl_engine::hands::site::Route;
 use ftl_engine::id::RunId;
 use ftl_engine::order::Order;
 use ftl_engine::plan_file::preview::Preview;
-use ftl_engine::plan_file::{self, Plan, Reading, Task as PlanTask, Worker};
+use ftl_engine::plan_file::{self, Plan, PlanError, Reading, Task as PlanTask, Worker};
 use ftl_engine::session::{Given, Session};
 use ftl_engine::{decision, place::Place};
 
-use super::code::needs_forge;
+use super::code::{needs_forge, tell_own_reviewer};
 use super::ftl::{help, text_of};
-use super::run::{Left, Wheel, can_be_opened, report};
+use super::run::{Left, Wheel, can_be_opened, report_landing};
 use crate::cli::{Cli, Flow};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -134,6 +134,11 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         let title = safe(&driver.summary().title);
         out.progress(&format!("run {} of {}: {title}\n", paint(paint::STRONG, &id), which.protocol()))?;
     }
+    if document.is_some()
+        || plan.iter().any(|plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder))
+    {
+        tell_own_reviewer(&session, out);
+    }
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive(driver, todo)?;
     let rest = wheel.with_person(cli, &id, rest)?;
@@ -144,7 +149,8 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         return show(Some(&id), &plan, out);
     }
     let landed = unasked && matches!(&rest, Rest::Rests(summary) if summary.standing == "complete");
-    let exit = report(&wheel, &[(id.clone(), Left::Rest(rest))])?;
+    let by_flag = flow.land.is_some();
+    let exit = report_landing(&wheel, &[(id.clone(), Left::Rest(rest))], by_flag)?;
     if landed {
         tell_branch(&id, out)?;
     }
@@ -173,14 +179,18 @@ pub(super) fn objective(text: &str) -> Result<&str, Failure> {
 /// A plan that a person gave: everything that is wrong with it at once, before anything is opened.
 fn plan(file: &Path, objective: &str, which: Which) -> Result<Plan, Failure> {
     let text = text_of(file)?;
+    let head = format!("the plan in `{}` is not valid", file.display());
     let malformed = |problems: Vec<String>, hint: &str| {
-        let message = format!("the plan in `{}` is not valid: {}", file.display(), problems.join("; "));
+        let message = format!("{head}: {}", problems.join("; "));
         Failure { exit: Exit::Malformed, ..Failure::new(message, hint) }
     };
-    let how = Reading { objective: Some(objective), is_revision: false };
+    let how = Reading { objective: Some(objective), ..Reading::default() };
     let plan = plan_file::read_as(&text, how).map_err(|errors| {
         let problems = errors.iter().map(ToString::to_string).collect();
-        malformed(problems, "`ftl decision FILE --validate` shows each problem with its place")
+        let lines: Vec<String> = errors.iter().map(PlanError::line).collect();
+        let lines = Some(format!("{head}:\n{}", lines.join("\n")));
+        let hint = "`ftl decision FILE --validate` shows each problem with its place";
+        Failure { lines, ..malformed(problems, hint) }
     })?;
     match which.most() {
         Some(most) if plan.tasks.len() as u64 > most => {
@@ -196,31 +206,56 @@ pub(super) fn needs_git(place: &Place) -> Result<(), Failure> {
     if ftl_engine::git::has_commit(place.root()) && ftl_engine::git::program(place.root()).is_some() {
         return Ok(());
     }
-    let git = |words: &[&str]| {
-        let mut git = Command::new("git");
-        git.arg("-C").arg(place.root()).args(["-c", "core.fsmonitor=false"]).args(words);
-        git.env("GIT_OPTIONAL_LOCKS", "0").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        git.status().map(|status| status.success())
-    };
+    let repository = ask_git(place, &["rev-parse", "--is-bare-repository"])?;
     let root = place.root().display();
-    let cannot = |error: std::io::Error| {
-        Failure::new(format!("git cannot be run: {error}"), "install git: flows build on branches of it")
-    };
-    if git(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).map_err(cannot)? {
-        return Ok(());
+    let untrusted = String::from_utf8_lossy(&repository.stderr).contains(DUBIOUS);
+    if untrusted {
+        return Err(Failure::new(
+            format!(
+                "git does not trust the repository in `{root}`: it belongs to another user (dubious ownership)"
+            ),
+            format!("if you trust it: git config --global --add safe.directory {}", quoted(place.root())),
+        ));
     }
-    // Only where there is no commit it matters whether there is a repository.
-    Err(if git(&["rev-parse", "--git-dir"]).map_err(cannot)? {
-        Failure::new(
-            format!("the repository in `{root}` has no commit"),
-            "flows build on a commit: `git add` and `git commit` what is there first",
-        )
-    } else {
-        Failure::new(
+    if !repository.status.success() {
+        return Err(Failure::new(
             format!("`{root}` is in no git repository"),
             "flows need git: `git init`, and commit what is there; the other commands work without",
-        )
+        ));
+    }
+    if repository.stdout.starts_with(b"true") {
+        return Err(Failure::new(
+            format!("`{root}` is a bare repository: there is no checkout to work from"),
+            "flows need a checkout: work in a clone of it",
+        ));
+    }
+    if ask_git(place, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?.status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("the repository in `{root}` has no commit"),
+        "flows build on a commit: `git add` and `git commit` what is there first",
+    ))
+}
+
+/// What git says of a repository whose files belong to somebody else.
+const DUBIOUS: &str = "detected dubious ownership";
+
+/// Asks git about the repository, in the language of its messages.
+fn ask_git(place: &Place, words: &[&str]) -> Result<Output, Failure> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(place.root()).args(["-c", "core.fsmonitor=false"]).args(words);
+    git.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
+    git.output().map_err(|error| {
+        Failure::new(format!("git cannot be run: {error}"), "install git: flows build on branches of it")
     })
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+,:@%".contains(letter);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Whether a person can be asked here and now.
@@ -310,12 +345,12 @@ fn done_by(task: &PlanTask) -> String {
 fn preview_text(plan: &Plan, preview: &Preview<'_>) -> String {
     let framework = plan.framework.as_deref().unwrap_or("none");
     let mut text = format!(
-        "{} {}\n{} framework {}, {} tasks, {} deep, {} calls of tools in all\n",
+        "{} {}\n{} framework {}, {}, {} deep, {} calls of tools in all\n",
         paint(paint::STRONG, "plan"),
         safe(&plan.objective),
         paint(paint::QUIET, "    "),
         safe(framework),
-        plan.tasks.len(),
+        paint::count(plan.tasks.len(), "task"),
         preview.depth(),
         preview.budget()
     );

@@ -57,6 +57,7 @@ pub(crate) fn run(cli: &Cli, asked: &Init, out: &Out) -> Result<Exit, Failure> {
         out.bytes(&text)?;
         return Ok(Exit::Done);
     }
+    session::not_root_elsewhere(&place)?;
     if file.symlink_metadata().is_ok() {
         let message = format!("there is {} already", file.display());
         return Err(Failure::new(

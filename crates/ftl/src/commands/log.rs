@@ -1,5 +1,6 @@
 //! `ftl log`: the journal of a run, as lines for people or as JSON lines for programs.
 //!
+//! For people it is folded: states, verdicts and what people said, with the bookkeeping between them counted.
 //! Entries that this program does not understand are shown as they stand in the store: a journal that
 //! a newer program has written can still be read.
 
@@ -15,6 +16,7 @@ use serde_json::{Value as Json, json};
 use crate::cli::{Cli, Log};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::fold::Fold;
 use crate::lines;
 use crate::out::Out;
 use crate::paint::{self, paint, safe};
@@ -23,6 +25,9 @@ use crate::when;
 
 /// How many entries are read at a time.
 const PAGE: usize = 500;
+
+/// How wide the column is that says how many entries were passed over before one.
+const GAP: usize = 5;
 
 /// How often new entries are looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -33,7 +38,8 @@ pub(crate) fn run(cli: &Cli, asked: &Log, out: &Out) -> Result<Exit, Failure> {
     let store = session::store_of_runs(&place)?;
     let target = find(&*store, &asked.id).map_err(|error| session_failure(&error))?;
     let only = asked.id.contains('/').then_some(target.instance);
-    let lines = Lines { store: &*store, run: &target.row.run, only, before: "" };
+    let fold = (!asked.all && !out.is_json()).then(Fold::default);
+    let mut lines = Lines { store: &*store, run: &target.row.run, only, before: "", fold };
     let mut after = asked.after;
     loop {
         // The row is read before the entries: a run that has ended then has no later ones.
@@ -41,6 +47,7 @@ pub(crate) fn run(cli: &Cli, asked: &Log, out: &Out) -> Result<Exit, Failure> {
         let ended = row.is_none_or(|row| row.settled);
         after = lines.show(after, out)?;
         if ended || !asked.follow || out.is_unread() {
+            lines.close(out)?;
             return Ok(Exit::Done);
         }
         std::thread::sleep(LOOK);
@@ -55,11 +62,13 @@ pub(crate) struct Lines<'a> {
     pub(crate) only: Option<InstanceId>,
     /// What stands before each line.
     pub(crate) before: &'a str,
+    /// Passes over what only keeps the books.
+    pub(crate) fold: Option<Fold>,
 }
 
 impl Lines<'_> {
     /// Shows everything after an entry; the last one that was shown.
-    pub(crate) fn show(&self, mut after: u64, out: &Out) -> Result<u64, Failure> {
+    pub(crate) fn show(&mut self, mut after: u64, out: &Out) -> Result<u64, Failure> {
         loop {
             let page = self.store.entries(self.run, after, PAGE).map_err(|error| store_failure(&error))?;
             let mut text = String::new();
@@ -78,7 +87,16 @@ impl Lines<'_> {
         }
     }
 
-    fn one(&self, record: &Record, out: &Out) -> String {
+    /// Says how much was passed over.
+    fn close(&self, out: &Out) -> Result<(), Failure> {
+        let Some(total) = self.fold.as_ref().map(|fold| fold.total).filter(|total| *total > 0) else {
+            return Ok(());
+        };
+        let (what, them) = if total == 1 { ("entry is", "it") } else { ("entries are", "them") };
+        out.text(&paint(paint::QUIET, format!("{total} more {what} not shown; --all shows {them}\n")))
+    }
+
+    fn one(&mut self, record: &Record, out: &Out) -> String {
         let entry = journal::decode(self.store, self.run, record);
         let whose = entry.as_ref().ok().map(|entry| entry.instance);
         if self.only.is_some() && whose.is_some() && whose != self.only {
@@ -87,14 +105,30 @@ impl Lines<'_> {
         if out.is_json() {
             return format!("{}\n", as_json(self.run, record, entry.ok().as_ref()));
         }
+        let mut gap = String::new();
         let (time, line) = match &entry {
-            Ok(entry) => (when::clock(entry.at), lines::line(entry)),
+            Ok(entry) => {
+                let line = match &mut self.fold {
+                    None => lines::line(entry),
+                    Some(fold) => {
+                        let Some(line) = fold.line(entry) else { return String::new() };
+                        let hidden = fold.take_hidden();
+                        gap = if hidden == 0 {
+                            " ".repeat(GAP)
+                        } else {
+                            format!(" {:>1$}", format!("+{hidden}"), GAP - 1)
+                        };
+                        line
+                    }
+                };
+                (when::clock(entry.at), line)
+            }
             Err(error) => {
                 let text = format!("{} {}", paint(paint::WARNING, "?"), safe(&error.to_string()));
                 (String::from("         "), text)
             }
         };
-        let number = paint(paint::QUIET, format!("{:>5} {time}", record.seq));
+        let number = paint(paint::QUIET, format!("{:>5} {time}{gap}", record.seq));
         format!("{}{number} {line}\n", self.before)
     }
 }

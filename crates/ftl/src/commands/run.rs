@@ -12,7 +12,8 @@ use ftl_core::run::{Entry, Event, Input, Run as Machine, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::{Rest, Stop, Watch};
 use ftl_engine::driver::{Driver, Opening, Todo};
-use ftl_engine::hands::script::Script;
+use ftl_engine::folder;
+use ftl_engine::hands::script::{MAX_SCRIPT_BYTES, Script};
 use ftl_engine::id::RunId;
 use ftl_engine::order::Order;
 use ftl_engine::owner::Card;
@@ -99,7 +100,7 @@ pub(crate) fn can_be_opened(shelf: Shelf, name: &str, inputs: &Fields) -> Result
     let library = Arc::new(shelf.library);
     let refusal = Machine::new(library.clone()).decide(&Input { at: 0, event }).refusal;
     match refusal {
-        Some(refusal) => Err(Failure::new(refusal.message, format!("type it as `{}`", takes.join(" ")))),
+        Some(refusal) => Err(Failure::usage(refusal.message, format!("type it as `{}`", takes.join(" ")))),
         None => Ok(library),
     }
 }
@@ -114,23 +115,35 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let by = asked.id.as_ref().map(|_| session::person(cli, &place)).transpose()?;
-    let rows = match &asked.id {
+    let (rows, held) = match &asked.id {
         Some(id) => {
             let store = session::store_of_runs(&place)?;
-            vec![find(&*store, id).map_err(|error| session_failure(&error))?.row]
+            (vec![find(&*store, id).map_err(|error| session_failure(&error))?.row], Vec::new())
         }
         None => match session::store(&place)? {
-            Some(store) => waiting_for_a_driver(&place, &*store)?,
-            None => Vec::new(),
+            Some(store) => {
+                // Runs that are gone are not taken for none.
+                store.check_loss().map_err(|error| session::store_failure(&error))?;
+                waiting_for_a_driver(&place, &*store)?
+            }
+            None => (Vec::new(), Vec::new()),
         },
     };
     if rows.is_empty() {
         if out.is_json() {
-            out.json(&json!({ "runs": [] }))?;
+            let mut told = json!({ "runs": [] });
+            if !held.is_empty() {
+                told["held"] = held.iter().map(held_document).collect();
+            }
+            out.json(&told)?;
         } else {
-            out.text("nothing to resume\n")?;
+            let told: String = held.iter().map(held_text).collect();
+            out.text(&format!("nothing to resume\n{told}"))?;
         }
         return Ok(Exit::Done);
+    }
+    if !out.is_json() {
+        out.progress(&held.iter().map(held_text).collect::<String>())?;
     }
     let session = session::open(cli)?;
     if asked.talk {
@@ -154,9 +167,29 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
     }
 }
 
-/// The runs that go on by themselves once somebody drives them, and that nobody drives.
-fn waiting_for_a_driver(place: &Place, store: &dyn Store) -> Result<Vec<RunRow>, Failure> {
-    let mut rows = Vec::new();
+/// A run that is held, in words: why it is not taken, and what takes it.
+fn held_text(known: &runs::Known) -> String {
+    let (run, summary) = (&known.row.run, &known.summary);
+    let why = summary.reason.as_deref().map_or(String::new(), |why| format!(": {}", safe(why)));
+    let (word, state) = (runs::standing("held"), safe(&summary.state));
+    let command = runs::command(&format!("ftl resume {run}"));
+    format!("run {run} {word} in {state}{why}; only a person lets it go on: {command}\n")
+}
+
+/// The same as a document.
+fn held_document(known: &runs::Known) -> Json {
+    let (run, summary) = (&known.row.run, &known.summary);
+    let command = format!("ftl resume {run}");
+    json!({ "run": run, "state": summary.state, "why": summary.reason, "command": command })
+}
+
+/// The runs that go on by themselves once somebody drives them, and that nobody drives; and those that are held, which
+/// go on when a person names them.
+fn waiting_for_a_driver(
+    place: &Place,
+    store: &dyn Store,
+) -> Result<(Vec<RunRow>, Vec<runs::Known>), Failure> {
+    let (mut rows, mut held) = (Vec::new(), Vec::new());
     let open = Most { ended: 0, ..Most::ALL };
     for row in store.newest(open).map_err(|error| session::store_failure(&error))?.rows {
         let known = runs::Known::of(place, row)?;
@@ -166,9 +199,11 @@ fn waiting_for_a_driver(place: &Place, store: &dyn Store) -> Result<Vec<RunRow>,
         let orders = store.pending(&known.row.run).map_err(|error| session::store_failure(&error))?;
         if !known.summary.rests() || !orders.is_empty() {
             rows.push(known.row);
+        } else if known.summary.standing == "held" {
+            held.push(known);
         }
     }
-    Ok(rows)
+    Ok((rows, held))
 }
 
 /// Drives several runs side by side, so many at a time: one that waits for a service keeps no other
@@ -326,7 +361,7 @@ impl<'a> Wheel<'a> {
     /// Drives a run that is ours, and shows what happens.
     pub(crate) fn drive(&self, driver: Driver, todo: Todo) -> Result<Rest, Failure> {
         let before = if self.several { paint(paint::QUIET, driver.id()) } else { String::from(" ") };
-        if Board::is_for(&driver.summary().protocol) {
+        if Board::is_drawn(&driver.summary().protocol) {
             return self.drive_flow(driver, todo, &before);
         }
         let mut follow = Follow { out: self.out, before };
@@ -442,14 +477,34 @@ impl Watch for News<'_> {
 
 /// What became of runs: a line each, what a person can do, and the exit code of the worst.
 pub(crate) fn report(wheel: &Wheel<'_>, ends: &[(RunId, Left)]) -> Result<Exit, Failure> {
+    report_landing(wheel, ends, false)
+}
+
+/// The same; `by_flag` says that a flag of this command asked for the landing, whatever the settings say.
+pub(super) fn report_landing(
+    wheel: &Wheel<'_>,
+    ends: &[(RunId, Left)],
+    by_flag: bool,
+) -> Result<Exit, Failure> {
     let out = wheel.out;
+    let set = wheel.session.config().terms().policies;
+    let mut exits = Vec::new();
+    let mut note = |board: Option<&Board>, left: &Left| {
+        let is_missed = board.is_some_and(|board| board.has_missed_landing(&set, by_flag));
+        exits.push(match exit_of(left) {
+            Exit::Done if is_missed => Exit::Blocked,
+            exit => exit,
+        });
+    };
     if out.is_json() {
         let mut runs: Vec<Json> = Vec::new();
         for (id, left) in ends {
             let mut json = json!(document(id, left));
-            if let Some(board) = ended_flow(wheel, id, left)? {
+            let board = ended_flow(wheel, id, left)?;
+            if let Some(board) = &board {
                 json["report"] = board.document();
             }
+            note(board.as_ref(), left);
             runs.push(json);
         }
         match runs.as_slice() {
@@ -459,14 +514,16 @@ pub(crate) fn report(wheel: &Wheel<'_>, ends: &[(RunId, Left)]) -> Result<Exit, 
     } else {
         let mut text = String::new();
         for (id, left) in ends {
-            if let Some(board) = ended_flow(wheel, id, left)? {
+            let board = ended_flow(wheel, id, left)?;
+            if let Some(board) = &board {
                 text.push_str(&board.told(id, &summary_of(left).meters));
             }
+            note(board.as_ref(), left);
             text.push_str(&left_text(id, left));
         }
         out.text(&text)?;
     }
-    Ok(ends.iter().map(|(_, left)| exit_of(left)).max_by_key(|exit| rank(*exit)).unwrap_or(Exit::Done))
+    Ok(exits.into_iter().max_by_key(|exit| rank(*exit)).unwrap_or(Exit::Done))
 }
 
 /// The board of a flow that has come to its end.
@@ -478,7 +535,7 @@ fn ended_flow(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Result<Option<Boar
     Ok(board.end().is_some().then_some(board))
 }
 
-fn summary_of(left: &Left) -> &Summary {
+pub(crate) fn summary_of(left: &Left) -> &Summary {
     match left {
         Left::Rest(Rest::Rests(summary) | Rest::Stopped(summary)) | Left::Theirs(summary, _) => summary,
     }
@@ -542,7 +599,7 @@ fn script(path: &Path) -> Result<String, Failure> {
         )
     };
     Script::load(path).map_err(wrong)?;
-    std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
+    folder::read_named_text(path, MAX_SCRIPT_BYTES).map_err(|error| wrong(error.to_string()))
 }
 
 /// `name=value` words as inputs: JSON where it is JSON, text otherwise.

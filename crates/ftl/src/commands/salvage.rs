@@ -41,7 +41,7 @@ pub(crate) fn undo(cli: &Cli, asked: &Undo, out: &Out) -> Result<Exit, Failure> 
     if out.is_json() {
         out.json(&json!({
             "run": run, "branch": undone.target, "commit": undone.commit.as_str(), "was": undone.was.as_str(),
-            "kept": undone.kept, "files": undone.files, "again": undone.before,
+            "kept": undone.kept, "files": undone.files, "again": undone.before, "notes": undone.notes,
         }))?;
     } else {
         out.text(&undone_text(&run, &undone))?;
@@ -66,7 +66,8 @@ fn undone_text(run: &RunId, undone: &Undone) -> String {
             undone.commit.short()
         )
     };
-    format!("{done}{hint} `git merge {was}` brings it back; `{}` keeps it\n", undone.kept)
+    let notes: String = undone.notes.iter().map(|note| format!("{}\n", safe(note))).collect();
+    format!("{done}{notes}{hint} `git merge {was}` brings it back; `{}` keeps it\n", undone.kept)
 }
 
 /// `ftl salvage [ID]`.
@@ -136,7 +137,11 @@ fn list(place: &Place, repo: &Repo, mut all: Vec<Kept>, whole: bool, out: &Out) 
     let row = |kept: Kept| {
         let task = notes.as_ref().map_or(Ok(None), |notes| task_of(notes, &kept.id));
         let task = task.map_err(|error| store_failure(&error))?;
-        let extent = repo.extent(&kept).map_err(|error| git_failure(&error))?;
+        let extent = match repo.extent(&kept) {
+            // One whose objects are gone is listed all the same.
+            Err(error) if error.trouble == Trouble::Missing => None,
+            extent => extent.map_err(|error| git_failure(&error))?,
+        };
         Ok(Row { kept, task, extent })
     };
     let rows = all.into_iter().map(row).collect::<Result<Vec<Row>, Failure>>()?;
@@ -211,15 +216,15 @@ fn absolute(folder: &Path) -> String {
 }
 
 /// The repository, where `ftl` has done something in it: looking makes nothing.
-fn repository(place: &Place) -> Result<Option<Repo>, Failure> {
-    if !place.store().join("git").is_dir() {
+pub(super) fn repository(place: &Place) -> Result<Option<Repo>, Failure> {
+    if !ftl_engine::folder::is_folder(&place.store().join("git")) {
         return Ok(None);
     }
     let config = session::config(place)?;
     Repo::of_person(place, config.texts("worktree.copy")).map(Some).map_err(|error| git_failure(&error))
 }
 
-fn git_failure(error: &GitError) -> Failure {
+pub(super) fn git_failure(error: &GitError) -> Failure {
     let exit = match error.trouble {
         Trouble::Stale | Trouble::Replaced => Exit::Refused,
         Trouble::NoRepository
@@ -231,6 +236,8 @@ fn git_failure(error: &GitError) -> Failure {
         | Trouble::TimedOut
         | Trouble::Git
         | Trouble::Unreachable
+        | Trouble::Missing
+        | Trouble::Machine
         | Trouble::Disk => Exit::Error,
     };
     let hint = error

@@ -4,17 +4,21 @@
 //! long the runs are. It never makes a store.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ftl_core::json::Json;
-use ftl_core::run::Time;
+use ftl_core::run::{InstanceId, ROOT, Run as Machine, Time};
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
-use ftl_engine::session::find;
-use ftl_engine::store::{Most, Newest};
+use ftl_engine::journal;
+use ftl_engine::session::{Target, find};
+use ftl_engine::store::{Most, Newest, Store};
 use ftl_engine::summary::Spent;
 use serde::Serialize;
 
 use super::ftl::campaign;
+use super::why;
+use crate::cause::cause;
 use crate::cli::{Cli, Status};
 use crate::document::Document;
 use crate::exit::Exit;
@@ -23,6 +27,7 @@ use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
 use crate::runs::{self, Known};
 use crate::session::{self, session_failure};
+use crate::shelf::Shelf;
 use crate::when;
 
 /// How many runs that have ended are shown unless all are asked for.
@@ -43,21 +48,33 @@ const INDENT: usize = 10;
 /// Shows the runs.
 pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
+    let mut instance = None;
     let newest = match &asked.id {
         Some(id) => {
             let store = session::store_of_runs(&place)?;
-            let row = find(&*store, id).map_err(|error| session_failure(&error))?.row;
-            Newest { rows: vec![row], ..Newest::default() }
+            let target = find(&*store, id).map_err(|error| session_failure(&error))?;
+            if target.instance != ROOT {
+                instance = Some(replayed(cli, &*store, &target)?);
+            }
+            Newest { rows: vec![target.row], ..Newest::default() }
         }
         None => match session::store(&place)? {
-            // What is not shown is not even read.
-            Some(store) => store.newest(most(asked, out)).map_err(|error| session::store_failure(&error))?,
+            Some(store) => {
+                if let Err(error) = store.check_loss() {
+                    out.warning(&session::store_failure(&error));
+                }
+                // What is not shown is not even read.
+                store.newest(most(asked, out)).map_err(|error| session::store_failure(&error))?
+            }
             None => Newest::default(),
         },
     };
     let left_out = LeftOut::from(&newest);
-    let known =
+    let mut known =
         newest.rows.into_iter().map(|row| Known::of(&place, row)).collect::<Result<Vec<Known>, Failure>>()?;
+    if let Some((run, id)) = &instance {
+        known = known.into_iter().map(|one| one.of_instance(run, *id)).collect();
+    }
     if out.is_json() {
         let campaign = campaign::for_status(cli, out)?;
         out.json(&Documents { campaign, runs: known.iter().map(Document::known).collect() })?;
@@ -76,6 +93,17 @@ pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure>
         out.text(&Table::of(&known, left_out, width).text(whole))?;
     }
     Ok(Exit::Done)
+}
+
+/// A run out of its journal, to look at one instance of it.
+fn replayed(cli: &Cli, store: &dyn Store, target: &Target) -> Result<(Machine, InstanceId), Failure> {
+    let run = &target.row.run;
+    let entries = journal::load(store, run).map_err(|error| session::drive_failure(&error.into()))?;
+    let machine = Machine::replay(Arc::new(Shelf::load(cli)?.library), &entries);
+    if machine.instance(target.instance).is_none() {
+        return Err(why::no_instance(run, target.instance, machine.instances().len()));
+    }
+    Ok((machine, target.instance))
 }
 
 /// How many runs are shown.
@@ -153,7 +181,7 @@ impl<'a> Table<'a> {
         let summary = &known.summary;
         let head = format!(
             "{}  {}  {}  {}  {}",
-            paint(paint::STRONG, &known.row.run),
+            paint(paint::STRONG, runs::named(&known.row.run, known.instance)),
             paint::padded(&runs::standing(known.standing()), 11),
             paint::padded(&paint::fitted(&known.at(), Some(self.at)), self.at),
             paint::padded(&paint(paint::QUIET, when::ago(known.row.changed, self.now)), 8),
@@ -163,7 +191,7 @@ impl<'a> Table<'a> {
         let room = self.width.map(|width| width.saturating_sub(INDENT));
         let mut more = Vec::new();
         if known.row.settled {
-            more.extend(runs::reason(summary).map(safe));
+            more.extend(runs::reason(summary).map(cause));
         } else {
             more.extend(known.driver());
             more.extend(known.waits(most, self.now, room));

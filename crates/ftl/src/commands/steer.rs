@@ -18,7 +18,7 @@ use ftl_engine::summary::{Wait, What};
 use serde_json::json;
 
 use super::code;
-use super::run::{Left, Wheel, document, left_text, value_of};
+use super::run::{Left, Wheel, document, exit_of, left_text, value_of};
 use crate::cli::{Answer, Cli, Override, Raise, Stop};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -38,7 +38,8 @@ pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failu
         let action = question_of(question)?;
         let instance = if named { target.instance } else { asking(&session, &target, action)? };
         let order = Order::Answer { instance, action: Some(action), value: answer_value(&text)?, by };
-        return carry_out(&session, &target, &order, asked.no_wait, out);
+        let exit = carry_out(&session, &target, &order, asked.no_wait, out)?;
+        return ended_as(&session, &target.row.run, exit);
     }
     let waits = runs::summary(&target.row).waits;
     let wait = waiting(&waits, &target, named);
@@ -55,7 +56,15 @@ pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failu
             Order::Answer { instance, action: None, value: answer_value(&text)?, by }
         }
     };
-    carry_out(&session, &target, &order, asked.no_wait, out)
+    let exit = carry_out(&session, &target, &order, asked.no_wait, out)?;
+    ended_as(&session, &target.row.run, exit)
+}
+
+/// How an answer ends that ended its run: as the run did. One after which the run goes on or asks again is done.
+fn ended_as(session: &Session, run: &RunId, exit: Exit) -> Result<Exit, Failure> {
+    let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
+    let ended = row.filter(|row| row.settled && exit == Exit::Done);
+    Ok(ended.map_or(exit, |row| exit_of(&Left::Rest(Rest::Rests(runs::summary(&row))))))
 }
 
 /// `ftl override ID STATE --reason`.

@@ -11,6 +11,7 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ftl_core::library::Library;
 use ftl_engine::drive::Stop;
 use ftl_engine::place::Place;
 use ftl_engine::session::find;
@@ -21,6 +22,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::{self, Out};
 use crate::session::{self, session_failure, store_failure};
+use crate::shelf::Shelf;
 use crate::signals;
 
 /// How often it is looked whether something has changed.
@@ -29,15 +31,16 @@ const LOOK: Duration = Duration::from_millis(150);
 /// Watches one run until it ends, or all of them until it is interrupted.
 pub(crate) fn run(cli: &Cli, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
+    let library = Arc::new(Shelf::load(cli)?.library);
     let stop = signals::stop(out)?;
     let watched = match id {
         Some(id) => {
             let store = session::store_of_runs(&place)?;
             let run = find(&*store, id).map_err(|error| session_failure(&error))?.row.run;
-            Watched { place, store, only: Some(run) }
+            Watched { place, store, only: Some(run), library }
         }
         None => match first_store(&place, &stop, out)? {
-            Some(store) => Watched { place, store, only: None },
+            Some(store) => Watched { place, store, only: None, library },
             None => return Ok(Exit::Interrupted),
         },
     };
@@ -69,6 +72,7 @@ struct Watched {
     place: Place,
     store: Arc<dyn Store>,
     only: Option<ftl_engine::id::RunId>,
+    library: Arc<Library>,
 }
 
 impl Watched {

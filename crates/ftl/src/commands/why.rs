@@ -1,10 +1,12 @@
-//! `ftl why`: why a run stands where it stands, every way out of there, and what a person can type.
+//! `ftl why`: why a run stands where it stands, every way out of there, and what a person can type. Of a flow it is told
+//! in sentences first, and the program's guards below.
+
+mod sentences;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use ftl_core::run::{
-    COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, Run, STOPPED, Standing,
+    COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, ROOT, Run, STOPPED, Standing,
     ThreadId, WayOut,
 };
 use ftl_core::value::Value;
@@ -13,13 +15,13 @@ use ftl_engine::clock;
 use ftl_engine::forge::PULL;
 use ftl_engine::hands::questions;
 use ftl_engine::id::RunId;
-use ftl_engine::journal;
-use ftl_engine::session::find;
+use ftl_engine::session::SessionError;
 use ftl_engine::store::StoreError;
 use ftl_engine::store::sqlite::SqliteStore;
 use ftl_engine::summary::{Summary, Wait, What};
 use serde_json::{Value as Json, json};
 
+use crate::board::Board;
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -28,8 +30,9 @@ use crate::out::{self, Out};
 use crate::paint::{self, paint, safe};
 use crate::runs::{Known, answer, command, named, standing};
 use crate::session::{self, session_failure};
-use crate::shelf::Shelf;
+use crate::target::{Part, Target};
 use crate::when;
+use sentences::Sentences;
 
 /// How wide the first column is.
 const FIRST: usize = 12;
@@ -37,20 +40,16 @@ const FIRST: usize = 12;
 /// How many instances are explained unless one is named.
 const MAX_EXPLAINED: usize = 20;
 
-/// Explains a run, or one instance of it.
+/// Explains a run, one task of its plan, or one instance of it.
 pub(crate) fn run(cli: &Cli, id: &str, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;
-    let target = find(&*store, id).map_err(|error| session_failure(&error))?;
-    let entries =
-        journal::load(&*store, &target.row.run).map_err(|error| session::drive_failure(&error.into()))?;
-    let run = Run::replay(Arc::new(Shelf::load(cli)?.library), &entries);
-    let Some(instance) = run.instance(target.instance) else {
-        return Err(no_instance(&target.row.run, target.instance, run.instances().len()));
-    };
-    let shown: Vec<&Instance> =
-        if id.contains('/') || instance.is_settled() { vec![instance] } else { run.live().collect() };
-    let known = Known::of(&place, target.row)?;
+    let Target { reader, part } = Target::find(cli, &store, id)?;
+    let row = store.run(&reader.run).map_err(|error| session::store_failure(&error))?;
+    let Some(row) = row else { return Err(session_failure(&gone(&reader.run))) };
+    let known = Known::of(&place, row)?;
+    let run = reader.board.machine();
+    let shown = shown(&reader.board, &part);
     let failed = |error: StoreError| session::store_failure(&error);
     let notes = SqliteStore::open_existing(&place.store()).map_err(failed)?;
     let asked = |instance: &Instance| match &notes {
@@ -60,24 +59,52 @@ pub(crate) fn run(cli: &Cli, id: &str, out: &Out) -> Result<Exit, Failure> {
     let mut explained = Vec::new();
     for instance in shown {
         let asked = asked(instance).map_err(failed)?;
-        explained.push(Explained { asked, ..Explained::of(&run, instance, &known.row.run, &known.summary) });
+        explained.push(Explained { asked, ..Explained::of(run, instance, &known.row.run, &known.summary) });
     }
+    let is_flow = Board::is_drawn(&known.summary.protocol);
+    let sentences = is_flow.then(|| Sentences::of(&known, &reader.board, &part));
     if out.is_json() {
         let instances: Vec<Json> = explained.iter().map(Explained::json).collect();
-        let document = json!({ "run": known.row.run, "standing": known.standing(), "instances": instances });
+        let mut document =
+            json!({ "run": known.row.run, "standing": known.standing(), "instances": instances });
+        if let Some(sentences) = &sentences {
+            (document["what"], document["you_can"]) = sentences.json();
+        }
         out.json(&document)?;
     } else {
-        out.text(&text(&known, &explained))?;
+        let first = sentences.map_or_else(String::new, |told| {
+            format!("{}\n{}", told.text(), paint(paint::QUIET, "In its program:\n"))
+        });
+        out.text(&format!("{first}{}", text(&known, &explained)))?;
     }
     Ok(Exit::Done)
 }
 
-fn no_instance(run: &RunId, instance: InstanceId, count: usize) -> Failure {
+pub(super) fn no_instance(run: &RunId, instance: InstanceId, count: usize) -> Failure {
     let hint = match count {
         0 | 1 => format!("it has only one; `ftl why {run}` explains it"),
         several => format!("its instances are {run}/0 to {run}/{}", several - 1),
     };
     Failure::new(format!("run {run} has no instance {instance}"), hint)
+}
+
+/// The instances that are explained: of a run that goes on, all that do.
+fn shown<'a>(board: &'a Board, part: &Part) -> Vec<&'a Instance> {
+    let run = board.machine();
+    let one = |id: InstanceId| run.instance(id).into_iter().collect();
+    match part {
+        Part::Whole if run.end().is_some() => one(ROOT),
+        Part::Whole => run.live().collect(),
+        Part::Instance(id) => one(*id),
+        Part::Task(seq) => board.last_of(seq).map(one).unwrap_or_default(),
+    }
+}
+
+fn gone(run: &RunId) -> SessionError {
+    SessionError::Unknown {
+        message: format!("there is no run `{run}`"),
+        hint: String::from("`ftl status` lists the runs"),
+    }
 }
 
 fn text(known: &Known, explained: &[Explained<'_>]) -> String {

@@ -362,3 +362,21 @@ fn a_chain_of_ten_thousand_is_taken_blocked_and_shown() {
     assert_eq!(said.out.split(", ").count(), 9_999);
     assert_eq!(shown(&dir, &["campaign", "cascade-status"])["blocked"], 10_000);
 }
+
+#[test]
+fn a_plan_without_tasks_leaves_the_list_as_it_is() {
+    let dir = campaign();
+    update(&dir, "001", "complete");
+    let before = shown(&dir, &["campaign", "status"]);
+    for plan in [r#"{"objective": "x", "framework": "Flask", "tasks": []}"#, r#"{"objective": "x"}"#, "{}"] {
+        let said = add(&dir, plan).code(0).says(&["note: the plan has no tasks"]);
+        assert_eq!(said.out, "Tasks added\n");
+        assert_eq!(shown(&dir, &["campaign", "status"]), before);
+    }
+    let unnamed = r#"{"tasks": [{"seq": "001", "slug": "spec", "delta": ["a.py"], "verify": "true"}]}"#;
+    add(&dir, unnamed).code(0).says(&["note: the plan names no objective: `add login` stands in for it"]);
+    assert_eq!(shown(&dir, &["campaign", "status"])["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(status_of(&dir, "001"), "complete");
+    add(&dir, r#"{"tasks": "none"}"#).code(1).says(&["tasks must be a list"]);
+    add(&Dir::new(), "{}").code(1).says(&["No active campaign"]);
+}

@@ -17,13 +17,13 @@ const PLANS: &str =
     "[[scene]]\nrole = \"builder\"\nform = \"plan\"\n[[scene.step]]\nsubmit = { approach = \"write it\" }\n";
 
 /// A task that is done when its file says so.
-fn task(seq: &str, slug: &str, file: &str, depends: &[&str]) -> Json {
+pub(crate) fn task(seq: &str, slug: &str, file: &str, depends: &[&str]) -> Json {
     json!({ "seq": seq, "slug": slug, "delta": [file], "verify": format!("grep -q done {file}"),
         "budget": 5, "depends": depends })
 }
 
 /// A builder of a task: runs a command first, then writes the file.
-fn builds(id: &str, file: &str, text: &str, command: &str) -> String {
+pub(crate) fn builds(id: &str, file: &str, text: &str, command: &str) -> String {
     format!(
         "[[scene]]\nrole = \"builder\"\nform = \"implement\"\ntold = \"{id}\"\n[[scene.step]]\ncalls = [\
          {{ tool = \"bash\", command = '''{command}''' }}, \
@@ -41,7 +41,7 @@ fn replans(told: &str, tasks: &[Json]) -> String {
 }
 
 /// A repository with a plan and the agents that carry it out.
-fn repository(tasks: &[Json], scenes: &[String]) -> Dir {
+pub(crate) fn repository(tasks: &[Json], scenes: &[String]) -> Dir {
     let dir = Dir::repository();
     dir.write("a.txt", "a\n").write("b.txt", "b\n").write("c.txt", "c\n").write("d.txt", "d\n");
     dir.git(&["add", "-A"]);
@@ -57,9 +57,9 @@ fn repository(tasks: &[Json], scenes: &[String]) -> Dir {
     dir
 }
 
-const GO: [&str; 5] = ["campaign", "run", "all is done", "--plan", "plan.json"];
+pub(crate) const GO: [&str; 5] = ["campaign", "run", "all is done", "--plan", "plan.json"];
 
-fn go(dir: &Dir, more: &[&str]) -> Ended {
+pub(crate) fn go(dir: &Dir, more: &[&str]) -> Ended {
     dir.ftl(&[&GO[..], more, &["--json"]].concat())
 }
 
@@ -319,7 +319,8 @@ fn work_lands_as_it_was_asked_for_and_nothing_of_the_person_s_is_lost() {
     // What the person has changed and not committed stands in the way of nothing else.
     let dir = repository(&tasks, &scenes);
     dir.write("a.txt", "mine\n").write("c.txt", "mine too\n");
-    let json = go(&dir, &["--land", "ff"]).code(0).json();
+    // A landing that a flag asked for and that could not be done is no success for a script.
+    let json = go(&dir, &["--land", "ff"]).code(3).json();
     assert_eq!(json["report"]["delivered"]["status"], "kept", "{json:#}");
     assert_eq!(
         (dir.read("a.txt"), dir.read("c.txt"), count(&dir)),
@@ -389,7 +390,7 @@ fn the_demo_shows_a_retry_a_block_a_cheat_and_a_replan() {
         (&json!(1), &json!(["shell-reads-08-as-octal"]))
     );
     let run = json["run"].as_str().unwrap();
-    let log = place.ftl(&["log", run]).code(0).out;
+    let log = place.ftl(&["log", run, "--all"]).code(0).out;
     assert!(log.contains("outside_delta"), "the gate that caught the cheat");
     assert_eq!(log.matches(" blocked reason=").count(), 2, "{log}");
     let mut tests = Command::new(place.path("tests/run"));
@@ -450,4 +451,91 @@ fn killed_anywhere_a_campaign_comes_to_the_same_tree_and_does_nothing_twice() {
         let run = till.ftl(&["status", "--all", "--json"]).code(0).json()["runs"][0]["run"].clone();
         demo_is_done(&till, &till.ftl(&["resume", run.as_str().unwrap(), "--json"]).code(0).json());
     }
+}
+
+#[test]
+fn a_stopped_task_and_what_stands_behind_it_are_counted_once_and_alike() {
+    let tasks = [
+        task("001", "stopped", "a.txt", &[]),
+        task("002", "behind", "b.txt", &["001"]),
+        task("003", "apart", "c.txt", &[]),
+    ];
+    let scenes = [
+        builds("001-stopped", "a.txt", "done", "cat ../../../meet"),
+        builds("003-apart", "c.txt", "done", "true"),
+    ];
+    let dir = repository(&tasks, &scenes);
+    assert!(Command::new("mkfifo").arg(dir.path("meet")).status().unwrap().success());
+    let going = dir.start(&[&GO[..], &["--json"]].concat());
+    let mut at = None;
+    until("only the first task is at work", || {
+        let landed = dir.ftl(&["campaign", "status"]).json()["tasks"][2]["status"] == "complete";
+        let runs = dir.ftl(&["status", "--json"]).json()["runs"].clone();
+        let works = |one: &Json| one["what"] == "work" && one["state"] == "IMPLEMENT";
+        at = runs[0]["waits"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|one| works(one))
+            .map(|one| format!("{}/{}", runs[0]["run"].as_str().unwrap(), one["instance"]));
+        at.is_some() && landed
+    });
+    dir.ftl(&["stop", &at.unwrap()]).code(0);
+    let json = going.ended().code(3).json();
+    let report = &json["report"];
+    assert_eq!(
+        (seqs(&report["landed"]), seqs(&report["blocked"]), seqs(&report["never_ran"])),
+        (vec!["003"], vec!["001"], vec!["002"])
+    );
+    assert_eq!(json["reason"], "1 blocked, 1 never ran", "{json:#}");
+}
+
+/// A builder that asks once, and writes when it is told the answer.
+fn asks(id: &str, file: &str) -> String {
+    let scene = |told: &str, step: &str| {
+        format!(
+            "[[scene]]\nrole = \"builder\"\nform = \"implement\"\ntold = [\"{id}\"{told}]\n[[scene.step]]\n{step}\n"
+        )
+    };
+    let write = format!(
+        "calls = [{{ tool = \"write\", path = \"{file}\", content = \"done\\n\" }}]\n[[scene.step]]\n\
+         submit = {{ summary = \"written\", utilized = [] }}"
+    );
+    format!("{}{}", scene(", \"the second one\"", &write), scene("", "ask = \"Which one?\""))
+}
+
+#[test]
+fn a_question_of_a_builder_reaches_the_person_and_blocks_nothing() {
+    let tasks = [task("001", "unsure", "a.txt", &[]), task("002", "sure", "b.txt", &[])];
+    let dir = repository(&tasks, &[asks("001-unsure", "a.txt"), builds("002-sure", "b.txt", "done", "true")]);
+    let json = go(&dir, &["--land", "ff"]).code(3).json();
+    let run = json["run"].as_str().unwrap();
+    assert_eq!(json["standing"], "held", "{json:#}");
+    dir.ftl(&["why", run]).code(0).says(&["the agent asks: Which one?", "ftl answer"]);
+    assert_eq!(
+        dir.ftl(&["campaign", "status"]).json()["tasks"][1]["status"],
+        "complete",
+        "the other one went on"
+    );
+    let ended = dir.ftl(&["answer", run, "the second one", "--json"]).code(0).json();
+    assert_eq!(ended["standing"], "complete", "{ended:#}");
+    assert_eq!((dir.read("a.txt"), dir.read("b.txt")), ("done\n".to_owned(), "done\n".to_owned()));
+    let lessons = dir.ftl(&["memory", "query", "the agent asks which one"]).code(0).out;
+    assert!(!lessons.contains("Which one?"), "{lessons}");
+}
+
+#[test]
+fn a_campaign_that_was_recorded_plays_again() {
+    let tasks = [task("001", "first", "a.txt", &[]), task("002", "second", "b.txt", &["001"])];
+    let scenes =
+        [builds("001-first", "a.txt", "done", "true"), builds("002-second", "b.txt", "done", "true")];
+    let dir = repository(&tasks, &scenes);
+    let json = go(&dir, &[]).code(0).json();
+    dir.ftl(&["agents", "record", json["run"].as_str().unwrap(), "--out", "play.toml"]).code(0);
+    let script = dir.read("play.toml");
+    assert!(script.contains("001-first") && !script.contains("created_at"), "{script}");
+    let again = repository(&tasks, &[]);
+    again.write("play.toml", script);
+    let json = go(&again, &["--land", "ff"]).code(0).json();
+    assert_eq!(seqs(&json["report"]["landed"]), ["001", "002"], "{json:#}");
 }

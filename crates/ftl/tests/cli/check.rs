@@ -129,7 +129,7 @@ fn all_errors_of_a_file_are_shown() {
     assert_eq!(found["ok"], false);
     let problems = found["protocols"][0]["problems"].as_array().unwrap();
     let errors = problems.iter().filter(|one| one["severity"] == "error").count();
-    assert_eq!((errors, problems.len()), (11, 13));
+    assert_eq!((errors, problems.len()), (12, 14));
     let wanted = json!({
         "severity": "error", "code": "unknown-field", "message": "a record VerifyReport has no field `pased`",
         "path": "broken.md", "line": 15, "column": 14, "end_column": 19, "hint": "did you mean `passed`?",

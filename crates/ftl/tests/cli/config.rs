@@ -13,6 +13,7 @@ fn setting(dir: &Dir, key: &str) -> (String, String) {
 #[test]
 fn every_value_tells_where_it_comes_from() {
     let dir = Dir::new();
+    dir.protocol("ask", ASK);
     assert_eq!(setting(&dir, "limits.tokens"), ("5M".into(), "default".into()));
     dir.write("settings/ftl/config.toml", "[limits]\ntokens = \"8M\"\nmoney = 3\n");
     dir.write(
@@ -58,4 +59,32 @@ fn settings_that_make_no_sense_are_refused_before_anything_runs() {
     refused("[limits\n", &["hint: settings are TOML"]);
     refused("[policies]\nask = 3\n", &["policies.ask: this is no policy"]);
     refused(&"#".repeat(300_000), &["262144 is the most"]);
+}
+
+#[test]
+fn a_policy_for_a_protocol_or_a_state_that_there_is_not_is_an_error() {
+    let dir = Dir::new();
+    dir.protocol("mine", "STATE: ONLY\n  RETURN: complete\n");
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            "\"task.NOPE\" = \"hold\"",
+            &["policies.task.NOPE: task has no state `NOPE`", "its states are INIT, EXPLORE"],
+        ),
+        ("\"task.COMPLET\" = \"ff\"", &["task has no state `COMPLET`", "did you mean `task.COMPLETE`?"]),
+        (
+            "campain = \"deny\"",
+            &["policies.campain: there is no protocol `campain`", "did you mean `campaign`?"],
+        ),
+        ("\"mine.ONLI\" = \"hold\"", &["did you mean `mine.ONLY`?"]),
+    ];
+    for (line, says) in cases {
+        dir.write("ftl.toml", format!("[policies]\n{line}\n"));
+        dir.ftl(&["run", "mine"]).code(1).says(&["ftl.toml"]).says(says);
+        dir.ftl(&["config"]).code(1).says(says);
+    }
+    let good = "[policies]\n\"*\" = \"hold\"\ntask = \"hold\"\n\"task.COMPLETE\" = \"ff\"\n\"mine.ONLY\" = \"hold\"\n";
+    dir.write("ftl.toml", good);
+    dir.ftl(&["run", "mine"]).code(0);
+    dir.write("settings/ftl/config.toml", "[policies]\n\"elsewhere.ASK\" = \"hold\"\n");
+    dir.ftl(&["run", "mine"]).code(0);
 }

@@ -47,6 +47,7 @@ fn a_sound_state_is_all_well() {
         "leases",
         "attempts",
         "processes",
+        "git",
         "worktrees",
         "files",
     ];
@@ -121,7 +122,7 @@ fn a_summary_that_is_not_what_the_journal_says_is_broken() {
     let forge =
         "UPDATE runs SET summary = replace(summary, '\"standing\":\"waiting\"', '\"standing\":\"complete\"')";
     dir.database().execute(forge, []).unwrap();
-    dir.ftl(&["doctor"]).code(0);
+    dir.ftl(&["doctor"]).code(1).says(&["✗ store", "not what was written"]);
     let found = about(&dir, "journals", &["--deep"]);
     assert_eq!(found, [("broken".into(), format!("run {run} is not shown as its journal says: standing"))]);
     dir.ftl(&["doctor", "--deep"]).code(1).says(&["✗ journals", "hint: the journal counts"]);
@@ -143,9 +144,9 @@ fn damaged_content_is_found_by_looking_deep() {
     let dir = Dir::new();
     dir.protocol("big", "STATE: START\n  DO: out = sh \"head -c 30000 /dev/zero | tr '\\\\0' x\"\n  RETURN: complete n={out.stdout}\n");
     dir.ftl(&["run", "big"]).code(0);
-    dir.database()
-        .execute("UPDATE content SET bytes = CAST(replace(bytes, 'xx', 'yy') AS BLOB)", [])
-        .unwrap();
+    let open = dir.tampering();
+    open.execute("UPDATE content SET bytes = CAST(replace(bytes, 'xx', 'yy') AS BLOB)", []).unwrap();
+    drop(open);
     dir.ftl(&["doctor"]).code(0);
     dir.ftl(&["doctor", "--deep"]).code(1).says(&["✗ store", "broken: content "]);
     let found = about(&dir, "store", &["--deep"]);

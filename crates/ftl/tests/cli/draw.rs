@@ -140,15 +140,32 @@ fn writing_keeps_permissions_and_links_and_leaves_nothing_behind() {
     dir.write("docs/mine.md", MINE.replace("| LOOK | DONE | green |\n", ""));
     let real = dir.path("docs/mine.md");
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
-    fs::create_dir_all(dir.path(".ftl/protocols")).unwrap();
-    symlink(&real, dir.path(".ftl/protocols/mine.md")).unwrap();
-    dir.ftl(&["draw", "mine", "--write"]).code(0).says(&["brought up to date"]);
-    assert!(dir.path(".ftl/protocols/mine.md").is_symlink());
+    fs::create_dir_all(dir.path("links")).unwrap();
+    symlink(&real, dir.path("links/mine.md")).unwrap();
+    dir.ftl(&["draw", "links/mine.md", "--write"]).code(0).says(&["brought up to date"]);
+    assert!(dir.path("links/mine.md").is_symlink());
     assert!(dir.read("docs/mine.md").contains("| LOOK | DONE |"));
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
     fs::set_permissions(&real, fs::Permissions::from_mode(0o440)).unwrap();
     dir.ftl(&["draw", "coder", "-o", "docs/mine.md"]).code(1).says(&["docs/mine.md", "read-only", "hint:"]);
-    for folder in ["docs", ".ftl/protocols"] {
+    for folder in ["docs", "links"] {
         assert_eq!(fs::read_dir(dir.path(folder)).unwrap().count(), 1, "{folder}");
     }
+}
+
+#[test]
+fn a_document_without_a_drawing_is_told_how_to_get_one() {
+    let dir = Dir::new();
+    dir.write(
+        "plain.md",
+        "```protocol\nPROTOCOL: plain\nSTATE: A\n  GOTO: B\nSTATE: B\n  RETURN: complete\n```\n",
+    );
+    let said = dir
+        .ftl(&["draw", "plain.md", "--write"])
+        .code(0)
+        .says(&["plain.md: has no drawing", "stateDiagram-v2"]);
+    assert!(!said.out.contains("up to date"), "{said:#?}");
+    let empty = "```mermaid\nstateDiagram-v2\n```\n";
+    dir.write("plain.md", format!("{}{empty}", dir.read("plain.md")));
+    dir.ftl(&["draw", "plain.md", "--write"]).code(0).says(&["brought up to date", "A → B"]);
 }

@@ -90,17 +90,30 @@ fn a_folder_of_protocols_that_is_a_file() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_and_pipes_are_not_waited_for() {
+fn no_link_is_followed_below_the_state_folder_and_pipes_are_not_waited_for() {
     use std::os::unix::fs::symlink;
 
     let dir = Dir::new();
     dir.write("docs/mine.md", MINE).write(".ftl/protocols/keep", "");
     symlink("../../docs/mine.md", dir.path(".ftl/protocols/mine.md")).unwrap();
-    dir.ftl(&["check", "mine"]).code(0);
+    // Issue 16, item 1: a repository that comes with a link has nothing read through it.
+    dir.ftl(&["check", "mine"]).code(1).says(&["mine.md` is a link, and is not followed", "hint:"]);
     symlink("nowhere.md", dir.path(".ftl/protocols/lost.md")).unwrap();
-    dir.ftl(&["check"]).code(1).says(&["lost.md` is a link that leads nowhere", "✓ mine"]);
+    dir.ftl(&["check"]).code(1).says(&["lost.md` is a link", "5 sound"]);
     symlink("/dev/zero", dir.path(".ftl/protocols/zero.md")).unwrap();
-    dir.ftl(&["check"]).code(1).says(&["zero.md` is not an ordinary file"]);
+    dir.ftl(&["check"]).code(1).says(&["zero.md` is a link"]);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        dir.path(".ftl/protocols/pipe.md"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    dir.ftl(&["check"]).code(1).says(&["pipe.md` is not an ordinary file"]);
+    // Elsewhere links are the person's, and followed.
+    symlink("docs/mine.md", dir.path("here.md")).unwrap();
+    dir.ftl(&["check", "here.md"]).code(0);
     symlink("/dev/zero", dir.path("zero.md")).unwrap();
     dir.ftl(&["check", "zero.md"]).code(1).says(&["has more than"]);
 }

@@ -409,8 +409,12 @@ fn what_cannot_be_done_is_told_before_anything_is_opened() {
         assert_eq!(runs, json!([]), "{args:?}");
     }
     dir.ftl(&["task"]).code(2).says(&["ftl task", "run"]);
-    dir.ftl(&["fix"]).code(2).says(&["'fix'"]);
-    dir.ftl(&["campaign", "fix"]).code(2).says(&["'fix'"]);
+    dir.ftl(&["fix"])
+        .code(2)
+        .says(&["'fix'", "hint: an objective of one word needs its flow: ftl task run fix"]);
+    dir.ftl(&["campaign", "fix"]).code(2).says(&["'fix'", "ftl campaign run fix"]);
+    let typo = dir.ftl(&["memory", "qery"]).code(2);
+    assert!(!typo.err.contains("one word"), "{typo:#?}");
 }
 
 #[test]
@@ -423,4 +427,62 @@ fn flows_need_git_and_a_commit() {
     Dir::repository().ftl(&["fix it"]).code(1).says(&["has no commit", "git commit"]);
     let json = bare.ftl(&["fix it", "--json"]).code(1).json();
     assert_eq!(json["ok"], false);
+}
+
+#[test]
+fn a_bare_repository_is_refused_before_anybody_is_asked() {
+    let dir = with_agents(Dir::repository(), &["default"], &[scene("planner", "", &proceed(PLAN))]);
+    std::fs::remove_dir_all(dir.path(".git")).unwrap();
+    dir.git(&["init", "-q", "--bare", "."]);
+    for args in [&["fix it"][..], &["campaign", "fix it"], &["code", "fix it"]] {
+        dir.ftl(args).code(1).says(&["is a bare repository", "clone"]);
+    }
+    assert!(!dir.path(".ftl").exists(), "nothing was opened");
+}
+
+#[test]
+fn a_repository_of_another_user_is_told_with_the_command_that_trusts_it() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can give a repository to another user");
+        return;
+    }
+    let dir = repository(PYTHON);
+    let other = Some(rustix::fs::Uid::from_raw(12345));
+    for path in ["", ".git"] {
+        rustix::fs::chown(dir.path(path), other, None).unwrap();
+    }
+    let safe = format!("git config --global --add safe.directory {}", dir.path("").display());
+    let safe = safe.trim_end_matches('/');
+    for args in [&["fix it"][..], &["code", "fix it"]] {
+        dir.ftl(args).code(1).says(&["dubious ownership", safe]);
+    }
+}
+
+#[test]
+fn a_bad_plan_is_told_a_problem_a_line_and_as_one_message_in_a_document() {
+    let dir = repository(PYTHON);
+    dir.write("plan.json", r#"{"objective": "x", "tasks": [{"seq": "1"}]}"#);
+    let said = dir.ftl(&["fix it", "--plan", "plan.json"]).code(6);
+    let lines: Vec<&str> = said.err.lines().filter(|line| line.starts_with("  tasks[0]")).collect();
+    assert!(lines.len() >= 3 && lines.iter().all(|line| !line.contains("Task 0")), "{said:#?}");
+    let json = dir.ftl(&["fix it", "--plan", "plan.json", "--json"]).code(6).json();
+    let message = json["error"]["message"].as_str().unwrap();
+    assert!(message.contains("; ") && !message.contains('\n'), "{message}");
+}
+
+#[test]
+fn usage_errors_are_a_document_too() {
+    let dir = Dir::new();
+    for args in [&["--json", "nonsense"][..], &["status", "--nope", "--json"], &["run", "--json"]] {
+        let said = dir.ftl(args).code(2);
+        let json = said.json();
+        assert_eq!(json["ok"], false);
+        let message = json["error"]["message"].as_str().unwrap();
+        assert!(
+            !message.is_empty() && !message.starts_with("error") && said.err.contains("error:"),
+            "{said:#?}"
+        );
+        assert!(!json["error"]["hint"].as_str().unwrap().is_empty());
+    }
+    assert_eq!(dir.ftl(&["nonsense"]).code(2).out, "");
 }

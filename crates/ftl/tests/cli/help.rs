@@ -6,6 +6,7 @@ use crate::support::{Dir, snapshot};
 fn help_is_as_recorded() {
     let dir = Dir::new();
     snapshot("help", &dir.ftl(&["--help"]).code(0).out);
+    snapshot("help-all", &dir.ftl(&["help", "--all"]).code(0).out);
     for command in [
         "task",
         "run",
@@ -14,6 +15,8 @@ fn help_is_as_recorded() {
         "status",
         "why",
         "log",
+        "transcript",
+        "diff",
         "watch",
         "answer",
         "override",
@@ -33,6 +36,20 @@ fn help_is_as_recorded() {
         snapshot(&format!("help-{command}"), &dir.ftl(&[command, "--help"]).code(0).out);
     }
     assert_eq!(dir.ftl(&["help", "check"]).code(0).out, dir.ftl(&["check", "--help"]).out);
+}
+
+#[test]
+fn the_short_help_fits_a_screen_and_the_long_one_lists_every_command() {
+    let dir = Dir::new();
+    let (short, all) = (dir.ftl(&["--help"]).code(0).out, dir.ftl(&["help", "--all"]).code(0).out);
+    assert!(short.lines().count() <= 50, "{short}");
+    assert!(short.contains("`ftl help --all` lists every command"), "{short}");
+    assert_eq!(dir.ftl(&["--help", "--all"]).code(0).out, all);
+    let listed = |text: &str, name: &str| text.lines().any(|line| line.starts_with(&format!("  {name} ")));
+    for name in ["task", "salvage", "audit", "orchestration", "completions", "repl"] {
+        assert!(listed(&all, name), "{name}: {all}");
+    }
+    assert!(listed(&short, "why") && !listed(&short, "orchestration"), "{short}");
 }
 
 #[test]

@@ -159,7 +159,9 @@ fn context_scores_counts_and_keeps_its_formula() {
         shown(&dir, &["memory", "context", "--max-failures", "1"])["failures"].as_array().unwrap().len(),
         1
     );
-    dir.ftl(&["memory", "context", "--type", "odd"]).code(2).says(&["--type"]);
+    let both = dir.ftl(&["memory", "context", "--type", "BUILD"]).code(0).says(&["note: `BUILD` is neither"]);
+    let counts = |json: &Json| ["failures", "patterns"].map(|kind| json[kind].as_array().unwrap().len());
+    assert_eq!(counts(&both.json()), counts(&shown(&dir, &["memory", "context"])), "any word is taken");
 }
 
 #[test]

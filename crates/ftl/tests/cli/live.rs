@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use crate::campaigns::{GO, builds, repository, task};
 use crate::runs::ASK;
 use crate::support::{Dir, until};
 
@@ -220,4 +221,44 @@ fn a_terminal_that_cannot_draw_gets_lines() {
     assert_eq!(ended.out.lines().count(), dir.entries(&run).len());
     let (code, text) = Terminal::start(&dir, &["watch", &run, "--json"], (80, 30)).ended();
     assert_eq!((code, text.contains('\u{1b}')), (0, false), "JSON is JSON on a terminal too");
+}
+
+#[test]
+fn watching_a_flow_on_a_terminal_is_its_board() {
+    let tasks = [task("001", "slow", "a.txt", &[]), task("002", "after", "b.txt", &["001"])];
+    let waits = "[[scene]]\nrole = \"builder\"\nform = \"implement\"\ntold = \"001-slow\"\n[[scene.step]]\n\
+        until = \"../../../meet\"\ncalls = [{ tool = \"write\", path = \"a.txt\", content = \"done\\n\" }]\n\
+        [[scene.step]]\nsubmit = { summary = \"written\", utilized = [] }\n";
+    let dir = repository(&tasks, &[waits.to_owned(), builds("002-after", "b.txt", "done", "true")]);
+    let driving = dir.start(&GO);
+    let mut run = String::new();
+    until("there is a run", || {
+        run = dir.ftl(&["status", "--json"]).json()["runs"][0]["run"].as_str().unwrap_or_default().to_owned();
+        !run.is_empty()
+    });
+    let one = Terminal::start(&dir, &["watch", &run], (90, 20));
+    let all = Terminal::start(&dir, &["watch"], (60, 12));
+    let shows = |terminal: &Terminal, words: &[&str]| {
+        let picture = terminal.picture().join("\n");
+        words.iter().all(|word| picture.contains(word))
+    };
+    for terminal in [&one, &all] {
+        until("the board is drawn", || {
+            shows(terminal, &[&run, "▸ 001 slow", "IMPLEMENT", "·   002 after", "waits for 001", "1 at work"])
+        });
+    }
+    dir.write("meet", "");
+    driving.ended().code(0);
+    let (code, text) = one.ended();
+    assert_eq!(code, 0);
+    let (_, after) = text.rsplit_once("\u{1b}[?1049l").unwrap();
+    let after = plain(after);
+    for wanted in ["✓ 001 slow", "✓   002 after", "landed     2 of 2 tasks", "spent  ", "next  "] {
+        assert!(after.contains(wanted), "{wanted}: {after}");
+    }
+    until("the last picture is drawn", || shows(&all, &["complete", "2 landed"]));
+    all.signal(Signal::INT);
+    assert_eq!(all.ended().0, 130);
+    let piped = dir.ftl(&["watch", &run]).code(0).out;
+    assert_eq!(piped.lines().count(), dir.entries(&run).len(), "a pipe gets a line for each entry");
 }

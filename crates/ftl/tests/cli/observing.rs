@@ -49,7 +49,7 @@ fn a_block_stands_by_its_exit_code_and_not_by_words_in_its_output() {
     assert_ne!(found[2].0, "FALSE_POSITIVE");
     let rows = shown(&dir, &["observer", "verify-blocks"]);
     assert!(rows[1]["output"].as_str().unwrap().contains("all well"), "{rows}");
-    assert!(rows[1]["workspace"].as_str().unwrap().ends_with("002_t002_blocked.xml"));
+    assert_eq!(rows[1]["workspace"], "002_t002_blocked", "as the original names it: by its stem");
 }
 
 #[test]
@@ -164,6 +164,16 @@ fn scores_lists_and_folders_of_others() {
         shown(&other, &["observer", "list", "--workspace-dir", "nowhere"]),
         json!({"complete": [], "blocked": [], "active": []})
     );
+    other
+        .write("w/004_y_blocked.xml", "<?xml version=\"1.0\"?>\n<workspace/>\n")
+        .write("w/005_z_active.xml", "<workspace></workspace>");
+    let listed = other.ftl(&["observer", "list", "--workspace-dir", "w"]).code(0);
+    assert!(!listed.err.contains("004_y"), "{listed:#?}");
+    assert_eq!(listed.json()["blocked"], json!(["002_t002_blocked.xml", "004_y_blocked.xml"]));
+    assert_eq!(listed.json()["active"], json!(["005_z_active.xml"]));
+    dir.write(".ftl/workspace/006_z_complete.xml", "<workspace/>");
+    let own = shown(&dir, &["observer", "list"]);
+    assert_eq!(own["complete"], json!(["001_t001_complete.xml", "006_z_complete.xml"]));
     let score = dir.ftl(&["observer", "score", ".ftl/workspace/001_t001_complete.xml"]).code(0);
     let json = score.json();
     let sum: u64 = json["breakdown"].as_object().unwrap().values().map(|one| one.as_u64().unwrap()).sum();

@@ -269,6 +269,24 @@ fn figures_are_of_a_memory_of_their_own() {
     dir.ftl(&["benchmark", "report"]).code(1).says(&["benchmark run"]);
     let results = dir.ftl(&["benchmark", "learning"]).code(0).out;
     dir.fed(&["benchmark", "report", "--input", "-"], &results).code(0).says(&["learning"]);
+    for name in ["baseline_cost", "memory_assisted_cost", "efficiency_improvement"] {
+        assert!(results.contains(&format!("\"{name}\"")), "{results}");
+    }
+    let sections = json!({
+        "retrieval": [{"name": "retrieval_plain_10", "metric": "time", "value": 2.0, "unit": "ms", "baseline": 4.0, "improvement": 50.0}],
+        "semantic": [],
+        "learning": [{"name": "efficiency_improvement", "value": 35.0, "unit": "%"}],
+        "metadata": {"timestamp": "2026-01-16T10:00:00", "embeddings_available": true},
+    });
+    dir.fed(&["benchmark", "report", "--input", "-"], &sections.to_string()).code(0).says(&[
+        "FTL MEMORY BENCHMARK REPORT",
+        "2026-01-16T10:00:00",
+        "retrieval_plain_10: 2 ms (time), baseline 4, improvement 50%",
+        "efficiency improvement 35.0%",
+    ]);
+    dir.fed(&["benchmark", "report", "--input", "-"], r#"{"metadata": {}}"#)
+        .code(1)
+        .says(&["neither a list"]);
     dir.fed(&["benchmark", "report", "--input", "-"], "{").code(1);
     assert!(!dir.path(".ftl").exists());
 }

@@ -90,8 +90,8 @@ fn what_cannot_be_opened_leaves_nothing_behind() {
     };
     refused(&["run", "asc"], 1, &["there is no protocol `asc`", "did you mean `ask`?"]);
     refused(&["run", "unsound"], 1, &["`unsound` is not sound", "`ftl check unsound`"]);
-    refused(&["run", "ask"], 1, &["must be given `objective`", "ftl run ask objective=…"]);
-    refused(&["run", "ask", "objective=x", "other=y"], 1, &["has no input `other`"]);
+    refused(&["run", "ask"], 2, &["must be given `objective`", "ftl run ask objective=…"]);
+    refused(&["run", "ask", "objective=x", "other=y"], 2, &["has no input `other`"]);
     refused(&["run", "ask", "objective"], 2, &["`objective` is no input", "name=value"]);
     refused(&["run", "ask", "objective=x", "objective=y"], 2, &["`objective` is given twice"]);
     refused(&["run", "ask", "objective=x", "--script", "nope.toml"], 1, &["`nope.toml`"]);

@@ -93,3 +93,17 @@ fn no_secret_of_ours_reaches_a_command() {
     let seen = settled["values"]["out"].as_str().unwrap();
     assert!(seen.contains("PATH=") && !seen.contains("hunter2"), "{seen}");
 }
+
+#[test]
+fn the_line_of_an_answer_has_no_new_line() {
+    let dir = Dir::new();
+    dir.protocol(
+        "tag",
+        "STATE: A\n  DO: out = sh \"echo '  v0.1.1 '; echo more\"\n  DO: again = sh \"echo [{out.line}]\"\n  \
+         RETURN: complete line={again.line} empty={out.stderr}\n",
+    );
+    let (run, json) = dir.run(&["tag"]);
+    assert_eq!(json["standing"], "complete", "{json:#}");
+    let ended = dir.entries(&run).pop().unwrap();
+    assert!(ended.to_string().contains("[v0.1.1]"), "{ended:#}");
+}

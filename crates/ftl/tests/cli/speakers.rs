@@ -55,7 +55,7 @@ fn an_agent_that_is_bound_is_asked_and_what_it_was_told_is_kept() {
     let script = dir.ftl(&["agents", "record", &run]).code(0).out;
     assert!(script.contains("tokens = 50") && script.contains("tool = \"read\""), "{script}");
     // What was recorded plays: nobody asks the first script any more.
-    dir.ftl(&["agents", "record", &run, "--out", "again.toml"]).code(0).says(&["1 sessions in again.toml"]);
+    dir.ftl(&["agents", "record", &run, "--out", "again.toml"]).code(0).says(&["1 session in again.toml"]);
     dir.write("ftl.toml", BOUND.replace("play.toml", "again.toml"));
     let (again, json) = dir.run(&["code", "story=sharpen the saw"]);
     assert_eq!(json["standing"], "complete", "{json:#}");
@@ -222,6 +222,9 @@ fn a_state_that_needs_more_than_its_agent_enforces_is_refused_unless_that_is_acc
         dir.ftl(&["status", "--json"]).code(0).json()["runs"].as_array().unwrap().is_empty(),
         "nothing was opened"
     );
+    let both = "accept = [\\\"calls\\\", \\\"paths\\\"] under [agents.pi]";
+    run("").code(1).says(&["counts calls before they are made", "is kept to the files", both]);
+    run("accept = [\"calls\"]").code(1).says(&["is kept to the files", both]);
     run("accept = [\"paths\"]").code(1).says(&["counts calls before they are made"]);
     let ended = run("accept = [\"calls\", \"paths\"]");
     let run = ended.json()["run"].as_str().unwrap().to_owned();
@@ -249,4 +252,38 @@ fn whoever_wants_to_hears_what_agents_say() {
     );
     assert_eq!(ended.json()["standing"], "complete");
     assert!(!dir.ftl(&["run", "code", "story=y"]).code(0).err.contains("I look"));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_before_what_it_does_not_enforce() {
+    let dir = Dir::new();
+    let told = |settings: &str| {
+        dir.write(".ftl/config.toml", format!("[agents.gone]\n{settings}\n[roles]\ndefault = \"gone\"\n"));
+        dir.ftl(&["run", "task", "objective=x"]).code(1)
+    };
+    let said = told("kind = \"cli\"\nadapter = \"pi\"\nprogram = \"/nowhere/pi\"");
+    said.says(&[
+        "there is no program `/nowhere/pi`, which the agent `gone` of builder starts",
+        "[agents.gone]",
+    ]);
+    let said = told("kind = \"acp\"\nprogram = \"no-such-agent\"");
+    let said = said.says(&["there is no program `no-such-agent`"]);
+    assert!(!said.err.contains("accept"), "{said:#?}");
+}
+
+#[test]
+fn a_model_that_does_not_answer_is_told_with_its_address_and_how() {
+    let dir = Dir::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let model = format!(
+        "[agents.far]\nkind = \"model\"\ndialect = \"chat\"\nurl = \"http://{free}/v1\"\nmodel = \"m\"\n"
+    );
+    dir.protocol("code", CODE).write("ftl.toml", format!("{model}[roles]\ncoder = \"far\"\n"));
+    let run = dir.start(&["run", "code", "story=x"]);
+    let wanted = format!("far (http://{free}/v1: ");
+    crate::support::until("it is suspended", || {
+        dir.ftl(&["status"]).out.contains("suspended") || run.out().contains("suspended")
+    });
+    let said = dir.ftl(&["status"]).code(0).says(&[&wanted, "does not answer"]);
+    assert!(said.out.to_lowercase().contains("refused"), "{said:#?}");
 }

@@ -157,7 +157,7 @@ fn a_limit_is_raised_and_what_it_held_goes_on() {
     dir.ftl(&["why", &run])
         .code(0)
         .says(&["held        rounds spent: the limit is 3", &format!("ftl raise {run} rounds 6 --reason …")]);
-    dir.ftl(&["raise", &run, "rounds", "3", "--reason", "x"]).code(1).says(&["already 3"]);
+    dir.ftl(&["raise", &run, "rounds", "3", "--reason", "x"]).code(4).says(&["already 3"]);
     dir.ftl(&["raise", &run, "round", "9", "--reason", "x"])
         .code(1)
         .says(&["has no limit `round`", "hint: its limits: rounds, money, time, tokens, turns"]);
@@ -191,7 +191,13 @@ fn a_run_that_is_held_is_asked_again_by_resume() {
     let (run, json) = dir.run(&["flaky"]);
     assert_eq!(json["standing"], "held");
     dir.ftl(&["resume"]).code(0).says(&["nothing to resume"]);
-    assert_eq!(dir.ftl(&["resume", "--json"]).code(0).json(), serde_json::json!({ "runs": [] }));
+    // It is not taken, and it is told why, and what takes it.
+    let command = format!("ftl resume {run}");
+    dir.ftl(&["resume"]).code(0).says(&[&command, "held", "exit code 1"]);
+    let held =
+        serde_json::json!([{ "run": run, "state": "START", "why": "exit code 1", "command": command }]);
+    let told = dir.ftl(&["resume", "--json"]).code(0).json();
+    assert_eq!(told, serde_json::json!({ "runs": [], "held": held }));
     dir.ftl(&["resume", &run]).code(3).says(&["held in START"]);
     dir.write("mended", "");
     let json = dir.ftl(&["resume", &run, "--json"]).code(0).json();
@@ -424,4 +430,32 @@ fn a_state_whose_text_has_changed_takes_no_answer_until_it_is_back() {
     dir.ftl(&["answer", &run, "yes"]).code(0).says(&["complete in START"]);
     assert!(dir.status(&run)["entry"].as_u64() > before.as_u64());
     dir.ftl(&["doctor", "--deep"]).code(0).says(&["all is well"]);
+}
+
+#[test]
+fn an_answer_that_ends_its_run_ends_as_the_run_does() {
+    let dir = Dir::new();
+    let ask = "STATE: A\n  ASK: how = \"How?\" choices=good|bad|again\n  IF: how == \"good\" → RETURN complete\n  \
+        IF: how == \"bad\" → RETURN blocked reason=\"it is bad\"\n  ASK: more = \"And?\"\n  RETURN: error reason={more}\n";
+    dir.protocol("choose", ask);
+    for (word, code) in [("good", 0), ("bad", 3), ("again", 0)] {
+        let (run, _) = dir.run(&["choose"]);
+        dir.ftl(&["answer", &run, word]).code(code);
+        if word == "again" {
+            dir.ftl(&["answer", &run, "broken"]).code(1);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_input_is_a_wrong_command_line() {
+    let dir = Dir::new();
+    dir.protocol(
+        "pick",
+        "INPUT: mode = fast | slow\nINPUT: what\nSTATE: A\n  RETURN: complete mode={mode} what={what}\n",
+    );
+    for args in [&["what=x", "mode=never"][..], &["mode=fast"], &["what=x", "other=1"], &["what"]] {
+        dir.ftl(&[&["run", "pick"], args].concat()).code(2);
+    }
+    dir.ftl(&["run", "pick", "what=x"]).code(0);
 }

@@ -143,10 +143,15 @@ impl Dir {
     /// Starts `ftl` and does not wait for it.
     #[track_caller]
     pub(crate) fn start(&self, args: &[&str]) -> Started {
+        self.start_command(self.command(args))
+    }
+
+    /// Starts a command of `ftl` that was prepared, and does not wait for it.
+    #[track_caller]
+    pub(crate) fn start_command(&self, mut command: Command) -> Started {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (out, err) = (self.path(&format!(".out-{number}")), self.path(&format!(".err-{number}")));
-        let mut command = self.command(args);
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         Started { child: command.spawn().unwrap(), out, err }
     }
@@ -159,13 +164,21 @@ impl Dir {
         usize::try_from(count.unwrap_or(0)).unwrap()
     }
 
-    /// The store, to do to it what no program of ours does.
+    /// The store, to do to it what no program of ours does: without the triggers of entries.
     pub(crate) fn database(&self) -> rusqlite::Connection {
-        let open = rusqlite::Connection::open(self.path(".ftl/store/ftl.db")).unwrap();
+        let open = self.tampering();
         open.execute_batch(
             "DROP TRIGGER IF EXISTS entries_are_never_changed; DROP TRIGGER IF EXISTS entries_are_never_removed;",
         )
         .unwrap();
+        open
+    }
+
+    /// The store as another tool sees it that has the function without which nobody can write it.
+    pub(crate) fn tampering(&self) -> rusqlite::Connection {
+        let open = rusqlite::Connection::open(self.path(".ftl/store/ftl.db")).unwrap();
+        let flags = rusqlite::functions::FunctionFlags::SQLITE_UTF8;
+        open.create_scalar_function("ftl_knows_format_3", 0, flags, |_| Ok(true)).unwrap();
         open
     }
 }

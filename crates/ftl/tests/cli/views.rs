@@ -170,7 +170,7 @@ fn why_explains_every_instance_that_goes_on() {
     dir.ftl(&["answer", &run, "yes"]).code(0).says(&["complete in START"]);
     let lines = dir.ftl(&["log", &run]).code(0).out;
     assert!(lines.contains("[1] ") && lines.contains("opened child"), "{lines}");
-    let own = dir.ftl(&["log", &format!("{run}/1")]).code(0).out;
+    let own = dir.ftl(&["log", &format!("{run}/1"), "--all"]).code(0).out;
     assert!(own.lines().all(|line| line.contains("[1] ")), "{own}");
 }
 
@@ -187,10 +187,46 @@ fn the_log_is_lines_for_people_and_for_programs() {
         assert_eq!(entry["hash"].as_str().unwrap().len(), 64);
         assert!(entry["time"].as_str().unwrap().ends_with('Z'));
     }
-    let out = dir.ftl(&["log", &run]).code(0).out;
+    let out = dir.ftl(&["log", &run, "--all"]).code(0).out;
     assert_eq!(out.lines().count(), entries.len());
     assert!(out.lines().all(|line| line == line.trim_end()), "{out:?}");
-    assert_eq!(dir.ftl(&["log", &run, "--after", "2"]).code(0).out.lines().count(), entries.len() - 2);
+    let after = dir.ftl(&["log", &run, "--all", "--after", "2"]).code(0).out;
+    assert_eq!(after.lines().count(), entries.len() - 2);
+}
+
+/// How many entries a line says were passed over before it.
+fn hidden(line: &str) -> Option<usize> {
+    line.split_whitespace().nth(2)?.strip_prefix('+')?.parse().ok()
+}
+
+#[test]
+fn the_log_of_people_is_folded_and_nothing_is_lost_in_the_count() {
+    let dir = Dir::new();
+    let text = "LIMIT: turns_left = 3 ELSE HOLD\nSTATE: START\n  PAY: turns_left\n  DO: out = sh \"echo hi\"\n  \
+        DO: sh \"exit 7\" ELSE LATER\n  RETURN: complete\nSTATE: LATER\n  \
+        ASK: reply = \"Go on?\" choices=yes|no\n  EMIT: \"it said {reply}\"\n  RETURN: complete\n";
+    dir.protocol("fold", text);
+    let (run, json) = dir.run(&["fold"]);
+    assert_eq!(json["standing"], "waiting", "{json:#}");
+    dir.ftl(&["answer", &run, "yes", "--by", "Ada"]).code(0);
+    let entries = dir.entries(&run);
+    let out = dir.ftl(&["log", &run]).code(0).out;
+    for shown in
+        ["opened fold", "START → LATER", "sh: failed exit code 7", "from Ada", "it said yes", "complete"]
+    {
+        assert!(out.contains(shown), "{shown}: {out}");
+    }
+    for bookkeeping in ["paid", "asked", "set ", "reserved"] {
+        assert!(!out.contains(bookkeeping), "{bookkeeping}: {out}");
+    }
+    let counted: usize = out.lines().filter_map(hidden).sum();
+    let shown = out.lines().count() - 1;
+    assert_eq!(shown + counted, entries.len(), "the last entry is shown: {out}");
+    assert!(
+        counted > 0 && out.ends_with(&format!("{counted} more entries are not shown; --all shows them\n")),
+        "{out}"
+    );
+    assert_eq!(dir.ftl(&["log", &run, "--all"]).code(0).out.lines().count(), entries.len());
 }
 
 #[test]
@@ -199,7 +235,7 @@ fn a_log_that_is_followed_ends_with_its_run() {
     dir.protocol("ask", ASK);
     let (run, _) = dir.run(&["ask", "objective=x"]);
     let following = [
-        dir.start(&["log", &run, "--follow"]),
+        dir.start(&["log", &run, "--follow", "--all"]),
         dir.start(&["log", &run, "-f", "--json"]),
         dir.start(&["watch", &run]),
         dir.start(&["watch", &run, "--json"]),
@@ -269,4 +305,25 @@ fn a_stream_ends_with_its_reader() {
         });
         assert_eq!(ended.unwrap().code(), Some(0), "{args:?}");
     }
+}
+
+#[test]
+fn status_of_an_instance_shows_that_instance() {
+    let dir = Dir::new();
+    dir.protocol("parent", "STATE: ROOM\n  DO: Run(child) word=one\n  RETURN: complete\n");
+    dir.protocol("child", "INPUT: word\nSTATE: DESK\n  ASK: how = \"How, {word}?\" choices=so|thus\n  RETURN: blocked reason={how}\n");
+    let (run, _) = dir.run(&["parent"]);
+    let shown = dir.status(&format!("{run}/1"));
+    assert_eq!(
+        (&shown["instance"], &shown["protocol"], &shown["state"]),
+        (&1.into(), &"child".into(), &"DESK".into())
+    );
+    assert_eq!((&shown["standing"], &shown["instances"]), (&"waiting".into(), &serde_json::json!([1, 0])));
+    assert!(shown["waits"][0]["text"].as_str().unwrap().starts_with("How, one?"), "{shown:#}");
+    dir.ftl(&["status", &format!("{run}/1")]).code(0).says(&[&format!("{run}/1"), "child DESK", "How, one?"]);
+    dir.ftl(&["status", &format!("{run}/7")]).code(1).says(&["has no instance 7"]);
+    assert_eq!(dir.status(&run)["instance"], serde_json::Value::Null);
+    dir.ftl(&["answer", &run, "so"]).says(&["complete"]);
+    let ended = dir.status(&format!("{run}/1"));
+    assert_eq!((&ended["standing"], &ended["reason"]), (&"blocked".into(), &"so".into()));
 }

@@ -63,7 +63,7 @@ fn one_task_is_made_by_its_seq_in_any_spelling() {
     let said = dir.fed(&["workspace", "create", "--plan", "-", "--task", "2"], PLAN).code(0);
     assert_eq!(said.out, "Created: .ftl/workspace/002_build_active.xml\n");
     dir.fed(&["workspace", "create", "--plan", "-", "--task", "9"], PLAN).code(1).says(&["Unknown task: 9"]);
-    dir.fed(&["workspace", "create", "--plan", "-"], "{}").code(1).says(&["objective"]);
+    dir.fed(&["workspace", "create", "--plan", "-"], "{").code(1).says(&["Plan is"]);
     dir.ftl(&["workspace", "create", "--plan", "nowhere.json"]).code(1).says(&["nowhere.json"]);
     dir.ftl(&["workspace", "create"]).code(2).says(&["--plan"]);
     assert_eq!(files(&dir), ["002_build_active.xml"]);
@@ -272,4 +272,30 @@ fn paths_hold_from_a_folder_below_and_elsewhere() {
         dir.path(".ftl/workspace/002_build_active.xml").exists(),
         "another file of that name is not ours"
     );
+}
+
+/// The original's scripts take plans that its own validator refuses; the flows and the validator stay strict.
+#[test]
+fn a_plan_without_an_objective_or_without_tasks_is_taken_as_the_original_takes_it() {
+    let task = r#"{"seq": "001", "slug": "one", "delta": ["a.py"], "verify": "true"}"#;
+    let dir = Dir::new();
+    let create = |plan: &str| dir.fed(&["workspace", "create", "--plan", "-"], plan).code(0);
+    let said = create(&format!(r#"{{"campaign": "tidy-up", "tasks": [{task}]}}"#))
+        .says(&["note: the plan names no objective: `tidy-up` stands in for it"]);
+    assert_eq!(said.out, "Created: .ftl/workspace/001_one_active.xml\n");
+    let parse = || shown(&dir, &["workspace", "parse", ".ftl/workspace/001_one_active.xml"]);
+    assert_eq!(parse()["objective"], "tidy-up");
+    create(&format!(r#"{{"tasks": [{task}]}}"#)).says(&["note: the plan names no objective"]);
+    assert_eq!(parse()["objective"], "");
+    dir.ftl(&["campaign", "create", "clean the parser"]).code(0);
+    create(&format!(r#"{{"objective": " ", "tasks": [{task}]}}"#)).says(&["`clean the parser` stands in"]);
+    assert_eq!(parse()["objective"], "clean the parser");
+    for plan in [r#"{"objective": "x", "tasks": []}"#, r#"{"objective": "x"}"#] {
+        let said = create(plan).says(&["note: the plan has no tasks: no workspace is made"]);
+        assert_eq!(said.out, "");
+    }
+    let broken = r#"{"tasks": [{"seq": "001", "delta": [], "verify": "true"}]}"#;
+    dir.fed(&["workspace", "create", "--plan", "-"], broken).code(1).says(&["slug", "delta"]);
+    let strict = dir.fed(&["decision", "-", "--validate"], r#"{"tasks": []}"#);
+    strict.says(&["Missing required field: objective", "tasks list is empty"]);
 }

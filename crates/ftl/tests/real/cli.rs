@@ -180,7 +180,7 @@ fn is_denied(agent: &Agent) {
         }
         false => {
             assert!(
-                matches!(&ended.outcome, Err(Trouble::Stopped(why)) if why.contains("other.txt")),
+                matches!(&ended.outcome, Err(Trouble::Forbidden(why)) if why.contains("other.txt")),
                 "{ended:?}"
             );
         }

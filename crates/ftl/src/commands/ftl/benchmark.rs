@@ -49,7 +49,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Benchmark>, out: &Out) -> Result<Exit
             let results =
                 Json::from(Object::new().with("metadata", meta).with("results", rows(&all.concat())));
             let file = paper.place().state().join(RESULTS);
-            let written = std::fs::create_dir_all(file.parent().unwrap_or(Path::new("."))).and_then(|()| {
+            let written = ftl_engine::folder::make(file.parent().unwrap_or(Path::new("."))).and_then(|()| {
                 ftl_engine::place::replace(&file, format!("{}\n", results.pretty()).as_bytes())
             });
             written.map_err(|error| failure(&ftl_engine::paper::PaperError::disk(&file, &error)))?;
@@ -110,19 +110,43 @@ fn report(cli: &Cli, input: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
     let json = Json::parse(&text).map_err(|error| {
         Failure::new(format!("the results are no JSON: {error}"), "see `ftl benchmark run`")
     })?;
-    let found = json.as_object().and_then(|all| all.get("results")).unwrap_or(&json);
-    let Some(found) = found.as_list() else {
-        return Err(Failure::new("the results are no list", "see `ftl benchmark run`"));
-    };
-    let mut lines = vec![String::from("FTL benchmark report"), String::from("====================")];
-    lines.extend(found.iter().map(line));
+    let found = records(&json).ok_or_else(|| {
+        Failure::new(
+            "the results are neither a list of records nor an object of such lists",
+            "see `ftl benchmark run`",
+        )
+    })?;
+    let measured = json.get("metadata").and_then(|meta| meta.get("timestamp")).and_then(Json::as_str);
+    let mut lines = vec!["FTL MEMORY BENCHMARK REPORT".to_owned(), "=".repeat(27)];
+    lines.push(match measured {
+        Some(time) => format!("FTL benchmark report of {time}"),
+        None => "FTL benchmark report".to_owned(),
+    });
+    lines.extend(found.into_iter().map(line));
     super::word(out, &lines.join("\n"))
+}
+
+/// The records of a list, or of every list in an object: the original sorts them into sections. What is no
+/// list, such as the metadata, has none.
+fn records(json: &Json) -> Option<Vec<&Json>> {
+    match json {
+        Json::List(rows) => Some(rows.iter().collect()),
+        Json::Object(_) => {
+            let lists: Vec<&[Json]> = json.fields().iter().filter_map(|(_, part)| part.as_list()).collect();
+            (!lists.is_empty()).then(|| lists.into_iter().flatten().collect())
+        }
+        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Large(_) | Json::Float(_) | Json::Text(_) => None,
+    }
 }
 
 fn line(row: &Json) -> String {
     let field = |key: &str| row.as_object().and_then(|row| row.get(key));
     let text = |key: &str| field(key).and_then(Json::as_str).unwrap_or("?").to_owned();
     let number = |key: &str| field(key).and_then(Json::as_f64);
+    if let (Some(value), "%") = (number("value"), text("unit").as_str()) {
+        let name = text("name");
+        return format!("{name}: {} {value:.1}%", name.replace('_', " "));
+    }
     let mut line = format!(
         "{}: {} {} ({})",
         text("name"),
@@ -131,7 +155,7 @@ fn line(row: &Json) -> String {
         text("metric")
     );
     if let (Some(baseline), Some(improvement)) = (number("baseline"), number("improvement")) {
-        line.push_str(&format!(", baseline {baseline}, improvement {improvement} %"));
+        line.push_str(&format!(", baseline {baseline}, improvement {improvement}%"));
     }
     line
 }

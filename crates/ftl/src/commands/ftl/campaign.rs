@@ -29,7 +29,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Campaign>, out: &Out) -> Result<Exit,
         }
         Campaign::AddTasks => {
             let text = text_of(Path::new("-"))?;
-            with(out, &existing(cli)?, |paper| paper.add_tasks(&text, &now))?;
+            with(out, &existing(cli)?, |paper| paper.add_tasks_lax(&text, &now))?;
             word(out, "Tasks added")
         }
         Campaign::UpdateTask { seq, status } => {

@@ -110,7 +110,7 @@ fn write_result(cli: &Cli, mode: &str, out: &Out) -> Result<Exit, Failure> {
     }
     let paper = open(cli)?;
     let file = paper.staged(mode);
-    let written = std::fs::create_dir_all(paper.place().state().join("cache"))
+    let written = ftl_engine::folder::make(&paper.place().state().join("cache"))
         .and_then(|()| ftl_engine::place::replace(&file, format!("{}\n", answer.json.pretty()).as_bytes()));
     written
         .map_err(|error| Failure::new(format!("{}: {error}", file.display()), "see who may write there"))?;

@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::groups::{Context, Entry, Group, LessonKind, Memory, Prune, Query, Related};
 use crate::out::Out;
+use crate::session;
 
 impl LessonKind {
     fn kind(self) -> Kind {
@@ -72,6 +73,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Memory>, out: &Out) -> Result<Exit, F
         Memory::Import { file } => import(cli, file, out),
         Memory::Export { file } => export(cli, file.as_deref(), out),
         Memory::Quarantine { release: Some(name), kind } => {
+            session::not_an_agent(&session::place(cli)?)?;
             let found = learn(cli, out, |lessons| lessons.release(kind.kind(), name))?;
             word(out, if found { "released" } else { "not_found" })
         }
@@ -112,8 +114,10 @@ fn context(cli: &Cli, asked: &Context, out: &Out) -> Result<Exit, Failure> {
         None | Some("all") => None,
         Some("failure" | "failures") => Some(Kind::Failure),
         Some("pattern" | "patterns") => Some(Kind::Pattern),
+        // The original's scripts name the type of a task here, such as BUILD, and get lessons of both kinds.
         Some(other) => {
-            return Err(Failure::usage(format!("`{other}` is no type"), "--type failure or --type pattern"));
+            note(out, &format!("`{other}` is neither failure nor pattern: lessons of both kinds are given"));
+            None
         }
     };
     let wanted = Asked {
@@ -146,7 +150,12 @@ fn add(cli: &Cli, kind: Kind, entry: &Entry, out: &Out) -> Result<Exit, Failure>
         Failure::new(format!("the lesson is {error}"), "give one object with name and trigger")
     })?;
     let now = now();
-    let learned = learn(cli, out, |lessons| lessons.learn(kind, json, &now))?;
+    // What an agent says by itself would be given to the next one as if somebody had looked at it.
+    let inside = session::inside_agent(&session::place(cli)?);
+    let learned = learn(cli, out, |lessons| match &inside {
+        Some(_) => lessons.learn_from_agent(kind, json, &now),
+        None => lessons.learn(kind, json, &now),
+    })?;
     for warning in &learned.warnings {
         note(out, &warning.to_string());
     }
@@ -202,6 +211,7 @@ pub(crate) fn stats(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
 
 fn import(cli: &Cli, file: &Path, out: &Out) -> Result<Exit, Failure> {
     let text = text_of(file)?;
+    session::not_an_agent(&session::place(cli)?)?;
     let done = learn(cli, out, |lessons| lessons.import(&text, Mode::Add))?;
     for warning in &done.warnings {
         note(out, &warning.to_string());
@@ -227,7 +237,7 @@ fn export(cli: &Cli, file: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
         let written = file
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
-            .map_or(Ok(()), std::fs::create_dir_all)
+            .map_or(Ok(()), ftl_engine::folder::make_anywhere)
             .and_then(|()| ftl_engine::place::replace(file, text.as_bytes()));
         written.map_err(|error| failure(&PaperError::disk(file, &error)))?;
     }

@@ -20,7 +20,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ftl_core::json::Json;
+use ftl_engine::folder;
 use ftl_engine::paper::{Paper, PaperError};
+use ftl_engine::store::StoreError;
 use ftl_engine::store::sqlite::SqliteStore;
 
 use crate::cli::{self, Cli};
@@ -36,10 +38,7 @@ const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 /// The paperwork of the repository, to change it.
 pub(crate) fn open(cli: &Cli) -> Result<Paper, Failure> {
     let place = session::place(cli)?;
-    place.prepare().map_err(|error| {
-        let message = format!("the state in `{}` cannot be prepared: {error}", place.state().display());
-        Failure::new(message, "see what stands there, and who may write it")
-    })?;
+    session::prepare(&place)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| session::store_failure(&error))?;
     let config = session::config(&place)?;
     Ok(Paper::with(place, Arc::new(store), config))
@@ -65,7 +64,7 @@ pub(crate) fn look(cli: &Cli) -> Result<Option<Paper>, Failure> {
 /// The paperwork of a store that is there. Nothing is made.
 pub(crate) fn existing(cli: &Cli) -> Result<Option<Paper>, Failure> {
     let place = session::place(cli)?;
-    let found = SqliteStore::open_existing(&place.store()).map_err(|error| session::store_failure(&error))?;
+    let found = session::existing(&place)?;
     match found {
         Some(store) => {
             let config = session::config(&place)?;
@@ -78,6 +77,10 @@ pub(crate) fn existing(cli: &Cli) -> Result<Option<Paper>, Failure> {
 /// What the engine did not do, as a failure of a command.
 pub(crate) fn failure(error: &PaperError) -> Failure {
     match error {
+        // Scripts tell these two by their exit code in every command; of the rest the original knows one code.
+        PaperError::Store(error @ (StoreError::Lost(_) | StoreError::InUse(_))) => {
+            session::store_failure(error)
+        }
         PaperError::Store(error) => Failure { exit: Exit::Error, ..session::store_failure(error) },
         PaperError::Plan(errors) => {
             let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -144,7 +147,7 @@ pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {
         std::io::stdin().lock().take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
     } else {
-        let opened = std::fs::File::open(file).map_err(cannot)?;
+        let opened = folder::open_named(file).map_err(cannot)?;
         opened.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
     }
     if bytes.len() as u64 > MAX_INPUT_BYTES {

@@ -34,12 +34,12 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Observer>, out: &Out) -> Result<Exit,
             let found = match (look(cli)?, workspace_dir) {
                 (Some(paper), named) => {
                     let folder = folder(&paper, named.as_deref());
-                    with(out, &paper, |paper| paper.workspaces_in(&folder))?
+                    with(out, &paper, |paper| paper.list_workspaces(&folder))?
                 }
-                (None, Some(folder)) => with(out, &open(cli)?, |paper| paper.workspaces_in(folder))?,
+                (None, Some(folder)) => with(out, &open(cli)?, |paper| paper.list_workspaces(folder))?,
                 (None, None) => Vec::new(),
             };
-            let names: Vec<String> = found.iter().map(|(name, _)| name.to_string()).collect();
+            let names: Vec<String> = found.iter().map(ToString::to_string).collect();
             print(out, &observe::list(names.iter().map(String::as_str)))
         }
         Observer::Score { path } => print(out, &with(out, &open(cli)?, |paper| paper.score(path))?),
@@ -81,7 +81,7 @@ fn verifying<T>(
         |error: std::io::Error| Failure::new(format!("no command can be run: {error}"), "run `ftl doctor`");
     own_orphans().map_err(cannot)?;
     let supervisor = Supervisor::new(Guard::own(), &place.attempts(), &place.spool()).map_err(cannot)?;
-    let supervisor = supervisor.hiding(ftl_engine::session::secrets(&config));
+    let supervisor = supervisor.hiding(ftl_engine::session::secrets(&config, place.root()));
     let limits = config.command_limits();
     let shell = Shell::new(Arc::new(supervisor), paper.store().clone(), &place, limits, limits);
     let cancel = Cancel::new();

@@ -5,10 +5,11 @@ use std::path::Path;
 use ftl_engine::clock;
 use ftl_engine::paper::Paper;
 use ftl_engine::paper::briefs::{Ends, parse_file};
-use ftl_engine::plan_file;
+use ftl_engine::paper::campaign::Campaign;
+use ftl_engine::plan_file::{self, LaxPlan};
 use ftl_engine::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
-use super::{failure, help, look, open, print, text_of, with, word};
+use super::{existing, failure, help, look, note, open, print, text_of, with, word};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -36,7 +37,18 @@ pub(crate) fn parsed(cli: &Cli, path: &Path, out: &Out) -> Result<Brief, Failure
 }
 
 fn create(cli: &Cli, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit, Failure> {
-    let plan = plan_file::read(&text_of(plan)?).map_err(|errors| failure(&errors.into()))?;
+    let text = text_of(plan)?;
+    let campaign = existing(cli)?.map(|paper| with(out, &paper, Paper::campaign)).transpose()?.flatten();
+    let objective = campaign.as_ref().map(Campaign::objective);
+    let LaxPlan { plan, note: told } =
+        plan_file::read_lax(&text, objective).map_err(|errors| failure(&errors.into()))?;
+    if let Some(told) = told {
+        note(out, &told);
+    }
+    if plan.tasks.is_empty() {
+        note(out, "the plan has no tasks: no workspace is made");
+        return if out.is_json() { word(out, "") } else { Ok(Exit::Done) };
+    }
     let paper = open(cli)?;
     let made = with(out, &paper, |paper| {
         let recall = super::memory::recall(paper);

@@ -50,7 +50,7 @@ fn show(watched: &Watched, row: &RunRow, shown: &mut BTreeMap<RunId, u64>, out: 
         return Ok(());
     }
     let before = if out.is_json() { String::new() } else { format!("{} ", paint(paint::QUIET, &row.run)) };
-    let lines = Lines { store: &*watched.store, run: &row.run, only: None, before: &before };
+    let mut lines = Lines { store: &*watched.store, run: &row.run, only: None, before: &before, fold: None };
     *after = lines.show(*after, out)?;
     Ok(())
 }

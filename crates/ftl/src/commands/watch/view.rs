@@ -1,4 +1,5 @@
-//! The live view: a block for each run, drawn again in place.
+//! The live view: a block for each run, drawn again in place. The block of a flow or a story is its board, the same
+//! that whoever drives it sees.
 //!
 //! It draws on the terminal's other screen and leaves the last picture behind when it ends. A picture
 //! is written in one go, line over line, so that nothing flickers. Lines are cut to the width and
@@ -15,6 +16,10 @@ use ftl_engine::store::Store;
 use ftl_engine::{clock, drive::Stop};
 
 use super::{LOOK, Watched};
+use crate::board::Board;
+use crate::board::live::picture;
+use crate::board::reader::Reader;
+use crate::cause::cause;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::lines;
@@ -33,11 +38,17 @@ const LAST: usize = 4;
 /// How far back the entries of a run are read when it is first seen.
 const MAX_BACK: u64 = 5_000;
 
+/// How high the picture is that is left behind.
+const MAX_LEFT: usize = 1000;
+
 /// How many entries are read at a time.
 const PAGE: usize = 500;
 
 /// How many things that a run waits for are shown.
 const MAX_WAITS: usize = 4;
+
+/// How high a board is at least, where several are drawn.
+const MIN_BOARD: usize = 6;
 
 /// How wide a bar is at most.
 const MAX_BAR: usize = 30;
@@ -48,13 +59,20 @@ const END: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 
 /// Draws until the one run that is watched has ended, or somebody interrupts.
 pub(super) fn run(watched: &Watched, stop: &Stop, out: &Out) -> Result<Exit, Failure> {
-    let mut view = View { watched, followed: BTreeMap::new(), ended: BTreeSet::new(), first: true };
+    let mut view = View {
+        watched,
+        followed: BTreeMap::new(),
+        readers: BTreeMap::new(),
+        ended: BTreeSet::new(),
+        first: true,
+    };
     out.bytes(BEGIN)?;
     let ended = view.turn(stop, out);
     out.bytes(END)?;
     let exit = ended?;
     let (width, _) = out::terminal().unwrap_or((80, 24));
-    let last: String = view.picture(width, usize::MAX)?.iter().map(|line| format!("{line}\n")).collect();
+    let mut last: String = view.picture(width, MAX_LEFT)?.iter().map(|line| format!("{line}\n")).collect();
+    last.push_str(&view.report());
     out.text(&last)?;
     Ok(exit)
 }
@@ -62,6 +80,8 @@ pub(super) fn run(watched: &Watched, stop: &Stop, out: &Out) -> Result<Exit, Fai
 struct View<'a> {
     watched: &'a Watched,
     followed: BTreeMap<RunId, Followed>,
+    /// The boards of flows and stories.
+    readers: BTreeMap<RunId, Reader>,
     /// Runs that had ended before anybody looked.
     ended: BTreeSet<RunId>,
     first: bool,
@@ -95,6 +115,18 @@ impl View<'_> {
         }
     }
 
+    /// What became of the one run that was watched, as whoever drove it was told.
+    fn report(&self) -> String {
+        let told = |(run, reader): (&RunId, &Reader)| {
+            let row = self.watched.store.run(run).ok().flatten()?;
+            let summary = runs::summary(&row);
+            let is_over = row.settled && Board::is_for(&summary.protocol);
+            is_over.then(|| reader.board.told(run, &summary.meters))
+        };
+        let Some(_) = &self.watched.only else { return String::new() };
+        self.readers.iter().filter_map(told).collect()
+    }
+
     /// All runs as lines that fit the terminal.
     fn picture(&mut self, width: usize, height: usize) -> Result<Vec<String>, Failure> {
         let now = clock::wall();
@@ -106,9 +138,12 @@ impl View<'_> {
             if self.ended.contains(&row.run) {
                 continue;
             }
-            let followed = self.followed.entry(row.run.clone()).or_default();
-            followed.read(&*self.watched.store, &row.run, row.head)?;
-            all.push(Known::of(&self.watched.place, row)?);
+            let known = Known::of(&self.watched.place, row)?;
+            if !self.has_board(&known) {
+                let followed = self.followed.entry(known.row.run.clone()).or_default();
+                followed.read(&*self.watched.store, &known.row.run, known.row.head)?;
+            }
+            all.push(known);
         }
         self.first = false;
         all.sort_by_key(order);
@@ -128,11 +163,29 @@ impl View<'_> {
 }
 
 impl View<'_> {
+    /// Brings the board of a run up to date, where it has one. A journal that this program does not understand has
+    /// none.
+    fn has_board(&mut self, known: &Known) -> bool {
+        if !Board::is_drawn(&known.summary.protocol) {
+            return false;
+        }
+        let run = &known.row.run;
+        if let Some(reader) = self.readers.get_mut(run) {
+            return reader.refresh(&mut |_, _| {}).is_ok();
+        }
+        let opened = Reader::open(self.watched.store.clone(), run.clone(), self.watched.library.clone());
+        opened.is_ok_and(|reader| self.readers.insert(run.clone(), reader).is_none())
+    }
+
     /// The blocks in as much detail as the terminal has room for.
     fn blocks(&self, all: &[Known], room: (Time, usize), height: usize) -> Vec<Vec<String>> {
         let mut blocks = Vec::new();
         for detail in [Detail::Entries, Detail::Bars, Detail::Waits] {
-            let one = |known: &Known| Some(block(known, self.followed.get(&known.row.run)?, detail, room));
+            let share = ((height.saturating_sub(1)) / all.len().max(1)).saturating_sub(1).max(MIN_BOARD);
+            let one = |known: &Known| match self.readers.get(&known.row.run) {
+                Some(reader) => Some(drawn(known, reader, room, share)),
+                None => Some(block(known, self.followed.get(&known.row.run)?, detail, room)),
+            };
             blocks = all.iter().filter_map(one).collect();
             if blocks.iter().map(|block| block.len() + 1).sum::<usize>() < height {
                 break;
@@ -191,6 +244,23 @@ fn order(known: &Known) -> u8 {
     }
 }
 
+/// The board of a run, no higher than its share of the terminal.
+fn drawn(known: &Known, reader: &Reader, (now, width): (Time, usize), share: usize) -> Vec<String> {
+    let summary = &known.summary;
+    // The clock of a run that has ended stands still.
+    let last = reader.board.times.map_or(now, |(_, last)| last);
+    let now = if known.row.settled { last } else { now };
+    let driver = known.driver().filter(|_| known.standing() == "interrupted");
+    let height = share.saturating_sub(usize::from(driver.is_some()));
+    let mut lines = picture(&reader.board, summary, &summary.title, now, (width, height));
+    if let Some(head) = lines.first_mut() {
+        *head =
+            format!("{}  {}  {head}", paint(paint::STRONG, &known.row.run), runs::standing(known.standing()));
+    }
+    lines.extend(driver.map(|line| format!("  {line}")));
+    lines
+}
+
 fn block(known: &Known, followed: &Followed, detail: Detail, (now, width): (Time, usize)) -> Vec<String> {
     let summary = &known.summary;
     let mut words = vec![
@@ -203,7 +273,7 @@ fn block(known: &Known, followed: &Followed, detail: Detail, (now, width): (Time
     words.retain(|word| !word.is_empty());
     let mut block = vec![words.join("  ")];
     if known.row.settled {
-        block.extend(summary.reason.as_deref().map(safe));
+        block.extend(summary.reason.as_deref().map(cause));
     } else {
         block.extend(known.driver());
         block.extend(known.waits(MAX_WAITS, now, Some(width.saturating_sub(2))));

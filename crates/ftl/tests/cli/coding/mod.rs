@@ -332,3 +332,44 @@ fn what_makes_no_sense_is_said_before_anything_is_opened() {
     dir.ftl(&["code", "--from", "spec.md"]).code(1).says(&["no agent is bound to architect"]);
     assert!(dir.ftl(&["status", "--json"]).code(0).json()["runs"].as_array().unwrap().is_empty());
 }
+
+#[test]
+fn on_a_terminal_a_story_is_drawn_with_the_words_of_those_who_look() {
+    let scenes = [
+        plans("", "write it down"),
+        says("plan_review", "", "APPROVE", "good"),
+        codes("say please", "echo done, please > a.txt"),
+        codes("exit code", "echo done > a.txt"),
+        codes("", "echo half > a.txt"),
+        says("code_review", "please", "APPROVE", "good"),
+        says("code_review", "", "CHANGES", "say please"),
+    ];
+    let dir = repository(&scenes);
+    let (code, drawn) = Terminal::typing(&dir, &["code", STORY, "--land", "branch-only"]).ended();
+    let text = plain(&drawn);
+    assert_eq!(code, 0, "{text}");
+    for wanted in [
+        "✓",
+        "the architect on the plan: APPROVE: good",
+        "✗",
+        "tests failed: ",
+        "the architect on the code: CHANGES: say please",
+        "round 3 of 8",
+        "spent      0:",
+        "3 rounds",
+        "next       `ftl diff ",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    let run = text.split_whitespace().skip_while(|word| *word != "run").nth(1).unwrap().to_owned();
+    dir.ftl(&["diff", &run]).code(0).says(&["+done, please"]);
+    // Without a terminal the same words are lines.
+    let piped = repository(&scenes).ftl(&["code", STORY]).code(0);
+    piped.says(&[
+        "the architect on the code: CHANGES: say please",
+        "tests failed: ",
+        "TESTING → ",
+        "CODING",
+        "spent  ",
+    ]);
+}

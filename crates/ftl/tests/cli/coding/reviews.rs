@@ -179,3 +179,14 @@ fn where_nothing_says_how_to_test_a_person_is_asked_and_settings_mend_it() {
     dir.ftl(&["resume", &run]).code(0);
     assert_eq!((walked(&dir, &run).last().unwrap().as_str(), worktrees(&dir)), ("AWAIT_MERGE DONE", 0));
 }
+
+#[test]
+fn a_coder_that_reviews_itself_is_told_at_the_start() {
+    let alone = "[agents.hand]\nkind = \"scripted\"\nscript = \"play.toml\"\n[roles]\ncoder = \"hand\"\narchitect = \"hand\"\n";
+    let dir = super::set(&super::content(), &format!("{alone}{}", super::TESTED));
+    super::code(&dir, &[])
+        .code(0)
+        .says(&["note: `hand` answers both coder and architect", "reviews its own work"]);
+    let two = super::code(&super::repository(&super::content()), &[]).code(0);
+    assert!(!two.err.contains("answers both"), "{two:#?}");
+}

@@ -57,7 +57,7 @@ fn the_plan() {
     let (answered, skipped) =
         (question("answered", super::json!("red")), question("answered", super::json!(" ")));
     let cases: &[Case<'_>] = &[
-        ("planning", name, PLAN, 0, Some("plan_review"), "touches 1 files"),
+        ("planning", name, PLAN, 0, Some("plan_review"), "touches 1 file"),
         ("planning", name, older, 0, Some("plan_review"), "Note"),
         ("planning", name, "", 4, None, "is missing"),
         ("planning", name, "{\"id\": ", 6, None, "planning.ai.json:1:7: is not valid JSON"),

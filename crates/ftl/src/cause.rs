@@ -1,0 +1,68 @@
+//! Causes in plain words: why something ended or stands still, in one line that needs no page to explain it.
+//!
+//! Reasons come from protocols, gates and agents, and JSON gives them as they are. People are told the cause first, and
+//! words of a protocol are said in words of the field.
+
+use crate::board::news::{reason, telling};
+
+/// How reasons of the built-in protocols begin, and what is said behind the cause instead.
+const BEGINNINGS: [(&str, &str); 4] = [
+    ("discovery needed: ", "no lesson tells how to fix it"),
+    ("budget exhausted: ", "no tool calls were left to fix it"),
+    ("same failure after a retry: ", "it failed the same way after a fix was tried"),
+    ("idiom violation: ", "the framework's idioms are not kept"),
+];
+
+/// Why something ended or stands still, in one line.
+pub(crate) fn cause(text: &str) -> String {
+    let text = text.trim();
+    // What to do is said whole: it stands at the end, where a long cause is cut.
+    if let Some((before, hint)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (hint: ")) {
+        return format!("{} (hint: {hint})", cause(before));
+    }
+    if let Some((rest, more)) =
+        BEGINNINGS.iter().find_map(|(word, more)| Some((text.strip_prefix(word)?, more)))
+    {
+        return format!("{}; {more}", reason(&telling(rest)));
+    }
+    if let Some(limit) = text.strip_prefix("tools spent: the limit is ") {
+        return format!("it has used all {} of its tool calls", reason(limit));
+    }
+    if let Some(missing) = text.strip_prefix("missing: ") {
+        return format!("too few explorers answered; missing: {}", reason(missing));
+    }
+    reason(&telling(text))
+}
+
+/// The word for how something stands or ended. `escalated` is a word between protocols.
+pub(crate) fn standing(word: &str) -> &str {
+    if word == "escalated" { "gave up" } else { word }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_stands_first_and_in_plain_words() {
+        let cases = [
+            (
+                "discovery needed: 1 of 2 tests failed (pytest)\n  test_mean: 3 is not 2\nmore",
+                "1 of 2 tests failed (pytest): test_mean: 3 is not 2; no lesson tells how to fix it",
+            ),
+            (
+                "discovery needed: build/out: outside_delta: it is new\nthe command passed\n101 tests passed",
+                "build/out: outside_delta: it is new; no lesson tells how to fix it",
+            ),
+            ("tools spent: the limit is 7", "it has used all 7 of its tool calls"),
+            ("missing: structure, delta", "too few explorers answered; missing: structure, delta"),
+            ("the disk is full", "the disk is full"),
+            ("no room\nat all (hint: make room)", "no room: at all (hint: make room)"),
+            ("", ""),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(cause(text), wanted, "{text}");
+        }
+        assert_eq!((standing("escalated"), standing("blocked")), ("gave up", "blocked"));
+    }
+}

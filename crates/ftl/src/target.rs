@@ -1,0 +1,84 @@
+//! What a person names with RUN[/SEQ]: a run, a task of its plan by its number, or an instance.
+
+use std::sync::Arc;
+
+use ftl_core::run::InstanceId;
+use ftl_engine::session::find;
+use ftl_engine::store::Store;
+
+use crate::board::Board;
+use crate::board::reader::Reader;
+use crate::cli::Cli;
+use crate::failure::Failure;
+use crate::session::session_failure;
+use crate::shelf::Shelf;
+
+/// How many tasks a hint names.
+const MAX_NAMED: usize = 8;
+
+/// A run with what a person wants to see of it.
+pub(crate) struct Target {
+    /// The run and its board.
+    pub(crate) reader: Reader,
+    /// Which part of it.
+    pub(crate) part: Part,
+}
+
+/// A part of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it.
+    Whole,
+    /// A task of its plan.
+    Task(String),
+    /// An instance.
+    Instance(InstanceId),
+}
+
+impl Target {
+    /// Finds what a person named. A number that a task of the plan has is that task, another one an instance.
+    pub(crate) fn find(cli: &Cli, store: &Arc<dyn Store>, named: &str) -> Result<Target, Failure> {
+        let (run, part) = named.split_once('/').map_or((named, None), |(run, part)| (run, Some(part)));
+        let run = find(&**store, run).map_err(|error| session_failure(&error))?.row.run;
+        let library = Arc::new(Shelf::load(cli)?.library);
+        let reader = Reader::open(store.clone(), run, library)?;
+        let part = part.map_or(Ok(Part::Whole), |part| Part::parse(&reader, part))?;
+        Ok(Target { reader, part })
+    }
+}
+
+impl Part {
+    fn parse(reader: &Reader, text: &str) -> Result<Part, Failure> {
+        let seqs = reader.board.seqs();
+        if seqs.iter().any(|seq| seq == text) {
+            return Ok(Part::Task(text.to_owned()));
+        }
+        let (run, count) = (&reader.run, reader.board.instances());
+        match text.parse::<u32>() {
+            Ok(number) if (number as usize) < count => Ok(Part::Instance(InstanceId(number))),
+            Ok(_) | Err(_) => {
+                if seqs.is_empty() && count <= 1 {
+                    let hint = format!("it has only one; `ftl why {run}` explains it");
+                    return Err(Failure::new(format!("run {run} has no instance {text}"), hint));
+                }
+                let last = count.saturating_sub(1);
+                let mut hint = format!("its instances are {run}/0 to {run}/{last}");
+                if !seqs.is_empty() {
+                    let more = if seqs.len() > MAX_NAMED { ", …" } else { "" };
+                    let named = seqs[..seqs.len().min(MAX_NAMED)].join(", ");
+                    hint = format!("its tasks are {named}{more}; {hint}");
+                }
+                Err(Failure::new(format!("run {run} has no task and no instance `{text}`"), hint))
+            }
+        }
+    }
+
+    /// Whether an instance belongs to it.
+    pub(crate) fn holds(&self, board: &Board, instance: InstanceId) -> bool {
+        match self {
+            Part::Whole => true,
+            Part::Task(seq) => board.task_of(instance) == Some(seq.as_str()),
+            Part::Instance(one) => *one == instance,
+        }
+    }
+}
