@@ -59,6 +59,8 @@ torture *ARGS:
     FTL_KILLS="${FTL_KILLS:-300}" FTL_RACES="${FTL_RACES:-50}" FTL_FLIPS="${FTL_FLIPS:-2000}" \
         cargo test -p ftl -p ftl-testkit --test torture --test campaign_kills {{ARGS}} -- --include-ignored --nocapture
     FTL_CAMPAIGN_KILLS="${FTL_CAMPAIGN_KILLS:-100}" cargo test -p ftl --test cli {{ARGS}} -- campaigns::killed --nocapture
+    FTL_TRIES="${FTL_TRIES:-40}" FTL_TALLY="${FTL_TALLY:-$PWD/target/tally.md}" \
+        cargo test -p ftl --test hostile {{ARGS}} -- --include-ignored --nocapture --test-threads=2
 
 # Simulate the engine over many seeds; FTL_SEED=N replays one and prints what happened.
 simulate *ARGS:
