@@ -73,17 +73,13 @@ impl<'path> Way<'path> {
         path
     }
 
-    fn start(&self) -> io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(CWD, &self.outside, flags, Mode::empty())?)
-    }
-
     /// Opens the folder of the first so many parts; those that are missing are made if there is a mode for them.
     fn walk(&self, count: usize, make: Option<Mode>) -> io::Result<OwnedFd> {
-        let mut at = self.start()?;
-        if let Some(found) = self.leap(&at, count) {
+        if let Some(Ok(found)) = self.leap(count, WAY, Mode::empty()) {
             return Ok(found);
         }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut at = rustix::fs::openat(CWD, &self.outside, flags, Mode::empty())?;
         for (index, part) in self.parts[..count].iter().enumerate() {
             let mut next = rustix::fs::openat(&at, *part, WAY, Mode::empty());
             if let (Err(Errno::NOENT), Some(mode)) = (&next, make) {
@@ -98,15 +94,26 @@ impl<'path> Way<'path> {
         Ok(at)
     }
 
-    /// Opens the folder of the first so many parts in one call, where the kernel can walk as we do. Whatever stands in
-    /// its way is found out part by part.
-    fn leap(&self, start: &OwnedFd, count: usize) -> Option<OwnedFd> {
+    /// Opens what the first so many parts lead to in one call, where the kernel can walk as we do and there is no link
+    /// on the whole way. Whatever else stands there is found out part by part.
+    fn leap(&self, count: usize, flags: OFlags, mode: Mode) -> Option<rustix::io::Result<OwnedFd>> {
         if count < 2 {
             return None;
         }
-        let below: PathBuf = self.parts[..count].iter().collect();
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        rustix::fs::openat2(start, &below, WAY, Mode::empty(), resolve).ok()
+        Some(rustix::fs::openat2(CWD, self.up_to(count), flags, mode, ResolveFlags::NO_SYMLINKS))
+    }
+
+    /// Opens what the whole path leads to, in one call where that is possible.
+    fn reach(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        match self.leap(self.parts.len(), flags, mode) {
+            Some(Ok(found)) => return Ok(found),
+            // A link would have been met before what is missing behind it.
+            Some(Err(Errno::NOENT)) if !flags.contains(OFlags::CREATE) => return Err(Errno::NOENT.into()),
+            Some(Err(_)) | None => {}
+        }
+        let (parent, name) = self.parent()?;
+        let opened = rustix::fs::openat(&parent, name, flags, mode);
+        opened.map_err(|error| not_opened(&parent, (name, path), error))
     }
 
     /// Why a part could not be opened as a folder.
@@ -183,12 +190,8 @@ pub fn open(path: &Path, purpose: Use) -> io::Result<File> {
 /// Opens a file; a new one may be used as the mode says.
 pub fn open_as(path: &Path, purpose: Use, mode: u32) -> io::Result<File> {
     use std::os::unix::fs::MetadataExt as _;
-    let (parent, name) = Way::of(path)?.parent()?;
-    let opened = rustix::fs::openat(&parent, name, purpose.flags() | PLAIN, Mode::from(mode));
-    let file = match opened {
-        Ok(file) => File::from(file),
-        Err(error) => return Err(not_opened(&parent, (name, path), error)),
-    };
+    let mode = if purpose == Use::Read { Mode::empty() } else { Mode::from(mode) };
+    let file = File::from(Way::of(path)?.reach(path, purpose.flags() | PLAIN, mode)?);
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(Refusal::NotAFile(path.to_owned()).into());
@@ -241,7 +244,8 @@ pub fn is_inside(path: &Path) -> bool {
 }
 
 fn read_up_to(file: File, path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // Most files of ours are small, and are read in one go.
+    let mut bytes = Vec::with_capacity(4096);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(Refusal::TooLarge { path: path.to_owned(), most }.into());
@@ -282,9 +286,14 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 /// What stands at a path, as it would be opened. A link at its end is told as a link.
 pub fn metadata(path: &Path) -> io::Result<Metadata> {
-    let (parent, name) = Way::of(path)?.parent()?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    File::from(rustix::fs::openat(&parent, name, flags, Mode::empty())?).metadata()
+    File::from(Way::of(path)?.reach(path, flags, Mode::empty())?).metadata()
+}
+
+/// What stands at a path, to be compared with a file that is known already: whichever way the path leads, equal numbers
+/// are that file. Never before a use of what stands there.
+pub fn peek(path: &Path) -> io::Result<Metadata> {
+    std::fs::symlink_metadata(path)
 }
 
 /// Whether a plain file stands there.

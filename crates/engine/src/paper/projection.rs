@@ -23,6 +23,7 @@ use super::sheet::{self, Sheet, stow};
 use super::{Paper, PaperError};
 use crate::folder::{self, Use};
 use crate::place::{Beside, mark};
+use crate::process::gate::{Gate, Inside};
 use crate::process::holder::{self, Locked, Locking, Wait};
 use crate::store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
 use ftl_core::json::Json;
@@ -358,23 +359,28 @@ impl Paper {
     /// Writes a copy again that is gone or has fallen behind. That it cannot be written keeps nobody
     /// from reading the note, and neither does somebody who writes copies and may have been stopped.
     pub(super) fn mend(&self, what: &Projected) {
-        if self.store.writable().is_ok() && self.place.stranger().is_none() && !self.is_held() {
+        let is_free = || self.lag.is_allowed() || !self.is_held();
+        if self.store.writable().is_ok() && self.place.stranger().is_none() && is_free() {
             let _ = self.project(what);
         }
     }
 
-    /// The same for whoever only looks, who waits for nobody: a change by hand is left to the next command where
-    /// somebody keeps the copies from being looked at.
+    /// The same as [`Paper::take_over`] for whoever only looks, who waits for nobody: a change by hand is left to the
+    /// next command where somebody keeps the copies from being looked at. Whoever drives a run does not only look.
     pub(super) fn look_over(&self, what: &Projected) -> Result<(), PaperError> {
         match self.glance(what)? {
             Standing::Foreign if !self.is_free_soon() => Ok(()),
-            Standing::Newest | Standing::Behind | Standing::Foreign => self.take_over(what),
+            standing => self.settle(what, standing),
         }
     }
 
     /// Takes over a copy that was changed by hand, and mends one that somebody could not finish.
     pub(super) fn take_over(&self, what: &Projected) -> Result<(), PaperError> {
-        match self.glance(what)? {
+        self.settle(what, self.glance(what)?)
+    }
+
+    fn settle(&self, what: &Projected, standing: Standing) -> Result<(), PaperError> {
+        match standing {
             Standing::Newest => Ok(()),
             Standing::Behind if matches!(what.form, Form::Rows(_)) && self.lag.is_allowed() => {
                 self.lag.begin();
@@ -417,7 +423,8 @@ impl Paper {
     /// How the copy stands to its note. One that nobody has touched since we wrote it need not be read.
     fn glance(&self, what: &Projected) -> Result<Standing, PaperError> {
         let (seen, marked) = self.seen_and_mark(&what.file);
-        let found = folder::metadata(&self.file(what)).ok().filter(fs::Metadata::is_file);
+        // A mark names one file on one disk.
+        let found = folder::peek(&self.file(what)).ok().filter(fs::Metadata::is_file);
         if let (Some(digest), Some(marked), Some(found)) = (&seen, marked, found)
             && mark(&found) == marked
         {
@@ -508,15 +515,19 @@ impl Paper {
     }
 
     /// Only one process writes copies at a time.
-    pub(super) fn hold(&self) -> io::Result<Locked> {
+    pub(super) fn hold(&self) -> io::Result<(Locked, Inside)> {
         let path = self.place.store().join("paper.lock");
+        let inside = Gate::of(&path).enter(MAX_COPY_WAIT).ok_or(io::ErrorKind::TimedOut)?;
         let file = folder::open_as(&path, Use::Update, 0o644)?;
         let wait = || Wait::new("the lock of the files in .ftl", vec![path], MAX_COPY_WAIT);
-        holder::lock(file, Locking::Alone, wait)
+        Ok((holder::lock(file, Locking::Alone, wait)?, inside))
     }
 
-    /// Whether nobody writes copies, now or in a moment.
+    /// Whether nobody writes copies, now or in a moment. Whoever drives a run does not only look, and waits for them.
     pub(super) fn is_free_soon(&self) -> bool {
+        if self.lag.is_allowed() {
+            return true;
+        }
         let until = Instant::now() + MAX_LOOK_WAIT;
         while self.is_held() {
             if Instant::now() >= until {

@@ -155,7 +155,11 @@ impl fmt::Display for Holder {
 pub fn sign(file: &File) {
     static SIGNATURE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     if let Some(signature) = SIGNATURE.get_or_init(|| signature().ok()) {
-        let _ = file.write_all_at(signature, 0);
+        let mut found = [0; SIGNATURE_BYTES];
+        // A file that is not written needs no disk.
+        if file.read_exact_at(&mut found, 0).is_err() || found != **signature {
+            let _ = file.write_all_at(signature, 0);
+        }
     }
 }
 

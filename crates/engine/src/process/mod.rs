@@ -16,6 +16,7 @@ pub mod cancel;
 pub mod capture;
 pub mod evidence;
 pub mod fence;
+pub mod gate;
 pub mod gits;
 pub mod guard;
 mod hide;

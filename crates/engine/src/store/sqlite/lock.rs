@@ -4,18 +4,20 @@
 //! its own. There are two files, so that a busy writer cannot starve the others: to wait for `write.lock` one
 //! must hold `turn.lock`, so a writer that comes back at once finds the next one already standing in front of
 //! it. Whoever holds one signs it: who waits says for whom, ends a holder that was stopped for good, and gives
-//! up in the end.
+//! up in the end. Threads of one process queue at gates first.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::folder::{self, Use};
+use crate::process::gate::{Gate, Inside};
 use crate::process::holder::{self, Locked, Locking, Wait};
 
 /// How long one and the same process may keep the others from writing.
@@ -28,12 +30,19 @@ const WRITE: &str = "write.lock";
 #[derive(Debug)]
 pub(super) struct WriteLock {
     folder: PathBuf,
-    write: File,
+    turn: (Arc<Gate>, File),
+    write: (Arc<Gate>, File),
 }
 
-/// The lock while it is held.
+/// A lock while it is held.
 #[derive(Debug)]
-pub(super) struct Held<'a>(&'a File);
+pub(super) struct Held<'a> {
+    file: &'a File,
+    /// A file of its own that was waited with, and keeps the lock until it is closed.
+    _waited: Option<Locked>,
+    /// After the lock.
+    _inside: Inside,
+}
 
 impl WriteLock {
     /// Opens the lock of a store's folder, and makes it if it is missing.
@@ -45,7 +54,11 @@ impl WriteLock {
                 format!("it belongs to another user (number {owner}): say `sudo -u '#{owner}' ftl …`");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
-        Ok(WriteLock { folder: folder.to_owned(), write: open(&folder.join(WRITE))? })
+        let open = |name: &str| -> io::Result<(Arc<Gate>, File)> {
+            let path = folder.join(name);
+            Ok((Gate::of(&path), folder::open(&path, Use::Update)?))
+        };
+        Ok(WriteLock { folder: folder.to_owned(), turn: open(TURN)?, write: open(WRITE)? })
     }
 
     /// Waits until nobody else writes.
@@ -55,39 +68,53 @@ impl WriteLock {
 
     fn hold_within(&self, limit: Duration) -> io::Result<Held<'_>> {
         let _turn = self.take_turn(limit)?;
-        if let Some(held) = taken_now(&self.write)? {
-            return Ok(held);
+        let (gate, file) = &self.write;
+        let inside = gate.enter(limit).ok_or_else(|| self.still_held())?;
+        if !lock_now(file)? {
+            // The second descriptor is of the same open file, so that the lock stays when it is closed.
+            holder::lock(file.try_clone()?, Locking::Unsigned, || self.wait(limit))?;
+            holder::sign(file);
         }
-        // The second descriptor is of the same open file, so that the lock stays when it is closed.
-        holder::lock(self.write.try_clone()?, Locking::Unsigned, || self.wait(limit))?;
-        holder::sign(&self.write);
-        Ok(Held(&self.write))
+        Ok(Held { file, _waited: None, _inside: inside })
     }
 
     /// Takes the place behind whoever writes. A lock belongs to an open file, and whoever gives up leaves its own to
     /// the kernel for a while: so each wait has one.
-    fn take_turn(&self, limit: Duration) -> io::Result<Locked> {
-        holder::lock(open(&self.folder.join(TURN))?, Locking::Alone, || self.wait(limit))
+    fn take_turn(&self, limit: Duration) -> io::Result<Held<'_>> {
+        let (gate, file) = &self.turn;
+        let inside = gate.enter(limit).ok_or_else(|| self.still_held())?;
+        let waited = match lock_now(file)? {
+            true => None,
+            false => {
+                let own = folder::open(&self.folder.join(TURN), Use::Update)?;
+                Some(holder::lock(own, Locking::Alone, || self.wait(limit))?)
+            }
+        };
+        Ok(Held { file, _waited: waited, _inside: inside })
     }
 
     fn wait(&self, limit: Duration) -> Wait {
         let files = [WRITE, TURN].map(|name| self.folder.join(name));
         Wait::new("the store's write lock", files.to_vec(), limit)
     }
+
+    /// Another thread of this process did not give it back in time.
+    fn still_held(&self) -> io::Error {
+        match self.wait(Duration::ZERO).look() {
+            Err(held) => io::Error::new(io::ErrorKind::TimedOut, held),
+            Ok(()) => io::ErrorKind::TimedOut.into(),
+        }
+    }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    folder::open(path, Use::Update)
-}
-
-/// Takes the lock of a file if nobody has it.
-fn taken_now(file: &File) -> io::Result<Option<Held<'_>>> {
+/// Takes the lock of a file if nobody has it, and signs it.
+fn lock_now(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
             holder::sign(file);
-            Ok(Some(Held(file)))
+            Ok(true)
         }
-        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -95,7 +122,7 @@ fn taken_now(file: &File) -> io::Result<Option<Held<'_>>> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         // A lock that cannot be given back goes when its file is closed.
-        let _ = flock(self.0, FlockOperation::Unlock);
+        let _ = flock(self.file, FlockOperation::Unlock);
     }
 }
 

@@ -321,7 +321,8 @@ impl Pen {
 
     /// A store that was deleted or replaced would take what nobody can find again.
     fn check_place(&self, shared: &Shared) -> Result<(), StoreError> {
-        if place(&self.database).is_ok_and(|file| file == self.file) {
+        let is_same = |found: std::fs::Metadata| (found.dev(), found.ino()) == self.file;
+        if folder::peek(&self.database).is_ok_and(is_same) {
             return Ok(());
         }
         let told = format!("{} was moved, deleted or replaced meanwhile", self.database.display());
