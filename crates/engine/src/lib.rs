@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod drive;
 pub mod driver;
 pub mod embedder;
+pub mod environment;
 pub mod exploration;
 pub mod explore;
 pub mod extract;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
-use ftl_agents::secrets::Secrets;
+use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::catalogue::build::{Delivered, Delivery};
@@ -43,7 +43,7 @@ use crate::place::{Place, replace};
 use crate::plan_file::{Plan, Worker};
 use crate::process::{self, Cancel, Fence, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
-use crate::roster::{Agent, Hall, Roster};
+use crate::roster::{Hall, Roster};
 use crate::store::{Lease, RunRow, Store, StoreError};
 
 /// The largest file that is read of those that a run was given.
@@ -666,13 +666,14 @@ impl Session {
         let run = &lease.run;
         process::own_orphans()?;
         let supervisor = self.supervisor()?;
-        let shell = Arc::new(Shell::new(
+        let shell = Shell::new(
             supervisor.clone(),
             self.store.clone(),
             &self.place,
             self.config.command_limits(),
             self.config.agent_limits(),
-        ));
+        );
+        let shell = Arc::new(shell.in_environment(self.config.environment()));
         let width = self.config.width();
         let wishes = self.wishes(run)?;
         let agents = self.jobs.or(wishes.jobs).unwrap_or(width.agents);
@@ -736,12 +737,11 @@ impl Session {
             let Some(bound) = roster.role(&role.name) else { continue };
             let Some(backend) = backends.get(bound.agent.as_str()) else { continue };
             let model = bound.model.clone();
-            let silence = roster.agent(&bound.agent).and_then(|agent| agent.silence);
-            let resume = roster.agent(&bound.agent).is_some_and(Agent::resumes);
-            seats.insert(
-                role.name.to_string(),
-                backend.clone().map(|backend| Seat { backend, model, silence, resume }),
-            );
+            let Some(agent) = roster.agent(&bound.agent) else { continue };
+            let (silence, resume) = (agent.silence, agent.resumes());
+            let environment = roster.environment_of(agent);
+            let seat = |backend| Seat { backend, model, silence, resume, environment };
+            seats.insert(role.name.to_string(), backend.clone().map(seat));
         }
         let prompts = prompts(&self.place).map_err(SessionError::Machine)?;
         let means = Means {
@@ -788,6 +788,12 @@ pub fn secrets(config: &Config, root: &Path) -> Arc<Secrets> {
     let texts =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     secrets.add_environment(std::env::vars_os().filter_map(texts));
+    let environment = config.environment();
+    environment.secrets().for_each(|value| secrets.hide(value));
+    // Whoever passes a secret on by its name wants it used, not shown.
+    for value in environment.passed().filter(|name| is_secret_name(name)).filter_map(variable) {
+        secrets.hide(&value);
+    }
     let path = root.to_string_lossy();
     secrets.spare(|value| path.contains(value) || root.join(value).symlink_metadata().is_ok());
     Arc::new(secrets)

@@ -23,10 +23,12 @@ use ftl_core::catalogue::Catalogue;
 use ftl_core::language::problem::nearest;
 
 use crate::config::{ConfigError, Origin};
+use crate::environment::{CommandKind, Environment, Rule};
 pub use build::Hall;
 use fields::Reader;
 pub use keys::KeySource;
 use needs::Need;
+pub(crate) use programs::is_secret;
 
 /// Where agents stand in a file of settings.
 pub const AGENTS: &str = "agents";
@@ -45,6 +47,8 @@ pub type Said = BTreeMap<String, (toml::Value, Origin)>;
 pub struct Roster {
     agents: BTreeMap<String, Agent>,
     roles: BTreeMap<String, Bound>,
+    /// What commands and programs see of our surroundings.
+    environment: Environment,
 }
 
 /// An agent as the settings describe it.
@@ -58,6 +62,8 @@ pub struct Agent {
     pub accept: BTreeSet<Need>,
     /// How long it may be silent, where it is not as long as any other.
     pub silence: Option<Duration>,
+    /// Variables of the commands that it has us run, where it has no program of its own.
+    pub variables: Vec<(String, Rule, Origin)>,
     /// Where it is described.
     pub origin: Origin,
 }
@@ -195,6 +201,22 @@ impl Roster {
         Ok(roster)
     }
 
+    /// The same where commands and programs see this of our surroundings.
+    #[must_use]
+    pub fn in_environment(self, environment: &Environment) -> Roster {
+        Roster { environment: environment.clone(), ..self }
+    }
+
+    /// What the commands see that an agent has us run.
+    pub fn environment_of(&self, agent: &Agent) -> Environment {
+        let mut environment = self.environment.clone();
+        for (name, rule, origin) in &agent.variables {
+            // They were checked when the settings were read.
+            let _ = environment.add(Some(CommandKind::Agent), name, rule.clone(), origin);
+        }
+        environment
+    }
+
     fn bound(&self, role: &str, value: &toml::Value) -> Result<Bound, (String, String)> {
         let known: Vec<&str> =
             Catalogue::standard().roles().map(|one| &*one.name).chain([ANY_ROLE]).collect();
@@ -273,6 +295,10 @@ fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
     let accept = reader.words("accept", &Need::WORDS)?;
     let silence = reader.time("silence")?;
     let origin = reader.origin();
+    let variables = match kind.as_deref() {
+        Some("scripted" | "model") => programs::variables(&mut reader)?,
+        Some(_) | None => Vec::new(),
+    };
     let kind = match kind.as_deref() {
         Some("scripted") => Kind::Scripted { script: reader.needed_path("script")? },
         Some("model") => Kind::Model(service(&mut reader)?),
@@ -282,7 +308,7 @@ fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
     };
     reader.done(kind.word())?;
     let accept = accept.iter().filter_map(|word| Need::parse(word)).collect();
-    Ok(Agent { name: name.to_owned(), kind, accept, silence, origin })
+    Ok(Agent { name: name.to_owned(), kind, accept, silence, variables, origin })
 }
 
 /// How many tokens fit into a model of which nothing is said.

@@ -45,6 +45,7 @@ mod signals;
 mod speakers;
 mod steer;
 mod support;
+mod surroundings;
 mod together;
 mod transcripts;
 mod views;
