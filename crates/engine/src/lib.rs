@@ -6,6 +6,7 @@
 pub mod amount;
 pub mod change;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod context;
 pub mod decision;

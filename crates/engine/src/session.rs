@@ -43,7 +43,7 @@ use crate::place::{Place, replace};
 use crate::plan_file::{Plan, Worker};
 use crate::process::{self, Cancel, Fence, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
-use crate::roster::{Hall, Roster};
+use crate::roster::{Choice, Hall, Roster};
 use crate::store::{Lease, RunRow, Store, StoreError};
 
 /// The largest file that is read of those that a run was given.
@@ -188,6 +188,8 @@ pub struct Given<'a> {
     pub is_story: bool,
     /// The document of which the architect makes stories, in the planner's place.
     pub document: Option<&'a str>,
+    /// Who answers every role, where the person has chosen it for this run.
+    pub choice: Option<&'a Choice>,
 }
 
 /// What is kept of a run's opening that is neither a script nor a plan.
@@ -199,6 +201,7 @@ struct Wishes {
     landing: Option<Route>,
     is_story: bool,
     document: Option<String>,
+    choice: Choice,
 }
 
 impl Wishes {
@@ -210,8 +213,17 @@ impl Wishes {
             || landing.is_some()
             || is_story
             || document.is_some()
+            || given.choice.is_some()
             || !given.allowed.is_empty();
-        is_wished.then(|| Wishes { jobs, allowed: given.allowed.to_vec(), landing, is_story, document })
+        let choice = given.choice.cloned().unwrap_or_default();
+        is_wished.then(|| Wishes {
+            jobs,
+            allowed: given.allowed.to_vec(),
+            landing,
+            is_story,
+            document,
+            choice,
+        })
     }
 }
 
@@ -399,7 +411,7 @@ impl Session {
         let names = script.as_ref().map(Script::names).unwrap_or_default();
         let is_scripted =
             |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
-        let roster = self.roster()?;
+        let roster = self.roster_with(given.choice)?;
         // A campaign asks a coder or a builder only where its plan does. Where nobody is bound and a planner
         // names one all the same, that task is held and says so.
         let plan = given.plan.map(|plan| self.staff(plan));
@@ -458,8 +470,13 @@ impl Session {
         Ok(Arc::new(supervisor.hiding(self.secrets.clone())))
     }
 
-    fn roster(&self) -> Result<Roster, SessionError> {
-        self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))
+    /// Who answers which role, where a person may have chosen somebody for one run.
+    pub fn roster_with(&self, choice: Option<&Choice>) -> Result<Roster, SessionError> {
+        let roster = self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))?;
+        match choice {
+            Some(choice) => roster.chosen(choice).map_err(SessionError::Unfit),
+            None => Ok(roster),
+        }
     }
 
     /// Claims a run that nobody drives. An owner that lives keeps it; one that has not moved for a long
@@ -694,7 +711,7 @@ impl Session {
         }
         let sites = sites.map(|(_, sites)| sites);
         if !whole {
-            let mut agents = self.agents(supervisor)?;
+            let mut agents = self.agents(supervisor, &wishes.choice)?;
             if wishes.document.is_some() {
                 agents = agents.with_stand_in("planner", "architect");
             }
@@ -723,9 +740,9 @@ impl Session {
         Ok((Box::new(workshop), sites))
     }
 
-    /// The hand that asks agents, as the settings bind them.
-    fn agents(&self, supervisor: Arc<Supervisor>) -> Result<Agents, SessionError> {
-        let (roster, lobby) = (self.roster()?, self.lobby()?);
+    /// The hand that asks agents, as the settings bind them, or as the person has chosen for the run.
+    fn agents(&self, supervisor: Arc<Supervisor>, choice: &Choice) -> Result<Agents, SessionError> {
+        let (roster, lobby) = (self.roster_with(Some(choice))?, self.lobby()?);
         let hall = Hall::new(&roster, &variable, &lobby.folder).hiding(memory_key(&self.config));
         let hall = hall.hiding(forge_token(&self.config));
         let mut backends = BTreeMap::new();

@@ -21,13 +21,14 @@ use ftl_agents::model::price::Prices;
 use ftl_agents::model::{Calls, Dialect};
 use ftl_core::catalogue::Catalogue;
 use ftl_core::language::problem::nearest;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, Origin};
 use crate::environment::{CommandKind, Environment, Rule};
 pub use build::Hall;
 use fields::Reader;
 pub use keys::KeySource;
-use needs::Need;
+use needs::{Need, Unfit};
 pub(crate) use programs::is_secret;
 
 /// Where agents stand in a file of settings.
@@ -38,6 +39,20 @@ pub const ROLES: &str = "roles";
 
 /// The role that stands for all that are not bound.
 pub const ANY_ROLE: &str = "default";
+
+/// The role that is answered by an agent only where it is bound by name: code explores without one, and four
+/// conversations are much for a small change.
+pub const BY_NAME_ALONE: &str = "explorer";
+
+/// Who answers every role of one run, where it is not whom the settings name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Choice {
+    /// The agent.
+    pub agent: Option<String>,
+    /// The model that it is asked for.
+    pub model: Option<String>,
+}
 
 /// The settings of one agent as they were read: each with where it came from.
 pub type Said = BTreeMap<String, (toml::Value, Origin)>;
@@ -257,7 +272,36 @@ impl Roster {
 
     /// Who answers a role.
     pub fn role(&self, role: &str) -> Option<&Bound> {
-        self.roles.get(role).or_else(|| self.roles.get(ANY_ROLE))
+        let default = || self.roles.get(ANY_ROLE).filter(|_| role != BY_NAME_ALONE);
+        self.roles.get(role).or_else(default)
+    }
+
+    /// The same where a person has chosen the agent or the model for one run. Explorers stay with code unless somebody
+    /// has bound them.
+    pub fn chosen(mut self, choice: &Choice) -> Result<Roster, Unfit> {
+        if let Some(agent) = &choice.agent {
+            self.needs_agent(agent)?;
+            let bound = Bound { agent: agent.clone(), model: None };
+            self.roles.insert(ANY_ROLE.to_owned(), bound.clone());
+            self.roles.values_mut().for_each(|one| one.clone_from(&bound));
+        }
+        for one in self.roles.values_mut().filter(|_| choice.model.is_some()) {
+            one.model.clone_from(&choice.model);
+        }
+        Ok(self)
+    }
+
+    fn needs_agent(&self, name: &str) -> Result<(), Unfit> {
+        if self.agents.contains_key(name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
+        let hint = match (nearest(name, &names), names.is_empty()) {
+            (Some(near), _) => format!("did you mean `{near}`? there is {}", names.join(", ")),
+            (None, true) => format!("`ftl init` finds agents, or describe it under [{AGENTS}.{name}]"),
+            (None, false) => format!("there is {}; `ftl agents` shows them", names.join(", ")),
+        };
+        Err(Unfit { message: format!("there is no agent `{name}`"), hint })
     }
 
     /// Every agent, by name.

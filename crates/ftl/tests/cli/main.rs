@@ -24,6 +24,7 @@ mod files;
 mod flows;
 mod git;
 mod help;
+mod known;
 mod leftovers;
 mod lessons;
 mod lifecycle;

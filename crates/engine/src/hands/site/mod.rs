@@ -20,10 +20,8 @@
 mod brief;
 mod campaign;
 mod close;
-mod commands;
 mod gates;
 mod land;
-mod programs;
 mod proof;
 mod pull;
 mod story;
@@ -44,6 +42,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Job, Workshop};
 use crate::change::Change;
+use crate::commands::Commands;
 use crate::config::Config;
 use crate::environment::{CommandKind, Environment};
 use crate::folder;
@@ -70,7 +69,7 @@ pub struct Sites {
     limits: Limits,
     setup: String,
     copied: Vec<String>,
-    commands: commands::Commands,
+    commands: Commands,
     environment: Environment,
     allowed: Vec<Allowance>,
     /// The campaign as it was when somebody last looked at all of it.
@@ -114,7 +113,7 @@ impl Sites {
             limits: config.command_limits(),
             setup: config.text("worktree.setup").trim().to_owned(),
             copied: config.texts("worktree.copy"),
-            commands: commands::Commands::set(config),
+            commands: Commands::set(config),
             environment: config.environment().clone(),
             allowed: Vec::new(),
             followed: Mutex::default(),

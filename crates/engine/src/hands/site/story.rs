@@ -16,11 +16,11 @@ use ftl_core::run::{Failure, FailureKind, ROOT};
 use ftl_core::value::Value;
 use serde::{Deserialize, Serialize};
 
-use super::commands::Commands;
 use super::gates::{Command, no_answer};
 use super::land::Wish;
-use super::{Route, Site, Sites, folder_in, prefix, programs};
+use super::{Route, Site, Sites, folder_in, prefix};
 use crate::clock;
+use crate::commands::{Commands, programs};
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, Policy, Verified, against};
 use crate::gates::{blocks, told};
