@@ -16,4 +16,5 @@ pub mod schema;
 pub mod scripted;
 pub mod secrets;
 pub mod timing;
+pub mod variables;
 pub mod window;

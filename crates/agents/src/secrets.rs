@@ -46,6 +46,16 @@ const PATTERNS: [(&str, &str); 8] = [
     (r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{16,}", "bearer"),
 ];
 
+/// Whether a variable holds a secret, by its name or by the look of its value.
+pub fn is_secret_variable(name: &str, value: &str) -> bool {
+    environment::secret_of(name, value).is_some()
+}
+
+/// Whether the name alone says that a variable holds a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    environment::is_named_secret(name)
+}
+
 /// A key: where it came from, and its value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {

@@ -5,6 +5,8 @@
 //! read in order and later ones win; each value remembers where it came from. A key that nobody knows
 //! is an error: a cap with a typing mistake must not be no cap.
 
+mod environment;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::ErrorKind;
@@ -17,6 +19,7 @@ use ftl_core::run::{Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
 
 use crate::amount::Unit;
+use crate::environment::{ENVIRONMENT, Environment};
 use crate::folder;
 use crate::forge::MAX_CHECKS_MILLIS;
 use crate::hands::Width;
@@ -242,6 +245,9 @@ pub struct Config {
     texts: BTreeMap<&'static str, (String, Origin)>,
     agents: BTreeMap<String, Said>,
     roles: BTreeMap<String, (toml::Value, Origin)>,
+    environment: Environment,
+    /// Whether commands get the default variables.
+    defaults: (bool, Origin),
 }
 
 impl Default for Config {
@@ -254,6 +260,8 @@ impl Default for Config {
             texts: TEXTS.iter().map(|one| (one.key, (one.default.to_owned(), Origin::Default))).collect(),
             agents: BTreeMap::new(),
             roles: BTreeMap::new(),
+            environment: Environment::default(),
+            defaults: (true, Origin::Default),
         }
     }
 }
@@ -324,6 +332,7 @@ impl Config {
             ROLES => {
                 self.roles.insert(name.to_owned(), (value.clone(), origin.clone()));
             }
+            ENVIRONMENT => self.set_environment(name, value, origin)?,
             PROBES => {
                 let Some(command) = value.as_str() else {
                     return Err((
@@ -469,7 +478,7 @@ impl Config {
 
     /// Which agents there are and who answers which role.
     pub fn roster(&self) -> Result<Roster, ConfigError> {
-        Roster::of(&self.agents, &self.roles)
+        Ok(Roster::of(&self.agents, &self.roles)?.in_environment(&self.environment))
     }
 
     /// Whether every policy is about a protocol and a state that there are: one with a typing mistake would answer
@@ -522,6 +531,7 @@ impl Config {
                 shown.push(Shown { key, value: value.clone(), origin: origin.clone(), about });
             }
         }
+        shown.extend(self.shown_environment());
         let agents = self.agents.iter().flat_map(|(name, said)| {
             said.iter().map(move |(key, one)| (format!("{AGENTS}.{name}.{key}"), one, "of an agent"))
         });
@@ -635,7 +645,10 @@ fn known_sections() -> String {
     let keys = SETTINGS.iter().map(|one| one.key).chain(TEXTS.iter().map(|one| one.key));
     let mut sections: Vec<&str> = keys.filter_map(|key| key.split('.').next()).collect();
     sections.dedup();
-    format!("the sections are {}, {AGENTS}, {ROLES}, {POLICIES} and {PROBES}", sections.join(", "))
+    format!(
+        "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {POLICIES} and {PROBES}",
+        sections.join(", ")
+    )
 }
 
 /// The state among those of a protocol that is called nearly like that, as a key of the policies.

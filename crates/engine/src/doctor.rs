@@ -10,6 +10,7 @@ mod journals;
 mod leftovers;
 mod losses;
 mod names;
+mod surroundings;
 
 use std::fmt;
 use std::io;
@@ -58,6 +59,8 @@ pub struct Examination {
 pub enum Area {
     /// The files of settings.
     Settings,
+    /// The variables that commands see.
+    Environment,
     /// The state folder.
     Place,
     /// What the machine must be able to do.
@@ -87,6 +90,7 @@ impl Area {
     pub const fn word(self) -> &'static str {
         match self {
             Area::Settings => "settings",
+            Area::Environment => "variables",
             Area::Place => "place",
             Area::Machine => "machine",
             Area::Store => "store",
@@ -225,7 +229,8 @@ pub fn examine(asked: &Examination) -> Findings {
 
 fn settings(asked: &Examination, found: &mut Findings) {
     match Config::load(&asked.settings) {
-        Ok(_) => {
+        Ok(config) => {
+            surroundings::environment(&config, found);
             let there = asked.settings.iter().filter(|file| file.exists()).count();
             let text = match there {
                 0 => String::from("no file of settings: everything has its default"),

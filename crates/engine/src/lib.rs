@@ -6,6 +6,7 @@
 pub mod amount;
 pub mod change;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod context;
 pub mod decision;
@@ -13,6 +14,7 @@ pub mod doctor;
 pub mod drive;
 pub mod driver;
 pub mod embedder;
+pub mod environment;
 pub mod exploration;
 pub mod explore;
 pub mod extract;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
-use ftl_agents::secrets::Secrets;
+use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::catalogue::build::{Delivered, Delivery};
@@ -43,7 +43,7 @@ use crate::place::{Place, replace};
 use crate::plan_file::{Plan, Worker};
 use crate::process::{self, Cancel, Fence, Guard, Supervisor};
 use crate::roster::needs::{self, Unfit};
-use crate::roster::{Agent, Hall, Roster};
+use crate::roster::{Choice, Hall, Roster};
 use crate::store::{Lease, RunRow, Store, StoreError};
 
 /// The largest file that is read of those that a run was given.
@@ -188,6 +188,8 @@ pub struct Given<'a> {
     pub is_story: bool,
     /// The document of which the architect makes stories, in the planner's place.
     pub document: Option<&'a str>,
+    /// Who answers every role, where the person has chosen it for this run.
+    pub choice: Option<&'a Choice>,
 }
 
 /// What is kept of a run's opening that is neither a script nor a plan.
@@ -199,6 +201,7 @@ struct Wishes {
     landing: Option<Route>,
     is_story: bool,
     document: Option<String>,
+    choice: Choice,
 }
 
 impl Wishes {
@@ -210,8 +213,17 @@ impl Wishes {
             || landing.is_some()
             || is_story
             || document.is_some()
+            || given.choice.is_some()
             || !given.allowed.is_empty();
-        is_wished.then(|| Wishes { jobs, allowed: given.allowed.to_vec(), landing, is_story, document })
+        let choice = given.choice.cloned().unwrap_or_default();
+        is_wished.then(|| Wishes {
+            jobs,
+            allowed: given.allowed.to_vec(),
+            landing,
+            is_story,
+            document,
+            choice,
+        })
     }
 }
 
@@ -399,7 +411,7 @@ impl Session {
         let names = script.as_ref().map(Script::names).unwrap_or_default();
         let is_scripted =
             |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
-        let roster = self.roster()?;
+        let roster = self.roster_with(given.choice)?;
         // A campaign asks a coder or a builder only where its plan does. Where nobody is bound and a planner
         // names one all the same, that task is held and says so.
         let plan = given.plan.map(|plan| self.staff(plan));
@@ -458,8 +470,13 @@ impl Session {
         Ok(Arc::new(supervisor.hiding(self.secrets.clone())))
     }
 
-    fn roster(&self) -> Result<Roster, SessionError> {
-        self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))
+    /// Who answers which role, where a person may have chosen somebody for one run.
+    pub fn roster_with(&self, choice: Option<&Choice>) -> Result<Roster, SessionError> {
+        let roster = self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))?;
+        match choice {
+            Some(choice) => roster.chosen(choice).map_err(SessionError::Unfit),
+            None => Ok(roster),
+        }
     }
 
     /// Claims a run that nobody drives. An owner that lives keeps it; one that has not moved for a long
@@ -666,13 +683,14 @@ impl Session {
         let run = &lease.run;
         process::own_orphans()?;
         let supervisor = self.supervisor()?;
-        let shell = Arc::new(Shell::new(
+        let shell = Shell::new(
             supervisor.clone(),
             self.store.clone(),
             &self.place,
             self.config.command_limits(),
             self.config.agent_limits(),
-        ));
+        );
+        let shell = Arc::new(shell.in_environment(self.config.environment()));
         let width = self.config.width();
         let wishes = self.wishes(run)?;
         let agents = self.jobs.or(wishes.jobs).unwrap_or(width.agents);
@@ -693,7 +711,7 @@ impl Session {
         }
         let sites = sites.map(|(_, sites)| sites);
         if !whole {
-            let mut agents = self.agents(supervisor)?;
+            let mut agents = self.agents(supervisor, &wishes.choice)?;
             if wishes.document.is_some() {
                 agents = agents.with_stand_in("planner", "architect");
             }
@@ -722,9 +740,9 @@ impl Session {
         Ok((Box::new(workshop), sites))
     }
 
-    /// The hand that asks agents, as the settings bind them.
-    fn agents(&self, supervisor: Arc<Supervisor>) -> Result<Agents, SessionError> {
-        let (roster, lobby) = (self.roster()?, self.lobby()?);
+    /// The hand that asks agents, as the settings bind them, or as the person has chosen for the run.
+    fn agents(&self, supervisor: Arc<Supervisor>, choice: &Choice) -> Result<Agents, SessionError> {
+        let (roster, lobby) = (self.roster_with(Some(choice))?, self.lobby()?);
         let hall = Hall::new(&roster, &variable, &lobby.folder).hiding(memory_key(&self.config));
         let hall = hall.hiding(forge_token(&self.config));
         let mut backends = BTreeMap::new();
@@ -736,12 +754,11 @@ impl Session {
             let Some(bound) = roster.role(&role.name) else { continue };
             let Some(backend) = backends.get(bound.agent.as_str()) else { continue };
             let model = bound.model.clone();
-            let silence = roster.agent(&bound.agent).and_then(|agent| agent.silence);
-            let resume = roster.agent(&bound.agent).is_some_and(Agent::resumes);
-            seats.insert(
-                role.name.to_string(),
-                backend.clone().map(|backend| Seat { backend, model, silence, resume }),
-            );
+            let Some(agent) = roster.agent(&bound.agent) else { continue };
+            let (silence, resume) = (agent.silence, agent.resumes());
+            let environment = roster.environment_of(agent);
+            let seat = |backend| Seat { backend, model, silence, resume, environment };
+            seats.insert(role.name.to_string(), backend.clone().map(seat));
         }
         let prompts = prompts(&self.place).map_err(SessionError::Machine)?;
         let means = Means {
@@ -788,6 +805,12 @@ pub fn secrets(config: &Config, root: &Path) -> Arc<Secrets> {
     let texts =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     secrets.add_environment(std::env::vars_os().filter_map(texts));
+    let environment = config.environment();
+    environment.secrets().for_each(|value| secrets.hide(value));
+    // Whoever passes a secret on by its name wants it used, not shown.
+    for value in environment.passed().filter(|name| is_secret_name(name)).filter_map(variable) {
+        secrets.hide(&value);
+    }
     let path = root.to_string_lossy();
     secrets.spare(|value| path.contains(value) || root.join(value).symlink_metadata().is_ok());
     Arc::new(secrets)

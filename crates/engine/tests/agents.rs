@@ -14,6 +14,7 @@ use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
 use ftl_core::run::{Action, ActionId, FailureKind, ROOT, Usage, Wanted};
 use ftl_core::value::{Name, Value};
+use ftl_engine::environment::Environment;
 use ftl_engine::hands::agents::{Agents, Means, Seat};
 use ftl_engine::hands::{Ended, Hand, Job, Report, Told};
 use ftl_engine::id::RunId;
@@ -50,7 +51,8 @@ impl Stage {
         let script = Script::parse(script).unwrap();
         let backend: Arc<dyn Backend> =
             Arc::new(Scripted::new("scripted", script, Arc::new(Secrets::new()), Arc::new(RealTime::new())));
-        let seat = Seat { backend, model: None, silence: None, resume: false };
+        let seat =
+            Seat { backend, model: None, silence: None, resume: false, environment: Environment::default() };
         let means = Means {
             prompts: Prompts::built_in().unwrap(),
             place,

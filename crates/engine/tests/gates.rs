@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::build::{PreflightStatus, Syntax, VerifyOutcome};
 use ftl_engine::change::{Change, Content, FileChange, Kind};
+use ftl_engine::environment::{CommandKind, Environment};
 use ftl_engine::gates::verify::{CouldNotRun, MAX_RUNS, Policy, Verified, When, against, bound_to, run};
 use ftl_engine::gates::{Yard, preflight};
 use ftl_engine::process::{Cancel, Guard, Limits, Supervisor, own_orphans};
@@ -44,7 +45,7 @@ impl Ground {
     }
 
     fn yard(&self) -> Yard<'_> {
-        let mut env = Yard::environment();
+        let mut env = Environment::default().of_command(CommandKind::Verify);
         env.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
         Yard {
             supervisor: &self.supervisor,

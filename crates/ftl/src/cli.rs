@@ -8,6 +8,11 @@ use std::path::PathBuf;
 use anstyle::{AnsiColor, Style};
 use clap::builder::styling::Styles;
 use clap::{Args, ColorChoice, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use ftl_agents::contract::{MONEY, TOKENS};
+use ftl_core::run::Terms;
+use ftl_core::value::Name;
+use ftl_engine::amount::Unit;
+use ftl_engine::roster::Choice;
 
 use crate::groups::{self, Group};
 use crate::pages::{MAIN, PAGES, Page};
@@ -327,9 +332,65 @@ pub(crate) struct Flow {
     #[arg(long, value_name = "KIND [PATH]")]
     pub(crate) allow: Vec<String>,
 
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+
     /// Show what agents say while they work, on standard error
     #[arg(long)]
     pub(crate) talk: bool,
+}
+
+/// Who works on one run, and how much they may use.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Chosen {
+    /// The agent that answers every role of this run; `ftl agents` lists them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// The model that agents of this run are asked for
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// The most money that this run may use, such as 2.50; else the setting limits.money
+    #[arg(long, value_name = "MONEY", value_parser = money)]
+    pub(crate) max_cost: Option<u64>,
+
+    /// The most tokens that this run may use, such as 500k; else the setting limits.tokens
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    pub(crate) max_tokens: Option<u64>,
+}
+
+impl Chosen {
+    /// Whom the person has chosen, if anybody.
+    pub(crate) fn choice(&self) -> Option<Choice> {
+        let choice = Choice { agent: self.agent.clone(), model: self.model.clone() };
+        (choice != Choice::default()).then_some(choice)
+    }
+
+    /// Sets the limits of a run. Four explorers set something aside at the same time: where the limit is lower than
+    /// that, a quarter of it is set aside for each.
+    pub(crate) fn limit(&self, terms: &mut Terms) {
+        for (meter, most) in [(MONEY, self.max_cost), (TOKENS, self.max_tokens)] {
+            let Some(most) = most else { continue };
+            terms.limits.insert(Name::from(meter), most);
+            if let Some(aside) = terms.reserve.get_mut(meter) {
+                *aside = (*aside).min(most / 4).max(1);
+            }
+        }
+    }
+}
+
+fn money(text: &str) -> Result<u64, String> {
+    something(Unit::Money.parse(text)?)
+}
+
+fn tokens(text: &str) -> Result<u64, String> {
+    something(Unit::Count.parse(text)?)
+}
+
+/// A limit of nothing would let an agent work whose use nobody knows.
+fn something(amount: u64) -> Result<u64, String> {
+    if amount > 0 { Ok(amount) } else { Err(String::from("it must be more than nothing")) }
 }
 
 /// How a story is asked for, or a document of them.
@@ -359,6 +420,9 @@ pub(crate) struct Code {
     /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
     #[arg(long, value_name = "KIND [PATH]")]
     pub(crate) allow: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
 
     /// Show what agents say while they work, on standard error
     #[arg(long)]

@@ -16,6 +16,7 @@ use super::wire::Reply;
 use crate::bench::MAX_COMMAND_TIME;
 use crate::contract::Trouble;
 use crate::launch::{Exit, Heard, Hearing, Launcher, Program, Tree};
+use crate::variables::defaults;
 
 /// How many terminals an agent has at once.
 pub const MAX_TERMINALS: usize = 16;
@@ -26,7 +27,7 @@ pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 /// How many variables an agent may give to a command.
 pub const MAX_VARIABLES: usize = 256;
 
-/// What of an agent's environment its commands get; its keys are not among them.
+/// What of an agent's environment its commands get beside the defaults; its keys are not among them.
 const PASSED: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER"];
 
 /// What an agent wants to run.
@@ -62,7 +63,8 @@ impl Wanted {
 
     /// The program: both streams are one, as in a terminal. goose puts a whole line of shell into `command`.
     fn program(&self, folder: PathBuf, env: &[(OsString, OsString)]) -> Program {
-        let passed = env.iter().filter(|(name, _)| PASSED.iter().any(|one| name == one));
+        let is_passed = |name: &OsString| PASSED.iter().copied().chain(defaults()).any(|one| name == one);
+        let passed = env.iter().filter(|(name, _)| is_passed(name));
         let mut all: BTreeMap<OsString, OsString> = passed.cloned().collect();
         all.extend(self.env.iter().filter(|(name, _)| !name.is_empty()).cloned());
         let args: Vec<OsString> = if self.args.is_empty() {

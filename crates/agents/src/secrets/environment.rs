@@ -71,6 +71,14 @@ pub(super) fn secret_of<'value>(name: &str, value: &'value str) -> Option<&'valu
     (secret.chars().count() >= MIN_VARIABLE_CHARS).then_some(secret)
 }
 
+/// Whether a name says that the value is a password or another secret.
+pub(super) fn is_named_secret(name: &str) -> bool {
+    match told_by(name) {
+        Told::Password | Told::Secret => true,
+        Told::Hint | Told::Nothing => false,
+    }
+}
+
 fn is_secret(name: &str, value: &str) -> bool {
     match told_by(name) {
         Told::Password => !(is_path(value) || is_common(name, value)),

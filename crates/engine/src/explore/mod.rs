@@ -23,6 +23,7 @@ pub use survey::{
 };
 pub use words::MAX_TERMS;
 
+use crate::commands::Commands;
 use crate::exploration::Mode;
 use crate::paper::{Paper, PaperError};
 use ftl_core::json::Json;
@@ -44,10 +45,21 @@ pub fn look(
     for (key, value) in found.into_fields() {
         json.put(&key, value);
     }
+    if mode == Mode::Structure
+        && let Some(commands) = commands(survey, paper)
+    {
+        json.put("commands", commands);
+    }
     if let Some(why) = survey.left_out() {
         json.put("left_out", why);
     }
     Ok(json)
+}
+
+/// How the repository is set up, built, tested and linted: what planners build their verify commands of.
+fn commands(survey: &Survey<'_>, paper: Option<&Paper>) -> Option<Json> {
+    let settings = paper.map(|paper| paper.config().clone()).unwrap_or_default();
+    Commands::of(&settings, survey.root()).to_json()
 }
 
 /// An agent's answer with what it left out filled in from what code found. What the agent says stands.

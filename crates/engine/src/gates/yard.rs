@@ -1,12 +1,11 @@
 //! Where gates may run commands: a folder, an environment built from nothing, limits.
 //!
 //! Nothing is run here but through the supervisor, under a guard, and nothing of our environment gets in that
-//! is not on the list that `sh` uses too.
+//! the settings do not let in.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::hands::shell;
 use crate::process::{Cancel, Ended, Fence, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor};
 use crate::store::Store;
 
@@ -25,7 +24,7 @@ pub struct Yard<'a> {
     pub fence: Option<Fence>,
     /// How long and how much.
     pub limits: Limits,
-    /// Their whole environment; [`Yard::environment`] is what `sh` gives.
+    /// Their whole environment.
     pub env: Vec<(OsString, OsString)>,
 }
 
@@ -38,11 +37,6 @@ pub(super) struct Command {
 }
 
 impl Yard<'_> {
-    /// The environment that a command gets: what is on the list of `sh`, and a terminal that can do nothing.
-    pub fn environment() -> Vec<(OsString, OsString)> {
-        shell::environment()
-    }
-
     /// Runs one script in the shell.
     pub(crate) fn shell(&self, script: &str, cancel: &Cancel) -> Result<Ended, RunError> {
         let args = ["-c", script, "sh"].into_iter().map(OsString::from).collect();

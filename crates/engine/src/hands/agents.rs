@@ -6,6 +6,7 @@
 //! nothing. This hand never judges an answer beyond its type.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,9 +31,9 @@ use super::programs::Programs;
 use super::questions;
 use super::record::Record;
 use super::resume::Thread;
-use super::shell::environment;
 use super::site::Sites;
 use super::{Ended, Hand, Job, Report};
+use crate::environment::{CommandKind, Environment};
 use crate::paper::Paper;
 use crate::place::Place;
 use crate::process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, Supervisor};
@@ -59,6 +60,8 @@ pub struct Seat {
     pub resume: bool,
     /// How long it may be silent, where it is not as long as any other.
     pub silence: Option<Duration>,
+    /// What the commands see that it has us run.
+    pub environment: Environment,
 }
 
 /// What agents work with.
@@ -196,6 +199,7 @@ impl Agents {
         let shell = Commands {
             supervisor,
             limits: self.means.commands,
+            env: seat.environment.of_command(CommandKind::Agent),
             job: job.clone(),
             fence,
             count: AtomicU64::new(0),
@@ -520,6 +524,7 @@ impl Desk for JobDesk {
 struct Commands {
     supervisor: Arc<Supervisor>,
     limits: Limits,
+    env: Vec<(OsString, OsString)>,
     job: Job,
     fence: Option<Fence>,
     count: AtomicU64,
@@ -534,12 +539,11 @@ impl std::fmt::Debug for Commands {
 impl Shell for Commands {
     fn run(&self, command: &str, folder: &Path, limit: Duration, _: &dyn Desk) -> Result<Ran, String> {
         let key = format!("{}.{}", self.job.key(), self.count.fetch_add(1, Ordering::Relaxed));
-        let env = environment();
         let spec = Spec {
             program: "sh".into(),
             args: vec!["-c".into(), command.into()],
             folder: folder.to_owned(),
-            env,
+            env: self.env.clone(),
             stdin: Stdin::Null,
             limits: Limits { soft: Some(limit), startup: None, ..self.limits },
             lock: PathBuf::from(&key),

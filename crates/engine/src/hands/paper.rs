@@ -22,6 +22,7 @@ use ftl_memory::Kind;
 use super::Workshop;
 use super::shell::Shell;
 use crate::clock;
+use crate::commands::missing_files;
 use crate::context::{self, Sources};
 use crate::decision;
 use crate::exploration::{self, Meta};
@@ -250,9 +251,9 @@ fn root_causes(campaign: &Campaign, analysis: &Json) -> Result<shapes::RootCause
 
 fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     let (clear, write, root) = (paper.clone(), paper.clone(), paper.place().root().to_owned());
-    let readable = root.clone();
+    let (readable, looked_at) = (root.clone(), root.clone());
     workshop
-        .doing(|_, asked: flow::DecisionParse| Ok(decided(&asked)))
+        .doing(move |_, asked: flow::DecisionParse| Ok(decided(&asked, &looked_at)))
         .doing(|_, asked: flow::PlanParse| {
             let found = decision::parse(&asked.text);
             Ok(match found.plan {
@@ -292,9 +293,14 @@ pub(super) fn file_text(folder: &Path, path: &str) -> Result<FileText, Failure> 
 }
 
 /// What a planner's text says, and everything that is wrong with its plan.
-fn decided(asked: &flow::DecisionParse) -> flow::Decision {
+/// What a planner decided. A verify command that names a file which nobody has and nobody makes would be found out after
+/// the work was paid for, so it is a problem of the plan.
+fn decided(asked: &flow::DecisionParse, root: &Path) -> flow::Decision {
     let found = decision::parse(&asked.text);
     let mut problems = found.problems();
+    if let Some(Ok(plan)) = &found.plan {
+        problems.extend(missing_files(plan, root).iter().map(ToString::to_string));
+    }
     let plan = match (&found.plan, asked.most) {
         (Some(Ok(plan)), Some(most)) if plan.tasks.len() as u64 > most => {
             problems.push(decision::too_many(plan.tasks.len(), most));

@@ -1,6 +1,6 @@
 //! The hand of `sh`: one script in the shell, in a process tree of its own.
 //!
-//! The environment is built from nothing: a command gets a path, a home, a language and the names of
+//! The environment is built from nothing: a command gets what [`Environment`] lists and the names of
 //! its run and action, and no secret that happened to be in ours. What a protocol hands over comes as
 //! arguments and is never pasted into the text of the script.
 
@@ -14,25 +14,13 @@ use ftl_core::value::Value;
 
 use super::{Ended, Hand, Job, Probe, Report};
 use crate::config::Config;
+use crate::environment::{CommandKind, Environment};
 use crate::machine;
 use crate::place::Place;
 use crate::process::{
     self, Cancel, Captured, Cut, Fence, How, Limits, MARK, Mark, RunError, Spec, Stdin, Stream, Supervisor,
 };
 use crate::store::Store;
-
-/// Variables of ours that a command may see.
-const PASSED_ON: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
-
-/// What commands are told beside: no terminal, and no caches of Python beside its sources, which a
-/// repository without a list of what to ignore would take for work.
-const TOLD: [(&str, &str); 2] = [("TERM", "dumb"), ("PYTHONDONTWRITEBYTECODE", "1")];
-
-/// The whole environment of a command.
-pub(crate) fn environment() -> Vec<(OsString, OsString)> {
-    let ours = PASSED_ON.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
-    ours.chain(TOLD.map(|(name, value)| (name.into(), value.into()))).collect()
-}
 
 /// The exit code by which a command says that the service it needs does not answer (EX_TEMPFAIL).
 pub const SERVICE_IS_OUT: i32 = 75;
@@ -48,6 +36,7 @@ pub struct Shell {
     fences: PathBuf,
     commands: Limits,
     agents: Limits,
+    environment: Environment,
 }
 
 impl Shell {
@@ -60,7 +49,14 @@ impl Shell {
         agents: Limits,
     ) -> Shell {
         let (folder, fences) = (place.root().to_owned(), place.fences());
-        Shell { supervisor, store, folder, fences, commands, agents }
+        let environment = Environment::default();
+        Shell { supervisor, store, folder, fences, commands, agents, environment }
+    }
+
+    /// The same where commands see this of our surroundings.
+    #[must_use]
+    pub fn in_environment(self, environment: &Environment) -> Shell {
+        Shell { environment: environment.clone(), ..self }
     }
 
     /// The fence that a job must not be behind.
@@ -100,7 +96,7 @@ impl Shell {
         let mark =
             Mark::new(MARK, key).map_err(|message| Ended::failed(FailureKind::CouldNotRun, message))?;
         let fixed = ["-c", script, "sh"].into_iter().map(OsString::from);
-        let mut env = environment();
+        let mut env = self.environment.of_command(CommandKind::Sh);
         env.push(("FTL_KEY".into(), key.into()));
         Ok(Spec {
             program: "sh".into(),

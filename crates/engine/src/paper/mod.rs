@@ -53,6 +53,11 @@ impl Paper {
         Paper { place, store, config, embedder, notices, lag }
     }
 
+    /// Its settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Where it lies.
     pub fn place(&self) -> &Place {
         &self.place

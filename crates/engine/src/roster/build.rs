@@ -1,6 +1,6 @@
 //! Backends out of the roster: keys are looked up once, and each goes to its own backend alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use ftl_agents::contract::{Backend, Enforced};
 use ftl_agents::model::seats::Seats;
 use ftl_agents::model::{Endpoint, Model};
 use ftl_agents::scripted::{MAX_SCRIPT_BYTES, Script, Scripted};
-use ftl_agents::secrets::{Key, Secrets};
+use ftl_agents::secrets::{Key, Secrets, is_secret_variable};
 use ftl_agents::timing::{RealTime, Retry, Timing};
 
 use super::programs::is_secret;
 use super::{Agent, KeySource, Kind, Roster, Service, Surroundings};
+use crate::environment::{Environment, Rule};
 use crate::folder;
 
 /// What every program gets: where programs are, and in which words it speaks.
@@ -29,6 +30,7 @@ pub struct Hall<'a> {
     keys: BTreeMap<String, Result<Key, String>>,
     secrets: Arc<Secrets>,
     timing: Arc<dyn Timing>,
+    environment: Environment,
 }
 
 impl<'a> Hall<'a> {
@@ -55,6 +57,16 @@ impl<'a> Hall<'a> {
                     secrets.hide(&value);
                 }
             }
+            for (name, rule, _) in &agent.variables {
+                let value = match rule {
+                    Rule::Set(value) => Some(value.clone()),
+                    Rule::Pass => variable(name),
+                };
+                if let Some(value) = value.filter(|value| is_secret(name) || is_secret_variable(name, value))
+                {
+                    secrets.hide(&value);
+                }
+            }
             let Some(source) = agent.key() else { continue };
             let key = match source {
                 KeySource::Variable(name) => Key::of_variable(name, variable(name)),
@@ -66,7 +78,8 @@ impl<'a> Hall<'a> {
             keys.insert(agent.name.clone(), key);
         }
         let (secrets, timing) = (Arc::new(secrets), Arc::new(RealTime::new()));
-        Hall { variable, rooms: rooms.to_owned(), keys, secrets, timing }
+        let environment = roster.environment.clone();
+        Hall { variable, rooms: rooms.to_owned(), keys, secrets, timing, environment }
     }
 
     /// Everything that must never be seen.
@@ -161,12 +174,19 @@ impl<'a> Hall<'a> {
             false => self.rooms.join(format!("home-{name}")).into_os_string(),
         };
         let mut env = vec![(String::from("HOME"), home)];
+        let ours = self.environment.of_program(&|name| self.variable(name));
+        env.extend(ours.into_iter().filter(|(name, _)| name != "HOME"));
         for name in ALWAYS.iter().copied().chain(around.pass.iter().map(String::as_str)) {
             if let Some(value) = self.variable(name) {
                 env.push((name.to_owned(), value));
             }
         }
         env.extend(around.set.iter().map(|(name, value)| (name.clone(), value.into())));
+        // The last one of a name is the one that counts.
+        let mut seen = BTreeSet::new();
+        env.reverse();
+        env.retain(|(name, _)| seen.insert(name.clone()));
+        env.reverse();
         Ok(env)
     }
 

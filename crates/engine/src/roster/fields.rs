@@ -38,6 +38,11 @@ impl<'a> Reader<'a> {
         of.map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
+    /// Where a value came from.
+    pub(super) fn origin_of(&self, key: &str) -> Origin {
+        self.said.get(key).map_or_else(|| self.origin(), |(_, origin)| origin.clone())
+    }
+
     /// Whether a value came with the repository.
     pub(super) fn is_shared(&self, key: &str) -> bool {
         self.said.get(key).is_some_and(|(_, origin)| origin.is_shared())
@@ -59,8 +64,11 @@ impl<'a> Reader<'a> {
 
     /// What is wrong with a key.
     pub(super) fn wrong(&self, key: &str, message: impl AsRef<str>, hint: &str) -> ConfigError {
-        let origin = self.said.get(key).map_or_else(|| self.origin(), |(_, origin)| origin.clone());
-        wrong(&origin, format!("{AGENTS}.{}.{key}: {}", self.name, message.as_ref()), hint.to_owned())
+        wrong(
+            &self.origin_of(key),
+            format!("{AGENTS}.{}.{key}: {}", self.name, message.as_ref()),
+            hint.to_owned(),
+        )
     }
 
     pub(super) fn missing(&self, key: &str) -> ConfigError {

@@ -21,12 +21,15 @@ use ftl_agents::model::price::Prices;
 use ftl_agents::model::{Calls, Dialect};
 use ftl_core::catalogue::Catalogue;
 use ftl_core::language::problem::nearest;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, Origin};
+use crate::environment::{CommandKind, Environment, Rule};
 pub use build::Hall;
 use fields::Reader;
 pub use keys::KeySource;
-use needs::Need;
+use needs::{Need, Unfit};
+pub(crate) use programs::is_secret;
 
 /// Where agents stand in a file of settings.
 pub const AGENTS: &str = "agents";
@@ -37,6 +40,20 @@ pub const ROLES: &str = "roles";
 /// The role that stands for all that are not bound.
 pub const ANY_ROLE: &str = "default";
 
+/// The role that is answered by an agent only where it is bound by name: code explores without one, and four
+/// conversations are much for a small change.
+pub const BY_NAME_ALONE: &str = "explorer";
+
+/// Who answers every role of one run, where it is not whom the settings name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Choice {
+    /// The agent.
+    pub agent: Option<String>,
+    /// The model that it is asked for.
+    pub model: Option<String>,
+}
+
 /// The settings of one agent as they were read: each with where it came from.
 pub type Said = BTreeMap<String, (toml::Value, Origin)>;
 
@@ -45,6 +62,8 @@ pub type Said = BTreeMap<String, (toml::Value, Origin)>;
 pub struct Roster {
     agents: BTreeMap<String, Agent>,
     roles: BTreeMap<String, Bound>,
+    /// What commands and programs see of our surroundings.
+    environment: Environment,
 }
 
 /// An agent as the settings describe it.
@@ -58,6 +77,8 @@ pub struct Agent {
     pub accept: BTreeSet<Need>,
     /// How long it may be silent, where it is not as long as any other.
     pub silence: Option<Duration>,
+    /// Variables of the commands that it has us run, where it has no program of its own.
+    pub variables: Vec<(String, Rule, Origin)>,
     /// Where it is described.
     pub origin: Origin,
 }
@@ -195,6 +216,22 @@ impl Roster {
         Ok(roster)
     }
 
+    /// The same where commands and programs see this of our surroundings.
+    #[must_use]
+    pub fn in_environment(self, environment: &Environment) -> Roster {
+        Roster { environment: environment.clone(), ..self }
+    }
+
+    /// What the commands see that an agent has us run.
+    pub fn environment_of(&self, agent: &Agent) -> Environment {
+        let mut environment = self.environment.clone();
+        for (name, rule, origin) in &agent.variables {
+            // They were checked when the settings were read.
+            let _ = environment.add(Some(CommandKind::Agent), name, rule.clone(), origin);
+        }
+        environment
+    }
+
     fn bound(&self, role: &str, value: &toml::Value) -> Result<Bound, (String, String)> {
         let known: Vec<&str> =
             Catalogue::standard().roles().map(|one| &*one.name).chain([ANY_ROLE]).collect();
@@ -235,7 +272,36 @@ impl Roster {
 
     /// Who answers a role.
     pub fn role(&self, role: &str) -> Option<&Bound> {
-        self.roles.get(role).or_else(|| self.roles.get(ANY_ROLE))
+        let default = || self.roles.get(ANY_ROLE).filter(|_| role != BY_NAME_ALONE);
+        self.roles.get(role).or_else(default)
+    }
+
+    /// The same where a person has chosen the agent or the model for one run. Explorers stay with code unless somebody
+    /// has bound them.
+    pub fn chosen(mut self, choice: &Choice) -> Result<Roster, Unfit> {
+        if let Some(agent) = &choice.agent {
+            self.needs_agent(agent)?;
+            let bound = Bound { agent: agent.clone(), model: None };
+            self.roles.insert(ANY_ROLE.to_owned(), bound.clone());
+            self.roles.values_mut().for_each(|one| one.clone_from(&bound));
+        }
+        for one in self.roles.values_mut().filter(|_| choice.model.is_some()) {
+            one.model.clone_from(&choice.model);
+        }
+        Ok(self)
+    }
+
+    fn needs_agent(&self, name: &str) -> Result<(), Unfit> {
+        if self.agents.contains_key(name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
+        let hint = match (nearest(name, &names), names.is_empty()) {
+            (Some(near), _) => format!("did you mean `{near}`? there is {}", names.join(", ")),
+            (None, true) => format!("`ftl init` finds agents, or describe it under [{AGENTS}.{name}]"),
+            (None, false) => format!("there is {}; `ftl agents` shows them", names.join(", ")),
+        };
+        Err(Unfit { message: format!("there is no agent `{name}`"), hint })
     }
 
     /// Every agent, by name.
@@ -273,6 +339,10 @@ fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
     let accept = reader.words("accept", &Need::WORDS)?;
     let silence = reader.time("silence")?;
     let origin = reader.origin();
+    let variables = match kind.as_deref() {
+        Some("scripted" | "model") => programs::variables(&mut reader)?,
+        Some(_) | None => Vec::new(),
+    };
     let kind = match kind.as_deref() {
         Some("scripted") => Kind::Scripted { script: reader.needed_path("script")? },
         Some("model") => Kind::Model(service(&mut reader)?),
@@ -282,7 +352,7 @@ fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
     };
     reader.done(kind.word())?;
     let accept = accept.iter().filter_map(|word| Need::parse(word)).collect();
-    Ok(Agent { name: name.to_owned(), kind, accept, silence, origin })
+    Ok(Agent { name: name.to_owned(), kind, accept, silence, variables, origin })
 }
 
 /// How many tokens fit into a model of which nothing is said.

@@ -12,7 +12,8 @@ use ftl_agents::cli::{Adapter, MAX_ADAPTER_BYTES};
 
 use super::fields::Reader;
 use super::{Adapted, Spoken, Surroundings, keys};
-use crate::config::ConfigError;
+use crate::config::{ConfigError, Origin};
+use crate::environment::{CommandKind, Environment, Rule};
 
 /// Whose homes there are.
 const HOMES: [&str; 2] = ["private", "own"];
@@ -24,7 +25,7 @@ const LIKE: [&str; 3] = ["goose", "claude", "codex"];
 const KEY_WORDS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 
 /// Whether a variable holds what must never be seen, by its name.
-pub(super) fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     KEY_WORDS.iter().any(|word| name.contains(word))
 }
 
@@ -91,6 +92,21 @@ fn own(path: &Path) -> Result<Adapter, String> {
 fn surroundings(reader: &mut Reader<'_>) -> Result<Surroundings, ConfigError> {
     let own_home = reader.word("home", &HOMES)?.as_deref() == Some("own");
     Ok(Surroundings { pass: reader.list("env")?, set: reader.texts("set")?.into_iter().collect(), own_home })
+}
+
+/// The variables of commands that an agent without a program of its own has us run.
+pub(super) fn variables(reader: &mut Reader<'_>) -> Result<Vec<(String, Rule, Origin)>, ConfigError> {
+    let passed = reader.list("env")?.into_iter().map(|name| ("env", name, Rule::Pass));
+    let set = reader.texts("set")?.into_iter().map(|(name, value)| ("set", name, Rule::Set(value)));
+    let mut checked = Environment::default();
+    let mut all = Vec::new();
+    for (key, name, rule) in passed.chain(set) {
+        let origin = reader.origin_of(key);
+        let added = checked.add(Some(CommandKind::Agent), &name, rule.clone(), &origin);
+        added.map_err(|error| reader.wrong(key, error.to_string(), error.hint()))?;
+        all.push((name, rule, origin));
+    }
+    Ok(all)
 }
 
 /// A key goes to a program that its owner chose, with words that its owner chose.

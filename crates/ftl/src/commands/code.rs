@@ -17,6 +17,7 @@ use ftl_engine::hands::site::Route;
 use ftl_engine::hands::stories::MAX_DOCUMENT_BYTES;
 use ftl_engine::id::RunId;
 use ftl_engine::process::Cancel;
+use ftl_engine::roster::Choice;
 use ftl_engine::session::{Given, Session};
 use serde_json::json;
 
@@ -75,6 +76,7 @@ fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Fail
         jobs: asked.coders,
         land: asked.land.clone(),
         allow: asked.allow.clone(),
+        chosen: asked.chosen.clone(),
         talk: asked.talk,
     };
     flow::of_document(cli, &flow, &text, out)
@@ -106,15 +108,19 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     if landing == Some(Route::PullRequest) {
         needs_forge(&session)?;
     }
-    let opening = Opening { protocol: Name::from(CODER), inputs, terms: session.config().terms() };
-    let given = Given { allowed: &allowed, landing, is_story: true, ..Given::default() };
+    let mut terms = session.config().terms();
+    asked.chosen.limit(&mut terms);
+    let choice = asked.chosen.choice();
+    let opening = Opening { protocol: Name::from(CODER), inputs, terms };
+    let given =
+        Given { allowed: &allowed, landing, is_story: true, choice: choice.as_ref(), ..Given::default() };
     let stop = signals::stop(out)?;
     let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
     if !out.is_json() {
         out.progress(&format!("run {} of {CODER}: {}\n", paint(paint::STRONG, &id), one_line(text)))?;
     }
-    tell_own_reviewer(&session, out);
+    tell_own_reviewer(&session, choice.as_ref(), out);
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive(driver, todo)?;
     let rest = wheel.with_person(cli, &id, rest)?;
@@ -122,10 +128,11 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
 }
 
 /// Says when the architect is the agent and the model that wrote: it shares the coder's blind spots.
-pub(super) fn tell_own_reviewer(session: &Session, out: &Out) {
-    let Ok(roster) = session.config().roster() else { return };
+pub(super) fn tell_own_reviewer(session: &Session, choice: Option<&Choice>, out: &Out) {
+    let Ok(roster) = session.roster_with(choice) else { return };
     let Some(agent) = roster.shared_by(CODER, "architect") else { return };
-    let model = agent.model().map_or_else(String::new, |model| format!(" with {model}"));
+    let model = choice.and_then(|choice| choice.model.as_deref()).or_else(|| agent.model());
+    let model = model.map_or_else(String::new, |model| format!(" with {model}"));
     let text = format!(
         "`{}`{model} answers both coder and architect: it reviews its own work; bind another one under [roles]",
         agent.name

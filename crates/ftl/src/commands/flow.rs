@@ -11,6 +11,7 @@ use std::sync::Arc;
 use ftl_core::json::Json;
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Name, Value};
+use ftl_engine::commands::{Commands, missing_files};
 use ftl_engine::config::PULL_REQUEST;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
@@ -93,10 +94,11 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let objective = objective(&flow.objective)?;
-    let plan = flow.plan.as_deref().map(|file| plan(file, objective, which)).transpose()?;
+    let plan = flow.plan.as_deref().map(|file| plan(file, (objective, place.root()), which)).transpose()?;
     let allowed = allowances(cli, &place, &flow.allow)?;
     if let (Some(plan), true) = (&plan, flow.dry_run) {
-        return show(None, plan, out);
+        let commands = Commands::of(&session::config(&place)?, place.root());
+        return show(None, plan, &commands, out);
     }
     needs_git(&place)?;
     let inputs = [(Name::from("objective"), Value::text(objective))].into();
@@ -106,6 +108,8 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         session.listen(Arc::new(Talk::new()));
     }
     let mut terms = session.config().terms();
+    flow.chosen.limit(&mut terms);
+    let choice = flow.chosen.choice();
     if let Some(how) = &flow.land {
         terms.policies.insert(asks_how(which), Policy::Answer(Value::text(how.as_str())));
     }
@@ -125,6 +129,7 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         allowed: &allowed,
         document,
         landing: pulls.then_some(Route::PullRequest),
+        choice: choice.as_ref(),
         ..Given::default()
     };
     let stop = signals::stop(out)?;
@@ -137,7 +142,7 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
     if document.is_some()
         || plan.iter().any(|plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder))
     {
-        tell_own_reviewer(&session, out);
+        tell_own_reviewer(&session, choice.as_ref(), out);
     }
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive(driver, todo)?;
@@ -146,7 +151,8 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         && let Some(plan) = planned(&session, &id)?
     {
         end(&session, &wheel, &id)?;
-        return show(Some(&id), &plan, out);
+        let commands = Commands::of(session.config(), place.root());
+        return show(Some(&id), &plan, &commands, out);
     }
     let landed = unasked && matches!(&rest, Rest::Rests(summary) if summary.standing == "complete");
     let by_flag = flow.land.is_some();
@@ -177,7 +183,7 @@ pub(super) fn objective(text: &str) -> Result<&str, Failure> {
 }
 
 /// A plan that a person gave: everything that is wrong with it at once, before anything is opened.
-fn plan(file: &Path, objective: &str, which: Which) -> Result<Plan, Failure> {
+fn plan(file: &Path, (objective, root): (&str, &Path), which: Which) -> Result<Plan, Failure> {
     let text = text_of(file)?;
     let head = format!("the plan in `{}` is not valid", file.display());
     let malformed = |problems: Vec<String>, hint: &str| {
@@ -192,6 +198,10 @@ fn plan(file: &Path, objective: &str, which: Which) -> Result<Plan, Failure> {
         let hint = "`ftl decision FILE --validate` shows each problem with its place";
         Failure { lines, ..malformed(problems, hint) }
     })?;
+    let missing: Vec<String> = missing_files(&plan, root).iter().map(ToString::to_string).collect();
+    if !missing.is_empty() {
+        return Err(malformed(missing, "mend the verify commands, or say which task makes the files"));
+    }
     match which.most() {
         Some(most) if plan.tasks.len() as u64 > most => {
             let problem = decision::too_many(plan.tasks.len(), most);
@@ -320,18 +330,29 @@ fn end(session: &Session, wheel: &Wheel<'_>, run: &RunId) -> Result<(), Failure>
 }
 
 /// Shows a plan and how it would be carried out.
-fn show(run: Option<&RunId>, plan: &Plan, out: &Out) -> Result<Exit, Failure> {
+fn show(run: Option<&RunId>, plan: &Plan, commands: &Commands, out: &Out) -> Result<Exit, Failure> {
     let preview = Preview::of(plan)
         .map_err(|message| Failure::new(format!("the plan has no order: {message}"), "mend the plan"))?;
     if out.is_json() {
         let mut json = preview.to_json();
         json.put("run", run.map_or(Json::Null, |run| Json::from(run.to_string())));
         json.put("plan", plan.to_json());
+        json.put("commands", commands.to_json().unwrap_or(Json::Null));
         out.bytes(&format!("{}\n", json.pretty()))?;
         return Ok(Exit::Done);
     }
-    out.text(&preview_text(plan, &preview))?;
+    out.text(&format!("{}{}", commands_text(commands), preview_text(plan, &preview)))?;
     Ok(Exit::Done)
+}
+
+/// How the repository is tested, so that verify commands can be compared with it.
+fn commands_text(commands: &Commands) -> String {
+    let head = paint(paint::STRONG, "tests");
+    if commands.tests.is_empty() {
+        return format!("{head} none found: set worktree.tests in ftl.toml\n");
+    }
+    let named = |command: &String| format!("{} ({})", safe(command), safe(commands.origin(command)));
+    format!("{head} {}\n", commands.tests.iter().map(named).collect::<Vec<_>>().join(", "))
 }
 
 /// Who does a task, and how much they may do.

@@ -39,6 +39,7 @@ fn a_sound_state_is_all_well() {
     let areas: Vec<&str> = findings.iter().filter_map(|one| one["area"].as_str()).collect();
     let all = [
         "settings",
+        "variables",
         "place",
         "machine",
         "store",

@@ -110,7 +110,8 @@ fn without_explorers_code_explores_alone() {
 
 #[test]
 fn a_rust_repository_is_explored_too() {
-    let dir = with_agents(repository(RUST), &["planner"], &[scene("planner", "", &proceed(PLAN))]);
+    let plan = PLAN.replace("python3 -m pytest tests/test_cart.py", "cargo test --test cart");
+    let dir = with_agents(repository(RUST), &["planner"], &[scene("planner", "", &proceed(&plan))]);
     dir.ftl(&["Fix the total price", "--dry-run", "--jobs", "1"]).code(0);
     let found = exploration(&dir);
     assert_eq!(found["structure"]["language"], "rust");

@@ -14,6 +14,7 @@ use ftl_core::run::{Failure, Wanted};
 use ftl_core::value::Value;
 
 use super::{Sites, prefix};
+use crate::environment::CommandKind;
 use crate::git::{Branch, GitError, Repo, Trouble};
 use crate::hands::admission::{Admission, Rank};
 use crate::hands::paper::{analyzed, brief, read_plan, shaped, tasks_of, timeout};
@@ -124,7 +125,8 @@ impl Sites {
         let limit = Seconds(timeout(asked).as_secs_f64());
         analyzed(&self.paper, asked, &|command| {
             let what = format!("observe{}", count.fetch_add(1, Ordering::Relaxed));
-            let yard = self.yard(job, folder.to_owned(), &what, Some(limit));
+            let env = self.environment.of_command(CommandKind::Observe);
+            let yard = self.yard(job, folder.to_owned(), (&what, env), Some(limit));
             yard.shell(command, &job.cancel).map_err(|error| error.to_string())
         })
     }

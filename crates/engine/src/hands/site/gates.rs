@@ -12,8 +12,9 @@ use ftl_core::run::{Failure, FailureKind};
 use super::brief::Noted;
 use super::{Site, Sites};
 use crate::change::Change;
+use crate::environment::CommandKind;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified, against, bound_to};
-use crate::gates::{Allowance, Finding, Yard, allow, integrity, preflight, quality, scope};
+use crate::gates::{Allowance, Finding, allow, integrity, preflight, quality, scope};
 use crate::git::Oid;
 use crate::hands::paper::file_text;
 use crate::hands::typed::Done;
@@ -40,15 +41,19 @@ pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
 pub(super) struct Command<'a> {
     pub(super) text: &'a str,
     pub(super) timeout: Option<Seconds>,
+    /// What it is run for.
+    pub(super) kind: CommandKind,
 }
 
 impl Sites {
     fn verify(&self, job: &Job, asked: &VerifyRun) -> Done<VerifyRun> {
         let (site, noted) = (self.site(job)?, self.noted(job)?);
-        let command = Command { text: &asked.command, timeout: asked.timeout };
+        let kind = CommandKind::Verify;
+        let command = Command { text: &asked.command, timeout: asked.timeout, kind };
         let base = self.base(job, &site, command)?;
         let tree = site.standing()?;
-        let yard = self.yard(job, site.folder.clone(), "verify", asked.timeout);
+        let env = self.environment.of_command(kind);
+        let yard = self.yard(job, site.folder.clone(), ("verify", env), asked.timeout);
         let ran = verify::run(&yard, &asked.command, tree.as_str(), Policy::default(), &job.cancel)
             .map_err(|why| no_answer(&why))?;
         let mut findings = self.look(&site.change(&tree)?, noted.as_ref());
@@ -69,13 +74,14 @@ impl Sites {
     ) -> Result<Option<Verified>, Failure> {
         let base = &site.tree.base;
         let tree = site.repo.tree_of(base)?;
-        let key = bound_to(tree.as_str(), command.text, &Yard::environment());
+        let env = self.environment.of_command(command.kind);
+        let key = bound_to(tree.as_str(), command.text, &env);
         if let Some(note) = self.note(BASES, &key)? {
             return Ok(serde_json::from_str(&note).unwrap_or_default());
         }
         let mut run = |checkout: &std::path::Path| {
             let folder = self.furnish(job, &site.repo, checkout)?;
-            let yard = self.yard(job, folder, "base", command.timeout);
+            let yard = self.yard(job, folder, ("base", env.clone()), command.timeout);
             verify::run(&yard, command.text, tree.as_str(), Policy::default(), &job.cancel)
         };
         let ran = match site.repo.look_at(&job.run, base, &job.cancel, &mut run)? {
@@ -105,8 +111,9 @@ impl Sites {
     }
 
     /// Remembers how a command went on a tree that others will build upon.
-    pub(super) fn is_known(&self, tree: &Oid, ran: &Verified) -> Result<(), Failure> {
-        self.put_note(BASES, &bound_to(tree.as_str(), &ran.command, &Yard::environment()), &Some(ran))
+    pub(super) fn is_known(&self, tree: &Oid, ran: &Verified, kind: CommandKind) -> Result<(), Failure> {
+        let env = self.environment.of_command(kind);
+        self.put_note(BASES, &bound_to(tree.as_str(), &ran.command, &env), &Some(ran))
     }
 
     fn preflight(&self, job: &Job, asked: &PreflightCheck) -> Done<PreflightCheck> {
@@ -114,7 +121,8 @@ impl Sites {
         let tree = site.standing()?;
         let change = site.change(&tree)?;
         let commands = noted.map(|noted| noted.spec.preflight).unwrap_or_default();
-        let yard = self.yard(job, site.folder, "preflight", None);
+        let env = self.environment.of_command(CommandKind::Preflight);
+        let yard = self.yard(job, site.folder, ("preflight", env), None);
         Ok(preflight::check(&yard, &asked.files, &commands, &change, tree.as_str(), &job.cancel))
     }
 

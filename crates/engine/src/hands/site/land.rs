@@ -4,6 +4,7 @@
 //! with the base's own tests and settings in their place. An answer is noted before the worktree goes, so
 //! that the same landing asked for again after a crash is answered and not done twice.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,6 +23,7 @@ use super::brief::Noted;
 use super::{Met, Route, Site, Sites};
 use crate::change::{Change, Content, Kind};
 use crate::clock;
+use crate::environment::CommandKind;
 use crate::folder;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified};
 use crate::gates::{Restore, blocks, restore, told};
@@ -117,20 +119,29 @@ impl Sites {
         let needed = brief.map(|brief| restore(&change, &brief, &[])).unwrap_or_default();
         let is_whole = needed == Restore::default();
         put_back(&folder, &change, &needed).map_err(|error| unlooked(machine::failure("", &error)))?;
+        // A story without a brief is tested; a task is verified.
+        let kind = if wish.noted.is_some() { CommandKind::Verify } else { CommandKind::Tests };
         for command in &wish.verify {
-            let ran = self.passes(job, &folder, command, &merged.tree)?;
+            let env = self.environment.of_command(kind);
+            let ran = self.passes(job, &folder, (command, env), &merged.tree)?;
             if ran.outcome != VerifyOutcome::Passed {
                 return Ok(Checked::Failed(format!("merged, it does not pass: {}", ran.summary)));
             }
             if is_whole {
-                self.is_known(&merged.tree, &ran).map_err(unlooked)?;
+                self.is_known(&merged.tree, &ran, kind).map_err(unlooked)?;
             }
         }
         Ok(Checked::Passed)
     }
 
-    fn passes(&self, job: &Job, folder: &Path, command: &str, tree: &Oid) -> Result<Verified, CouldNotRun> {
-        let yard = self.yard(job, folder.to_owned(), "landing", None);
+    fn passes(
+        &self,
+        job: &Job,
+        folder: &Path,
+        (command, env): (&str, Vec<(OsString, OsString)>),
+        tree: &Oid,
+    ) -> Result<Verified, CouldNotRun> {
+        let yard = self.yard(job, folder.to_owned(), ("landing", env), None);
         verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel)
     }
 
@@ -197,7 +208,8 @@ impl Sites {
     ) -> Result<Checked, CouldNotRun> {
         let folder = self.furnish(job, repo, &merged.path)?;
         for command in commands {
-            let ran = self.passes(job, &folder, command, &merged.tree)?;
+            let env = self.environment.of_delivery();
+            let ran = self.passes(job, &folder, (command, env), &merged.tree)?;
             if ran.outcome != VerifyOutcome::Passed {
                 return Ok(Checked::Failed(format!("`{command}`: {}", ran.summary)));
             }

@@ -20,16 +20,15 @@
 mod brief;
 mod campaign;
 mod close;
-mod commands;
 mod gates;
 mod land;
-mod programs;
 mod proof;
 mod pull;
 mod story;
 pub(super) mod task;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,7 +42,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Job, Workshop};
 use crate::change::Change;
+use crate::commands::Commands;
 use crate::config::Config;
+use crate::environment::{CommandKind, Environment};
 use crate::folder;
 use crate::forge::{ForgeError, Reached};
 use crate::gates::verify::{CouldNotRun, not_started};
@@ -68,7 +69,8 @@ pub struct Sites {
     limits: Limits,
     setup: String,
     copied: Vec<String>,
-    commands: commands::Commands,
+    commands: Commands,
+    environment: Environment,
     allowed: Vec<Allowance>,
     /// The campaign as it was when somebody last looked at all of it.
     followed: Mutex<Option<Followed>>,
@@ -111,7 +113,8 @@ impl Sites {
             limits: config.command_limits(),
             setup: config.text("worktree.setup").trim().to_owned(),
             copied: config.texts("worktree.copy"),
-            commands: commands::Commands::set(config),
+            commands: Commands::set(config),
+            environment: config.environment().clone(),
             allowed: Vec::new(),
             followed: Mutex::default(),
             plan: Mutex::default(),
@@ -225,7 +228,8 @@ impl Sites {
         if self.setup.is_empty() {
             return Ok(());
         }
-        let yard = self.yard(job, folder_in(repo, checkout), "setup", None);
+        let env = self.environment.of_command(CommandKind::Setup);
+        let yard = self.yard(job, folder_in(repo, checkout), ("setup", env), None);
         let ended = yard.shell(&self.setup, &job.cancel).map_err(not_started)?;
         if ended.cut.is_none() && ended.how == How::Exited(0) {
             return Ok(());
@@ -241,8 +245,14 @@ impl Sites {
         Ok(folder_in(repo, checkout))
     }
 
-    /// A place for commands of a job.
-    fn yard(&self, job: &Job, folder: PathBuf, what: &str, timeout: Option<Seconds>) -> Yard<'_> {
+    /// A place for commands of a job: what they are for, and what they see.
+    fn yard(
+        &self,
+        job: &Job,
+        folder: PathBuf,
+        (what, env): (&str, Vec<(OsString, OsString)>),
+        timeout: Option<Seconds>,
+    ) -> Yard<'_> {
         let mut limits = self.limits;
         if let Some(timeout) = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds.0).ok()) {
             limits.soft = Some(limits.soft.map_or(timeout, |soft| soft.min(timeout)));
@@ -256,7 +266,7 @@ impl Sites {
             key: format!("{}.{what}", job.key()),
             fence,
             limits,
-            env: Yard::environment(),
+            env,
         }
     }
 

@@ -16,6 +16,7 @@ use super::Sites;
 use super::gates::no_answer;
 use super::story::about;
 use crate::context::read_source;
+use crate::environment::CommandKind;
 use crate::gates::verify::{self, Policy};
 use crate::git::Oid;
 use crate::hands::typed::Done;
@@ -94,7 +95,8 @@ impl Sites {
             let known = tests.join("`, `");
             return Ok(Some(format!("`{test}` is no test of this story (hint: begin it with `{known}`)")));
         }
-        let yard = self.yard(job, folder.to_owned(), "proof", None);
+        let env = self.environment.of_command(CommandKind::Tests);
+        let yard = self.yard(job, folder.to_owned(), ("proof", env), None);
         let ran = verify::run(&yard, test, tree.as_str(), Policy::default(), &job.cancel)
             .map_err(|why| no_answer(&why))?;
         Ok((ran.outcome != VerifyOutcome::Passed).then(|| format!("`{test}`: {}", ran.summary)))

@@ -16,13 +16,14 @@ use ftl_core::run::{Failure, FailureKind, ROOT};
 use ftl_core::value::Value;
 use serde::{Deserialize, Serialize};
 
-use super::commands::Commands;
 use super::gates::{Command, no_answer};
 use super::land::Wish;
-use super::{Route, Site, Sites, folder_in, prefix, programs};
+use super::{Route, Site, Sites, folder_in, prefix};
 use crate::clock;
+use crate::commands::{Commands, programs};
+use crate::environment::CommandKind;
 use crate::gates::verify::{self, Policy, Verified, against};
-use crate::gates::{Yard, blocks, told};
+use crate::gates::{blocks, told};
 use crate::git::{GitError, Oid, WorktreeId};
 use crate::hands::typed::Done;
 use crate::hands::{Ended, Job, Workshop};
@@ -104,7 +105,8 @@ impl Sites {
     /// Whether the programs of a story's commands are there. A worktree in which nothing can be tested goes
     /// before anybody has worked in it.
     fn has_programs(&self, site: &Site, commands: &Commands) -> Result<(), Failure> {
-        let missing = programs::missing(commands, &site.folder, &Yard::environment());
+        let env = self.environment.of_command(CommandKind::Tests);
+        let missing = programs::missing(commands, &site.folder, &env);
         if missing.is_empty() {
             return Ok(());
         }
@@ -247,13 +249,15 @@ impl Sites {
         let mut findings = self.look(&site.change(&tree)?, None);
         let (mut checks, mut summaries, mut green) = (Vec::new(), Vec::new(), true);
         let lints = asked.site.lints.clone().unwrap_or_default();
-        let named = tests.iter().map(|one| ("test", one)).chain(lints.iter().map(|one| ("lint", one)));
-        for (name, command) in named {
-            let yard = self.yard(job, site.folder.clone(), name, timeout);
+        let named = tests.iter().map(|one| ("test", CommandKind::Tests, one));
+        let named = named.chain(lints.iter().map(|one| ("lint", CommandKind::Lint, one)));
+        for (name, kind, command) in named {
+            let env = self.environment.of_command(kind);
+            let yard = self.yard(job, site.folder.clone(), (name, env), timeout);
             let ran = verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel)
                 .map_err(|why| no_answer(&why))?;
-            if name == "test" {
-                let base = self.base(job, site, Command { text: command, timeout })?;
+            if kind == CommandKind::Tests {
+                let base = self.base(job, site, Command { text: command, timeout, kind })?;
                 findings.extend(base.iter().flat_map(|base| against(base, &ran).findings));
             }
             if ran.outcome != VerifyOutcome::Passed {

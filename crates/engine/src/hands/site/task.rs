@@ -10,6 +10,7 @@ use ftl_core::run::{Failure, FailureKind};
 use super::gates::no_answer;
 use super::{Sites, prefix};
 use crate::clock;
+use crate::environment::CommandKind;
 use crate::folder;
 use crate::gates::verify::{self, Policy, Verified};
 use crate::git::patch::{Saying, Step};
@@ -103,11 +104,12 @@ impl Sites {
             let message = "nothing here says how to test it (hint: set worktree.tests in ftl.toml)";
             return Err(could_not(message.to_owned()));
         }
-        let named = commands.tests.iter().map(|one| ("test", one));
-        let named = named.chain(commands.lints.iter().map(|one| ("lint", one)));
+        let named = commands.tests.iter().map(|one| ("test", CommandKind::Tests, one));
+        let named = named.chain(commands.lints.iter().map(|one| ("lint", CommandKind::Lint, one)));
         let mut suites = Vec::new();
-        for (kind, command) in named {
-            let yard = self.yard(job, folder.clone(), kind, None);
+        for (kind, environment, command) in named {
+            let env = self.environment.of_command(environment);
+            let yard = self.yard(job, folder.clone(), (kind, env), None);
             let ran = verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel)
                 .map_err(|why| no_answer(&why))?;
             suites.push(Suite { kind, ran });

@@ -84,6 +84,7 @@ fn verifying<T>(
     let supervisor = supervisor.hiding(ftl_engine::session::secrets(&config, place.root()));
     let limits = config.command_limits();
     let shell = Shell::new(Arc::new(supervisor), paper.store().clone(), &place, limits, limits);
+    let shell = shell.in_environment(config.environment());
     let cancel = Cancel::new();
     let stop = signals::stop(out)?;
     let done = std::thread::scope(|scope| {

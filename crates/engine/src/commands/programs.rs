@@ -1,4 +1,4 @@
-//! Whether the programs are there that the commands of a story start, before anybody is asked for anything.
+//! Whether the programs are there that commands start, before anybody is asked for anything.
 //!
 //! Looked for is what a command surely starts: the first word of each part that is joined by `&&`, `;` or `|`.
 //! Where the shell decides what is started (a variable, an alternative, a condition, another `PATH`) nothing is
@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::commands::Commands;
+use super::Commands;
 
 /// How many missing programs are told.
 const MAX_TOLD: usize = 5;
@@ -27,7 +27,7 @@ const OPAQUE: &[&str] = &[
 ];
 
 /// What is missing and what a person can do, in words; empty where nothing is.
-pub(super) fn missing(commands: &Commands, folder: &Path, env: &[(OsString, OsString)]) -> String {
+pub(crate) fn missing(commands: &Commands, folder: &Path, env: &[(OsString, OsString)]) -> String {
     let Some((_, path)) = env.iter().find(|(name, _)| name == "PATH") else { return String::new() };
     let mut told: Vec<String> = Vec::new();
     for command in commands.all() {
@@ -85,7 +85,7 @@ fn programs(command: &str) -> Vec<String> {
 }
 
 /// The words of each part of a command as they are written; whether all of it was read, up to an `||`.
-fn parts(command: &str) -> (Vec<Vec<String>>, bool) {
+pub(super) fn parts(command: &str) -> (Vec<Vec<String>>, bool) {
     let (mut parts, mut words, mut word) = (Vec::new(), Vec::new(), String::new());
     let mut letters = command.chars().peekable();
     let mut quote: Option<char> = None;
@@ -121,11 +121,11 @@ fn parts(command: &str) -> (Vec<Vec<String>>, bool) {
 }
 
 /// Whether a word means itself, whatever the shell makes of others.
-fn is_plain(word: &str) -> bool {
+pub(super) fn is_plain(word: &str) -> bool {
     word.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | '+' | ':'))
 }
 
-fn is_assignment(word: &str) -> bool {
+pub(super) fn is_assignment(word: &str) -> bool {
     let name = word.split_once('=').map(|(name, _)| name);
     let is_name = |name: &str| {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

@@ -1,69 +1,100 @@
 //! How a project is built, tested and linted, by what lies in its folder. The project's own word counts most:
 //! a target or script called `test`. A lint is named only where the project says that it uses it. Each command
-//! knows who named it. Nothing is run to find out.
+//! knows who named it. Nothing is run to find out. The same commands are written by `ftl init`, shown by `ftl doctor`, told
+//! to planners and run by stories.
+
+mod files;
+pub(crate) mod programs;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use files::{MissingFile, missing_files};
+use ftl_core::json::Json;
+
 use crate::config::Config;
 use crate::context::read_source;
 
 /// The commands of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Commands {
+pub struct Commands {
+    /// What makes a new worktree ready. One that is only found is proposed, and run by nobody.
+    #[serde(default)]
+    pub setup: Option<String>,
     /// What tests it.
-    pub(super) tests: Vec<String>,
+    pub tests: Vec<String>,
     /// What checks format and lints.
-    pub(super) lints: Vec<String>,
+    pub lints: Vec<String>,
     /// What builds it.
-    pub(super) build: Option<String>,
+    pub build: Option<String>,
     /// Who named each of them: a setting, or a file of the project.
     #[serde(skip)]
-    pub(super) origins: BTreeMap<String, String>,
+    pub origins: BTreeMap<String, String>,
 }
 
 impl Commands {
     /// What the settings say.
-    pub(super) fn set(config: &Config) -> Commands {
-        let build = config.text("worktree.build").trim();
+    pub fn set(config: &Config) -> Commands {
+        let text = |key: &str| Some(config.text(key).trim().to_owned()).filter(|text| !text.is_empty());
         let mut set = Commands {
+            setup: text("worktree.setup"),
             tests: config.texts("worktree.tests"),
             lints: config.texts("worktree.lints"),
-            build: (!build.is_empty()).then(|| build.to_owned()),
+            build: text("worktree.build"),
             origins: BTreeMap::new(),
         };
         for (key, all) in [("worktree.tests", &set.tests), ("worktree.lints", &set.lints)] {
             set.origins.extend(all.iter().map(|one| (one.clone(), key.to_owned())));
         }
-        set.origins.extend(set.build.iter().map(|one| (one.clone(), String::from("worktree.build"))));
+        for (key, one) in [("worktree.build", &set.build), ("worktree.setup", &set.setup)] {
+            set.origins.extend(one.iter().map(|one| (one.clone(), key.to_owned())));
+        }
         set
     }
 
-    /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = &String> {
+    /// Those of the settings, and what a folder shows where they say nothing.
+    pub fn of(config: &Config, folder: &Path) -> Commands {
+        Commands::set(config).or_found(folder)
+    }
+
+    /// The commands as exploration and people's JSON have them; nothing where there are none.
+    pub fn to_json(&self) -> Option<Json> {
+        let list = |all: &[String]| Json::List(all.iter().map(|one| Json::from(one.as_str())).collect());
+        let mut json = Json::object([("tests", list(&self.tests)), ("lints", list(&self.lints))]);
+        for (key, one) in [("setup", &self.setup), ("build", &self.build)] {
+            if let Some(one) = one {
+                json.put(key, one.as_str());
+            }
+        }
+        (self.all().next().is_some() || self.setup.is_some()).then_some(json)
+    }
+
+    /// All of them that are run on what was written.
+    pub fn all(&self) -> impl Iterator<Item = &String> {
         self.tests.iter().chain(&self.lints).chain(&self.build)
     }
 
     /// Who named a command.
-    pub(super) fn origin(&self, command: &str) -> &str {
+    pub fn origin(&self, command: &str) -> &str {
         self.origins.get(command).map_or("the story", String::as_str)
     }
 
     /// The same, named by a file.
     fn named_by(mut self, file: &str) -> Commands {
-        self.origins = self.all().map(|one| (one.clone(), file.to_owned())).collect();
+        self.origins = self.all().chain(&self.setup).map(|one| (one.clone(), file.to_owned())).collect();
         self
     }
 
     /// The same with what a folder shows where the settings say nothing.
-    pub(super) fn or_found(&self, folder: &Path) -> Commands {
+    pub fn or_found(&self, folder: &Path) -> Commands {
         let found = found(folder);
         let first = |set: &Vec<String>, found: Vec<String>| if set.is_empty() { found } else { set.clone() };
         let mut origins = found.origins;
         origins.extend(self.origins.clone());
         Commands {
+            setup: self.setup.clone().or(found.setup),
             tests: first(&self.tests, found.tests),
             lints: first(&self.lints, found.lints),
             build: self.build.clone().or(found.build),
@@ -83,12 +114,20 @@ fn found(folder: &Path) -> Commands {
         if has_target(&text, "test") {
             let own = |target: &str| has_target(&text, target).then(|| format!("{program} {target}"));
             let all = Commands {
+                setup: own("setup"),
                 tests: own("test").into_iter().collect(),
                 lints: own("lint").into_iter().collect(),
                 build: own("build"),
                 ..Commands::default()
             };
-            return all.named_by(file.unwrap_or(&program));
+            let mut all = all.named_by(file.unwrap_or(&program));
+            if all.setup.is_none()
+                && let Some((command, file)) = setup(folder)
+            {
+                all.setup = Some(command.to_owned());
+                all.origins.insert(command.to_owned(), file.to_owned());
+            }
+            return all;
         }
     }
     let mut all = Commands::default();
@@ -98,7 +137,31 @@ fn found(folder: &Path) -> Commands {
         all.build = all.build.or(one.build);
         all.origins.extend(one.origins);
     }
+    if let Some((command, file)) = setup(folder) {
+        all.setup = Some(command.to_owned());
+        all.origins.insert(command.to_owned(), file.to_owned());
+    }
     all
+}
+
+/// What installs what a project needs into its folder, by the file that lists it exactly.
+const INSTALLERS: [(&str, &str); 6] = [
+    ("package-lock.json", "npm ci"),
+    ("pnpm-lock.yaml", "pnpm install --frozen-lockfile"),
+    ("yarn.lock", "yarn install --frozen-lockfile"),
+    ("uv.lock", "uv sync"),
+    ("poetry.lock", "poetry install"),
+    ("Gemfile.lock", "bundle install"),
+];
+
+/// What a new worktree needs before anything can be run in it. A package without dependencies needs nothing.
+fn setup(folder: &Path) -> Option<(&'static str, &'static str)> {
+    let (file, command) = INSTALLERS.into_iter().find(|(file, _)| is_there(folder, file))?;
+    let package: serde_json::Value =
+        serde_json::from_str(&text_of(folder, "package.json")).unwrap_or_default();
+    let needs = |key: &str| package[key].as_object().is_some_and(|all| !all.is_empty());
+    let is_node = file == "package-lock.json" || file == "pnpm-lock.yaml" || file == "yarn.lock";
+    (!is_node || needs("dependencies") || needs("devDependencies")).then_some((command, file))
 }
 
 fn text_of(folder: &Path, file: &str) -> String {
@@ -188,6 +251,7 @@ fn python(folder: &Path) -> Commands {
         one.into_iter().map(|(command, _)| command.to_owned()).collect()
     };
     Commands {
+        setup: None,
         tests: only(tests),
         lints: only(ruff),
         build: None,
@@ -265,6 +329,30 @@ mod tests {
                 let is_one = files.contains(&origin) || origin.ends_with("test_*.py");
                 assert!(is_one, "{line}: `{command}` is named by {origin}");
             }
+        }
+    }
+
+    #[test]
+    fn what_a_worktree_needs_is_found_by_the_file_that_lists_it() {
+        for (files, wanted) in [
+            (&[("uv.lock", "x")][..], Some("uv sync")),
+            (
+                &[("package-lock.json", "{}"), ("package.json", "{\"dependencies\":{\"a\":\"1\"}}")],
+                Some("npm ci"),
+            ),
+            (&[("package-lock.json", "{}"), ("package.json", "{}")], None),
+            (&[("justfile", "test:\nsetup:\n"), ("uv.lock", "x")], Some("just setup")),
+            (&[("Makefile", "test:\n"), ("uv.lock", "x")], Some("uv sync")),
+            (&[("Cargo.toml", "")], None),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            for (name, text) in files {
+                std::fs::write(folder.path().join(name), text).unwrap();
+            }
+            let found = Commands::default().or_found(folder.path());
+            assert_eq!(found.setup.as_deref(), wanted, "{files:?}");
+            let is_told = found.to_json().is_some_and(|json| json.get("setup").is_some());
+            assert_eq!(is_told, wanted.is_some());
         }
     }
 

@@ -1,0 +1,116 @@
+//! The section `[environment]` of a file of settings: which variables commands get.
+
+use ftl_agents::secrets::HIDDEN;
+
+use super::{Config, Origin, Shown};
+use crate::environment::{CommandKind, ENVIRONMENT, Environment, Rule, RuleError, is_secret};
+
+/// Where the variables that are passed on, and those with a value, stand in the section.
+const PASS: &str = "pass";
+const SET: &str = "set";
+
+/// Whether the list of defaults is passed on.
+const DEFAULTS: &str = "defaults";
+
+/// What is wrong, and what to do about it.
+type Wrong = (String, String);
+
+impl Config {
+    /// What commands see.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Takes one key of the section.
+    pub(super) fn set_environment(
+        &mut self,
+        name: &str,
+        value: &toml::Value,
+        origin: &Origin,
+    ) -> Result<(), Wrong> {
+        if name == DEFAULTS {
+            let Some(flag) = value.as_bool() else {
+                return Err((format!("{ENVIRONMENT}.{name} is neither true nor false"), hint()));
+            };
+            self.environment.set_defaults(flag);
+            self.defaults = (flag, origin.clone());
+            return Ok(());
+        }
+        match (CommandKind::parse(name), value.as_table()) {
+            (Some(kind), Some(table)) => {
+                for (key, value) in table {
+                    self.add_variables((Some(kind), &format!("{name}.{key}"), key), value, origin)?;
+                }
+                Ok(())
+            }
+            (_, _) => self.add_variables((None, name, name), value, origin),
+        }
+    }
+
+    fn add_variables(
+        &mut self,
+        (kind, path, key): (Option<CommandKind>, &str, &str),
+        value: &toml::Value,
+        origin: &Origin,
+    ) -> Result<(), Wrong> {
+        let rules = match key {
+            PASS => {
+                passed(value).ok_or_else(|| (format!("{ENVIRONMENT}.{path} is no list of names"), hint()))
+            }
+            SET => {
+                values(value).ok_or_else(|| (format!("{ENVIRONMENT}.{path} is no table of texts"), hint()))
+            }
+            _ => Err((format!("there is no setting `{ENVIRONMENT}.{path}`"), hint())),
+        };
+        for (name, rule) in rules? {
+            let wrong =
+                |error: RuleError| (format!("{ENVIRONMENT}.{path}: {error}"), error.hint().to_owned());
+            self.environment.add(kind, &name, rule, origin).map_err(wrong)?;
+        }
+        Ok(())
+    }
+
+    /// The section as people see it.
+    pub(super) fn shown_environment(&self) -> Vec<Shown> {
+        let (flag, origin) = &self.defaults;
+        let mut all = vec![Shown {
+            key: format!("{ENVIRONMENT}.{DEFAULTS}"),
+            value: flag.to_string(),
+            origin: origin.clone(),
+            about: String::from(
+                "whether commands get toolchain homes, proxies, certificates, locale and CI; `ftl doctor` shows them",
+            ),
+        }];
+        for (kind, name, rule, origin) in self.environment.rules() {
+            let section =
+                kind.map_or_else(|| ENVIRONMENT.to_owned(), |kind| format!("{ENVIRONMENT}.{}", kind.word()));
+            let (word, value) = match rule {
+                Rule::Pass => (PASS, name.to_owned()),
+                Rule::Set(value) if is_secret(name, value.as_ref()) => (SET, format!("{name}={HIDDEN}")),
+                Rule::Set(value) => (SET, format!("{name}={value}")),
+            };
+            let about = String::from("a variable that commands get");
+            all.push(Shown { key: format!("{section}.{word}"), value, origin: origin.clone(), about });
+        }
+        all
+    }
+}
+
+fn passed(value: &toml::Value) -> Option<Vec<(String, Rule)>> {
+    let names = value.as_array()?;
+    names.iter().map(|one| Some((one.as_str()?.to_owned(), Rule::Pass))).collect()
+}
+
+fn values(value: &toml::Value) -> Option<Vec<(String, Rule)>> {
+    let table = value.as_table()?;
+    table.iter().map(|(name, one)| Some((name.clone(), Rule::Set(one.as_str()?.to_owned())))).collect()
+}
+
+fn hint() -> String {
+    let kinds: Vec<&str> = CommandKind::ALL.iter().map(|kind| kind.word()).collect();
+    format!(
+        "write {PASS} = [\"NAME\"], {SET} = {{ NAME = \"value\" }} or {DEFAULTS} = false under [{ENVIRONMENT}], \
+         or for one kind of command under [{ENVIRONMENT}.KIND]: {}",
+        kinds.join(", ")
+    )
+}
