@@ -4,6 +4,7 @@
 //! protocol, so it is said here for each agent that was tried, and nothing is believed of any other.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use crate::contract::{Counted, Enforced};
 
@@ -18,6 +19,9 @@ pub struct Agent {
     pub args: Vec<OsString>,
     /// Its whole environment, keys included.
     pub env: Vec<(OsString, OsString)>,
+    /// The private home that `env` names; it is made before the agent is started. Nothing where it lives in the
+    /// person's own.
+    pub home: Option<PathBuf>,
     /// What it surely does.
     pub habits: Habits,
 }

@@ -130,6 +130,7 @@ impl<'a> Hall<'a> {
                     program: (&spoken.program).into(),
                     args: spoken.args.iter().map(Into::into).collect(),
                     env,
+                    home: (!spoken.around.own_home).then(|| self.private_home(&agent.name)),
                     habits: spoken.habits.clone(),
                 };
                 Arc::new(Acp::new(program, secrets, timing))
@@ -158,7 +159,7 @@ impl<'a> Hall<'a> {
     ) -> Result<Vec<(String, OsString)>, String> {
         let home = match around.own_home {
             true => self.variable("HOME").ok_or("HOME is not set, and `home` is `own`")?,
-            false => self.rooms.join(format!("home-{name}")).into_os_string(),
+            false => self.private_home(name).into_os_string(),
         };
         let mut env = vec![(String::from("HOME"), home)];
         for name in ALWAYS.iter().copied().chain(around.pass.iter().map(String::as_str)) {
@@ -168,6 +169,11 @@ impl<'a> Hall<'a> {
         }
         env.extend(around.set.iter().map(|(name, value)| (name.clone(), value.into())));
         Ok(env)
+    }
+
+    /// The home of an agent that does not live in the person's.
+    fn private_home(&self, name: &str) -> PathBuf {
+        self.rooms.join(format!("home-{name}"))
     }
 
     fn variable(&self, name: &str) -> Option<OsString> {

@@ -29,7 +29,7 @@ use crate::cli::{self, Cli};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
+use crate::paint::{self, joined, paint, safe};
 use crate::session::{self, session_failure};
 use crate::write;
 
@@ -262,7 +262,7 @@ fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
         let offers = if resumes { "; it offers to resume" } else { "" };
         let text = match &why {
             None => format!("`{name}` submitted in {millis} ms, {}{missing}{offers}\n", amounts.join(", ")),
-            Some(why) => format!("`{name}` did not submit: {}\n", safe(why)),
+            Some(why) => format!("`{name}` did not submit: {}\n", joined(why)),
         };
         out.text(&text)?;
     }

@@ -70,6 +70,7 @@ fn bound((habits, program): (&str, &str), room: &Room, scenario: &str) -> Option
         program: program.into(),
         args: args.iter().map(|arg| (*arg).into()).collect(),
         env: room.env().into_iter().chain(own).collect(),
+        home: None,
         habits: Habits::of(habits).unwrap(),
     };
     let mut secrets = Secrets::new();
