@@ -327,7 +327,9 @@ impl Seen {
         if !self.name.is_empty() {
             return named(&self.name);
         }
-        let titled = named(&self.title).filter(|_| !self.input.command);
+        // Gemini CLI writes `submit (ftl MCP Server)`.
+        let spoken = || of(self.title.strip_suffix(&format!(" ({SERVER} MCP Server)"))?);
+        let titled = named(&self.title).or_else(spoken).filter(|_| !self.input.command);
         let by_input = || {
             self.input.server.as_ref().filter(|(server, _)| server == SERVER).and_then(|(_, tool)| of(tool))
         };
@@ -428,6 +430,8 @@ mod tests {
             ),
             (json!({}), other("unnamed")),
             (json!({ "title": "ftl: submit" }), Act::Ours),
+            (json!({ "title": "submit (ftl MCP Server)", "kind": "other" }), Act::Ours),
+            (json!({ "title": "rm (ftl MCP Server)", "kind": "execute" }), Act::Run),
             (json!({ "name": "mcp__ftl__submit", "kind": "other" }), Act::Ours),
             (json!({ "title": "mcp.ftl.recall", "kind": "execute" }), Act::Ours),
             (json!({ "kind": "execute", "rawInput": { "server": "ftl", "tool": "ask" } }), Act::Ours),

@@ -229,10 +229,11 @@ impl Talk {
             Act::Change | Act::Run => !is_failed,
             Act::Ours | Act::Nothing | Act::Look(_) | Act::Other(_) => false,
         };
-        if let Err(why) = ruled
-            && is_effect
-        {
-            self.leave(End::Denied(why), Duration::ZERO);
+        match ruled {
+            Err(why) if is_effect => self.leave(End::Denied(why), Duration::ZERO),
+            // It was made all the same, and came to nothing in the world: nobody was kept from anything.
+            Err(_) => drop(self.denied.pop()),
+            Ok(()) => {}
         }
     }
 
