@@ -738,9 +738,10 @@ impl Session {
             let model = bound.model.clone();
             let silence = roster.agent(&bound.agent).and_then(|agent| agent.silence);
             let resume = roster.agent(&bound.agent).is_some_and(Agent::resumes);
+            let pricing = roster.agent(&bound.agent).map(|agent| agent.pricing).unwrap_or_default();
             seats.insert(
                 role.name.to_string(),
-                backend.clone().map(|backend| Seat { backend, model, silence, resume }),
+                backend.clone().map(|backend| Seat { backend, model, silence, resume, pricing }),
             );
         }
         let prompts = prompts(&self.place).map_err(SessionError::Machine)?;

@@ -50,7 +50,7 @@ impl Stage {
         let script = Script::parse(script).unwrap();
         let backend: Arc<dyn Backend> =
             Arc::new(Scripted::new("scripted", script, Arc::new(Secrets::new()), Arc::new(RealTime::new())));
-        let seat = Seat { backend, model: None, silence: None, resume: false };
+        let seat = Seat { backend, model: None, silence: None, resume: false, pricing: Default::default() };
         let means = Means {
             prompts: Prompts::built_in().unwrap(),
             place,

@@ -127,7 +127,9 @@ impl Session for Talk {
     fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
         let result = self.taken(words);
         self.flush();
-        self.ledger.end();
+        if !self.is_unstarted(&result) {
+            self.ledger.end();
+        }
         if result.is_err() {
             self.running = None;
         }
@@ -186,6 +188,11 @@ impl Talk {
             calls: Calls::default(),
             turn: Turn::default(),
         })
+    }
+
+    /// Whether the program could not even be started: then no model was asked, and that is known.
+    fn is_unstarted(&self, result: &Result<Rest, Trouble>) -> bool {
+        self.turn.heard == 0 && matches!(result, Err(Trouble::CouldNotRun(_) | Trouble::Machine(_)))
     }
 
     fn taken(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
