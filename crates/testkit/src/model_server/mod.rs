@@ -10,7 +10,8 @@
 //! plain name), `usage {in, out, cached}`, `stop`, `delay`, `chunk_delay`, `fail {status, times,
 //! retry_after, message}`, `cut`, `hang`, `raw_args`; and, beyond the reference, `kind` (another content
 //! type), `cut` with a number (only so many times), `flood` (bytes of text without an end), `dribble` (bytes one by one, never an event) and
-//! `no_usage`. Times are seconds.
+//! `no_usage`. Where a client makes the model choose a tool by a schema, `call` names the choice, and `fills` an answer that goes on until
+//! the schema or `max_tokens` ends it. Times are seconds.
 
 mod gemini;
 mod http;

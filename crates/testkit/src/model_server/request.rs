@@ -47,6 +47,8 @@ pub(super) struct Seen {
     pub(super) system: String,
     pub(super) marker: Option<String>,
     pub(super) schema: Json,
+    /// How many tokens an answer may have.
+    pub(super) most: Option<u64>,
     /// Whether a stream of chat completions is to end with its usage.
     pub(super) wants_usage: bool,
 }
@@ -94,6 +96,7 @@ impl Seen {
             system: String::new(),
             marker: None,
             schema: Json::Null,
+            most: body.get("max_tokens").and_then(Json::as_u64),
             wants_usage: body.pointer("/stream_options/include_usage") == Some(&Json::Bool(true)),
         };
         match speech {
