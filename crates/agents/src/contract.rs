@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use ftl_core::desk::{Allowance, Call};
@@ -57,6 +58,14 @@ pub trait Session: Send {
     fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble>;
     /// The meters of which some use was not reported, so far.
     fn unknown(&self) -> BTreeSet<Name>;
+    /// The call that was denied last in this turn, and why: where the agent need not have been told.
+    fn denied(&self) -> Option<String> {
+        None
+    }
+    /// Where answers that do not fit are counted, if the session refuses some of them by itself.
+    fn misfits(&self) -> Option<&Misfits> {
+        None
+    }
     /// Ends it. Nothing of it is alive afterwards.
     fn close(self: Box<Self>);
 }
@@ -330,6 +339,21 @@ pub enum Answer {
     Asked(String),
 }
 
+/// Counts the answers of one conversation that do not fit, wherever they are refused.
+#[derive(Debug, Default)]
+pub struct Misfits(AtomicU32);
+
+impl Misfits {
+    /// Counts one: what the agent is told about it, or the end of the conversation when it was the last.
+    pub fn refuse(&self, faults: &str) -> Result<String, Trouble> {
+        if self.0.fetch_add(1, Ordering::Relaxed) >= MAX_CORRECTIONS {
+            let most = MAX_CORRECTIONS + 1;
+            return Err(Trouble::Bad(format!("{most} answers in a row do not fit: {faults}")));
+        }
+        Ok(format!("Your answer does not fit its schema:\n{faults}\nSubmit the whole answer again."))
+    }
+}
+
 /// Opens a session, says the prompt, and sends an answer that does not fit back with what is wrong.
 pub fn converse(backend: &dyn Backend, order: Order, words: &[Part], desk: &Arc<dyn Desk>) -> Ended {
     let answer = order.answer.clone();
@@ -350,18 +374,14 @@ fn until_it_fits(
     desk: &dyn Desk,
 ) -> Result<Answer, Trouble> {
     let mut rest = session.turn(words)?;
-    let mut corrections = 0;
+    let own = Misfits::default();
     loop {
         let faults = match fitting(answer, rest) {
             Ok(answer) => return Ok(answer),
             Err(faults) => faults,
         };
-        if corrections == MAX_CORRECTIONS {
-            let most = MAX_CORRECTIONS + 1;
-            return Err(Trouble::Bad(format!("{most} answers in a row do not fit: {faults}")));
-        }
-        corrections += 1;
-        let text = format!("Your answer does not fit its schema:\n{faults}\nSubmit the whole answer again.");
+        let denied = session.denied().map(|denied| format!("\n- {denied}")).unwrap_or_default();
+        let text = session.misfits().unwrap_or(&own).refuse(&format!("{faults}{denied}"))?;
         desk.on_message(&text);
         rest = session.turn(&[Part::new(PartKind::Feedback, text)])?;
     }
@@ -376,12 +396,17 @@ fn fitting(answer: &Schema, rest: Rest) -> Result<Answer, String> {
             String::from("- there is no JSON in it; call `submit`, or answer with JSON alone")
         })?,
     };
+    check_answer(answer, &json).map(|()| Answer::Done(json))
+}
+
+/// Checks an answer against its size and its schema; what is wrong with it, a line each.
+pub(crate) fn check_answer(answer: &Schema, json: &Json) -> Result<(), String> {
     let bytes = json.to_string().len();
     if bytes > MAX_ANSWER_BYTES {
         return Err(format!("- it has {bytes} bytes; {MAX_ANSWER_BYTES} is the most"));
     }
-    let faults = answer.faults(&json);
-    if faults.is_empty() { Ok(Answer::Done(json)) } else { Err(faults.join("\n")) }
+    let faults = answer.faults(json);
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use ftl_agents::contract::{
     Answer, Backend, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, Trouble, converse,
 };
 use ftl_agents::model::seats::Seats;
-use ftl_agents::model::{Dialect, Endpoint, Model};
+use ftl_agents::model::{Calls, Dialect, Endpoint, Model};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::{RealTime, Retry, Timing};
 use ftl_core::desk::Allowance;
@@ -291,6 +291,36 @@ fn an_answer_that_is_cut_off_is_asked_for_again_and_a_refusal_is_not() {
         let room = Room::new(json!([{ "text": "no", "stop": "refusal" }, submit()]));
         assert_eq!(room.quick(dialect).outcome, Err(Trouble::Bad("the model refuses to answer".into())));
     }
+}
+
+#[test]
+fn a_model_whose_answers_are_always_cut_off_is_ended() {
+    every(|dialect| {
+        let room = Room::new(Json::from(vec![json!({ "text": "and again", "stop": "max_tokens" }); 9]));
+        let endpoint = Endpoint { max_output: Some(7), ..room.endpoint(dialect) };
+        let ended = room.ask(endpoint, Arc::new(RealTime::new()));
+        let why = "3 answers in a row were cut off at max_output = 7";
+        assert_eq!(ended.outcome, Err(Trouble::Bad(why.into())), "{dialect:?}");
+        assert_eq!(room.clerk.heard().total(TURNS), 3);
+    });
+}
+
+/// A small model fills every list until it is stopped. Where it is held to a schema the lists that need not be there
+/// are not offered, and all others have an end.
+#[test]
+fn a_small_model_that_fills_lists_comes_to_an_answer() {
+    let room = Room::new(json!([{ "fills": true }, { "fills": true }]));
+    let list = json!({ "type": ["array", "null"], "items": { "type": "string" } });
+    let shape = json!({ "type": "object", "required": ["approach"], "properties": {
+        "approach": { "type": "string" }, "steps": list, "idioms": list, "avoid": list } });
+    let answer = ftl_agents::schema::Schema::new(shape).unwrap();
+    let allowance = Allowance { tools: [Name::from("submit")].into(), ..room.allowance.clone() };
+    let order = Order { answer, allowance, ..room.order() };
+    let endpoint = Endpoint { calls: Calls::Schema, max_output: Some(200), ..room.endpoint(Dialect::Chat) };
+    let model = Model::new(endpoint, Arc::new(Secrets::new()), Arc::new(RealTime::new()));
+    let ended = converse(&model, order, &[Part::new(PartKind::Task, "Plan.")], &desk(&room.clerk));
+    assert_eq!(ended.outcome, Ok(Answer::Done(json!({ "approach": "again and again" }))));
+    assert_eq!(room.clerk.heard().total(TURNS), 1);
 }
 
 #[test]

@@ -755,9 +755,9 @@ impl Session {
             let Some(backend) = backends.get(bound.agent.as_str()) else { continue };
             let model = bound.model.clone();
             let Some(agent) = roster.agent(&bound.agent) else { continue };
-            let (silence, resume) = (agent.silence, agent.resumes());
+            let (silence, resume, pricing) = (agent.silence, agent.resumes(), agent.pricing);
             let environment = roster.environment_of(agent);
-            let seat = |backend| Seat { backend, model, silence, resume, environment };
+            let seat = |backend| Seat { backend, model, silence, resume, environment, pricing };
             seats.insert(role.name.to_string(), backend.clone().map(seat));
         }
         let prompts = prompts(&self.place).map_err(SessionError::Machine)?;

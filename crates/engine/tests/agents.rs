@@ -51,8 +51,8 @@ impl Stage {
         let script = Script::parse(script).unwrap();
         let backend: Arc<dyn Backend> =
             Arc::new(Scripted::new("scripted", script, Arc::new(Secrets::new()), Arc::new(RealTime::new())));
-        let seat =
-            Seat { backend, model: None, silence: None, resume: false, environment: Environment::default() };
+        let (environment, pricing) = (Environment::default(), Default::default());
+        let seat = Seat { backend, model: None, silence: None, resume: false, environment, pricing };
         let means = Means {
             prompts: Prompts::built_in().unwrap(),
             place,

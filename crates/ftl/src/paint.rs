@@ -20,7 +20,7 @@ pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
 }
 
 /// A text without what a terminal would obey: control characters and marks that turn the writing
-/// direction. Tabs stay.
+/// direction. Tabs stay, and the end of a line becomes a space.
 pub(crate) fn safe(text: &str) -> String {
     let obeyed = |c: char| {
         let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -29,7 +29,12 @@ pub(crate) fn safe(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
     }
-    text.chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
+    let shown = |c: char| match c {
+        '\n' => ' ',
+        c if obeyed(c) => '\u{fffd}',
+        c => c,
+    };
+    text.replace("\r\n", "\n").chars().map(shown).collect()
 }
 
 /// The same, line by line. Later lines are indented: none of them can pass for a line of our own.
@@ -169,6 +174,7 @@ mod tests {
         assert_eq!(one_line(" one\n\n\ttwo\u{1b}\r\n"), "one two\u{fffd}");
         assert_eq!(safe("a\u{1b}[31mb\tc\u{202e}d"), "a\u{fffd}[31mb\tc\u{fffd}d");
         assert_eq!(safe("A → B"), "A → B");
+        assert_eq!(safe("one\r\ntwo\nthree\rx"), "one two three\u{fffd}x");
     }
 
     #[test]

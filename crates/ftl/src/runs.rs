@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use ftl_core::run::{Instance, InstanceId, Run as Machine, STOPPED, Time};
 use ftl_engine::amount::Unit;
 use ftl_engine::forge::PULL;
+use ftl_engine::hands::agents::UNPRICED;
 use ftl_engine::id::RunId;
 use ftl_engine::owner::Card;
 use ftl_engine::place::Place;
@@ -191,8 +192,15 @@ fn at_work(waits: &[Wait]) -> Option<String> {
 
 /// What was spent of what, where anything was.
 pub(crate) fn spent(meters: &BTreeMap<String, Spent>) -> String {
-    let words = meters.iter().filter(|(name, spent)| is_worth_telling(name, spent));
-    let words: Vec<String> = words.map(|(name, spent)| format!("{name} {}", share(name, spent))).collect();
+    let is_unpriced = meters.get(UNPRICED).is_some_and(|spent| spent.used > 0);
+    let told = |name: &str, spent: &Spent| match (name, is_unpriced, is_worth_telling(name, spent)) {
+        (UNPRICED, _, _) => None,
+        ("money", true, true) => Some(format!("money {} + unknown", share(name, spent))),
+        ("money", true, false) => Some(String::from("money unknown")),
+        (_, _, true) => Some(format!("{name} {}", share(name, spent))),
+        (_, _, false) => None,
+    };
+    let words: Vec<String> = meters.iter().filter_map(|(name, spent)| told(name, spent)).collect();
     words.join(paint::DOT)
 }
 
@@ -312,6 +320,17 @@ mod tests {
         let spent = Spent { used: 1200, limit: Some(5_000_000), reserved: 100_000, unknown: 1 };
         assert_eq!(spent_and_aside("tokens", &spent), "1200?/5M (+100k set aside)");
         assert_eq!(share("tokens", &spent), "1200?/5M");
+        let of = |money: u64| {
+            let spent = |used, limit| Spent { used, limit, reserved: 0, unknown: 0 };
+            let meters = [
+                ("money", spent(money, Some(20_000_000))),
+                ("tokens", spent(7, None)),
+                (UNPRICED, spent(2, None)),
+            ];
+            super::spent(&meters.map(|(name, spent)| (name.to_owned(), spent)).into())
+        };
+        assert_eq!(of(0), format!("money unknown{}tokens 7", paint::DOT));
+        assert_eq!(of(610_000), format!("money 0.61/20.00 + unknown{}tokens 7", paint::DOT));
         let idle = Spent { used: 12, limit: Some(9), reserved: 0, unknown: 0 };
         assert!(!is_worth_telling("time", &idle) && is_worth_telling("rounds", &idle));
     }

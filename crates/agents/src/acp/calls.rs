@@ -80,6 +80,8 @@ pub(super) struct Seen {
     began: usize,
     /// Effects that were made for it: each once.
     used: Vec<(Deed, Option<String>)>,
+    /// The tool of ours as which it was allowed, until that call arrives.
+    awaited: Option<&'static str>,
 }
 
 /// What is given to a call, as far as it tells what the call does.
@@ -152,6 +154,25 @@ impl Calls {
             // What was made for it before belongs to what was asked before.
             seen.used.clear();
         }
+    }
+
+    /// A call was allowed as one of this tool of ours, which must then be called.
+    pub(super) fn await_arrival(&mut self, id: &str, tool: &'static str) {
+        if let Some(seen) = self.seen.get_mut(id) {
+            seen.awaited = Some(tool);
+        }
+    }
+
+    /// A tool of ours was called: that is the call that was allowed so first.
+    pub(super) fn arrived(&mut self, tool: &str) {
+        if let Some(seen) = self.seen.values_mut().find(|seen| seen.awaited == Some(tool)) {
+            seen.awaited = None;
+        }
+    }
+
+    /// The tool of a call that is over, or of any that is left, which was allowed as ours and has not arrived.
+    pub(super) fn missing(&self, all: bool) -> Option<&'static str> {
+        self.seen.values().filter(|seen| all || seen.is_over).find_map(|seen| seen.awaited)
     }
 
     /// Whose effect this is: the path is resolved, and so are those of calls by `resolve`.
@@ -229,6 +250,7 @@ impl Seen {
             is_failed: false,
             began,
             used: Vec::new(),
+            awaited: None,
         }
     }
 
@@ -258,7 +280,7 @@ impl Seen {
 
     /// What it does.
     pub(super) fn act(&self) -> Act {
-        if self.is_ours() {
+        if self.our_tool().is_some() {
             return Act::Ours;
         }
         match self.kind.as_str() {
@@ -294,23 +316,24 @@ impl Seen {
         if name.is_empty() { "unnamed" } else { name }
     }
 
-    /// Whether it is one of the tools of the window. A title is believed only as a whole: it may hold
+    /// The tool of the window that it calls, if it is one of those. A title is believed only as a whole: it may hold
     /// words of a model.
-    fn is_ours(&self) -> bool {
+    pub(super) fn our_tool(&self) -> Option<&'static str> {
+        let of = |tool: &str| SPEAKING.into_iter().find(|one| *one == tool);
         let named = |name: &str| {
             let name = name.strip_prefix("mcp").map_or(name, |rest| rest.trim_start_matches(['_', '.']));
-            let tool = name.strip_prefix(SERVER).map(|rest| rest.trim_start_matches(['_', '.', ':', ' ']));
-            tool.is_some_and(|tool| SPEAKING.contains(&tool))
+            of(name.strip_prefix(SERVER)?.trim_start_matches(['_', '.', ':', ' ']))
         };
-        let by_input = || {
-            let server = self.input.server.as_ref();
-            server.is_some_and(|(server, tool)| server == SERVER && SPEAKING.contains(&tool.as_str()))
-        };
-        if self.name.is_empty() {
-            named(&self.title) && !self.input.command || by_input()
-        } else {
-            named(&self.name)
+        if !self.name.is_empty() {
+            return named(&self.name);
         }
+        // Gemini CLI writes `submit (ftl MCP Server)`.
+        let spoken = || of(self.title.strip_suffix(&format!(" ({SERVER} MCP Server)"))?);
+        let titled = named(&self.title).or_else(spoken).filter(|_| !self.input.command);
+        let by_input = || {
+            self.input.server.as_ref().filter(|(server, _)| server == SERVER).and_then(|(_, tool)| of(tool))
+        };
+        titled.or_else(by_input)
     }
 
     /// The paths that it is about.
@@ -350,13 +373,13 @@ impl Input {
     }
 }
 
-/// The name of a tool where adapters put it.
+/// The name of a tool where agents put it: in `_meta` itself, or in what an adapter calls its own part of it.
 fn meta_name(told: &Json) -> Option<&str> {
-    let whose = told.get("_meta")?.as_object()?;
-    whose.values().find_map(|one| {
-        let named = one.get("toolName").or_else(|| one.get("toolCall")?.get("toolName"));
-        named.and_then(Json::as_str)
-    })
+    fn name(one: &Json) -> Option<&str> {
+        one.get("toolName").or_else(|| one.get("toolCall")?.get("toolName"))?.as_str()
+    }
+    let meta = told.get("_meta")?;
+    name(meta).or_else(|| meta.as_object()?.values().find_map(name))
 }
 
 /// Every path that a message about a call names.
@@ -407,10 +430,20 @@ mod tests {
             ),
             (json!({}), other("unnamed")),
             (json!({ "title": "ftl: submit" }), Act::Ours),
+            (json!({ "title": "submit (ftl MCP Server)", "kind": "other" }), Act::Ours),
+            (json!({ "title": "rm (ftl MCP Server)", "kind": "execute" }), Act::Run),
             (json!({ "name": "mcp__ftl__submit", "kind": "other" }), Act::Ours),
             (json!({ "title": "mcp.ftl.recall", "kind": "execute" }), Act::Ours),
             (json!({ "kind": "execute", "rawInput": { "server": "ftl", "tool": "ask" } }), Act::Ours),
             (json!({ "_meta": { "goose": { "toolCall": { "toolName": "ftl__signal" } } } }), Act::Ours),
+            (
+                json!({ "title": "{\"mode\":\"x\"}", "kind": "other", "_meta": { "toolName": "mcp__ftl__submit" } }),
+                Act::Ours,
+            ),
+            (
+                json!({ "title": "ftl: submit", "_meta": { "toolName": "run_shell_command" } }),
+                other("run_shell_command"),
+            ),
             // A command that speaks of our tools is a command.
             (json!({ "title": "shell · echo ftl: submit" }), Act::Run),
             (json!({ "title": "ftl: submit", "rawInput": { "command": "rm" }, "kind": "execute" }), Act::Run),
@@ -509,6 +542,28 @@ mod tests {
         calls.ruled("2", true);
         calls.renew("2");
         assert_eq!(calls.owner(Deed::Run, None, &plain), Owner::Allowed, "it is not over");
+    }
+
+    #[test]
+    fn a_call_that_was_allowed_as_ours_must_arrive() {
+        let mut calls = Calls::default();
+        for id in ["1", "2"] {
+            calls.told(id, &json!({ "name": "mcp__ftl__submit" })).unwrap();
+            calls.await_arrival(id, "submit");
+        }
+        assert_eq!(
+            (calls.missing(false), calls.missing(true)),
+            (None, Some("submit")),
+            "nothing is over yet"
+        );
+        calls.arrived("recall");
+        calls.arrived("submit");
+        calls.told("1", &json!({ "status": "completed" })).unwrap();
+        assert_eq!(calls.missing(false), None);
+        calls.told("2", &json!({ "name": "shell", "status": "failed" })).unwrap();
+        assert_eq!(calls.missing(false), Some("submit"), "another name does not help");
+        calls.arrived("submit");
+        assert_eq!(calls.missing(true), None);
     }
 
     #[test]

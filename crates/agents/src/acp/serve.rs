@@ -8,8 +8,8 @@ use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
-use super::calls::{Act, Owner};
-use super::session::{End, Talk};
+use super::calls::{Act, Owner, Seen};
+use super::session::{End, Talk, not_arrived};
 use super::terminals::Wanted;
 use super::wire::Reply;
 use crate::bench::MAX_FILE_BYTES;
@@ -68,9 +68,29 @@ impl Talk {
         };
         self.calls.renew(id);
         self.calls.told(id, call).map_err(|why| bad(&why))?;
-        let is_allowed = !self.is_leaving() && self.judged(id);
+        let is_allowed = !self.is_leaving() && self.is_permitted(id);
         reply.with(json!({ "outcome": outcome(params, is_allowed) }));
         Ok(())
+    }
+
+    /// Rules on a call that the agent asks about. One of our own tools may be called where it is offered, and is ruled
+    /// on when it arrives.
+    fn is_permitted(&mut self, id: &str) -> bool {
+        let Some(tool) = self.calls.get(id).and_then(Seen::our_tool) else { return self.judged(id) };
+        let is_offered = self.offers(tool);
+        if is_offered {
+            self.calls.await_arrival(id, tool);
+        } else {
+            self.denied.push((Name::from(tool), String::from("it is not offered here")));
+        }
+        is_offered
+    }
+
+    /// Ends the session of an agent that was allowed to call a tool of ours and called something else.
+    fn require_arrival(&mut self) {
+        if let Some(tool) = self.calls.missing(false) {
+            self.leave(End::Over(not_arrived(tool)), Duration::ZERO);
+        }
     }
 
     /// Rules on a call that has not been made yet. Whether it may be.
@@ -133,7 +153,7 @@ impl Talk {
         let why = match self.desk.rule(call) {
             Verdict::Allow => return Ok(()),
             Verdict::Deny(why) => {
-                self.denied.push(why.clone());
+                self.denied.push((call.tool.clone(), why.clone()));
                 why
             }
             Verdict::Ask(question) => {
@@ -162,6 +182,7 @@ impl Talk {
         self.record_call(id, update);
         let unruled = self.unruled(false);
         unruled.iter().for_each(|id| self.rule_afterwards(id));
+        self.require_arrival();
         Ok(())
     }
 
@@ -200,7 +221,7 @@ impl Talk {
     /// told why and may go on.
     fn rule_afterwards(&mut self, id: &str) {
         let Some((act, call)) = self.call_of(id) else { return };
-        let is_failed = self.calls.get(id).is_some_and(super::calls::Seen::is_failed);
+        let is_failed = self.calls.get(id).is_some_and(Seen::is_failed);
         let about = self.about(id);
         let ruled = self.ruled(&call, &about);
         self.calls.ruled(id, ruled.is_ok());
@@ -208,10 +229,11 @@ impl Talk {
             Act::Change | Act::Run => !is_failed,
             Act::Ours | Act::Nothing | Act::Look(_) | Act::Other(_) => false,
         };
-        if let Err(why) = ruled
-            && is_effect
-        {
-            self.leave(End::Denied(why), Duration::ZERO);
+        match ruled {
+            Err(why) if is_effect => self.leave(End::Denied(why), Duration::ZERO),
+            // It was made all the same, and came to nothing in the world: nobody was kept from anything.
+            Err(_) => drop(self.denied.pop()),
+            Ok(()) => {}
         }
     }
 
@@ -236,7 +258,8 @@ impl Talk {
             Owner::Of(id) => {
                 let is_allowed = self.judged(&id);
                 self.calls.covered(&id, deed, path);
-                let why = || self.denied.last().cloned().unwrap_or_else(|| String::from("it may not be"));
+                let last = || self.denied.last().map(|(_, why)| why.clone());
+                let why = || last().unwrap_or_else(|| String::from("it may not be"));
                 if is_allowed { Ok(()) } else { Err(why()) }
             }
             Owner::Nobody => {

@@ -5,6 +5,8 @@
 //! that does not end its turn when it is told to is ended with all that it has started.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +18,11 @@ use super::calls::Calls;
 use super::settings::{Agent, Loads, Meter};
 use super::terminals::Terminals;
 use super::usage::Used;
-use super::wire::{News, Refusal, Wire, wants_login};
+use super::wire::{News, Refusal, SERVER, Wire, wants_login};
 use super::words::Words;
 use crate::bench::folder::Folder;
 use crate::bench::{Bench, Done, SPEAKING};
-use crate::contract::{Desk, MONEY, Order, Part, Rest, Session, TOKENS, TURNS, Trouble};
+use crate::contract::{Desk, MONEY, Misfits, Order, Part, Rest, Session, TOKENS, TURNS, Trouble};
 use crate::launch::{Exit, Heard, Hearing, Input, Program, Tree, first_cause};
 use crate::secrets::Secrets;
 use crate::timing::Timing;
@@ -66,8 +68,8 @@ pub(super) struct Talk {
     pub(super) calls: Calls,
     pub(super) words: Words,
     pub(super) wire: Wire,
-    /// Why something was denied in this turn, the last one last.
-    pub(super) denied: Vec<String>,
+    /// The tools of calls that were denied in this turn, and why; the last one last.
+    pub(super) denied: Vec<(Name, String)>,
     pub(super) id: String,
     bench: Bench,
     window: Option<Window>,
@@ -135,6 +137,16 @@ impl Session for Talk {
         self.unknown.clone()
     }
 
+    fn denied(&self) -> Option<String> {
+        self.denied
+            .last()
+            .map(|(tool, why)| self.secrets.redact(&format!("the call of `{tool}` was denied: {why}")))
+    }
+
+    fn misfits(&self) -> Option<&Misfits> {
+        Some(self.bench.misfits())
+    }
+
     fn close(mut self: Box<Self>) {
         self.input.close();
         self.terminals.end();
@@ -167,6 +179,9 @@ impl Talk {
         let unopened = |error: std::io::Error| Trouble::of_io("the folder cannot be opened", &error);
         let folder = Folder::open(&order.folder).map_err(unopened)?;
         let window = opened(&order, &bench, &*timing)?;
+        if let Some(home) = &agent.home {
+            make_home(home)?;
+        }
         let program = Program {
             program: agent.program.clone(),
             args: agent.args.clone(),
@@ -341,6 +356,9 @@ impl Talk {
             Some(End::Asked(question)) => return charged.map(|()| Close::Rest(Rest::Asked(question))),
             None => charged?,
         }
+        if let Some(tool) = self.calls.missing(true) {
+            return Err(not_arrived(tool));
+        }
         self.rested(&result.unwrap_or_default())
     }
 
@@ -497,7 +515,7 @@ impl Talk {
     }
 
     fn refused(&self, refusal: &Refusal) -> Trouble {
-        let why = self.secrets.redact(&refusal.why);
+        let why = self.secrets.redact(first_cause(&refusal.why));
         if wants_login(refusal) {
             return Trouble::CouldNotRun(format!(
                 "the agent wants somebody to log in first ({why}); give it a key in the settings"
@@ -516,7 +534,13 @@ impl Talk {
         any
     }
 
+    /// Whether the agent is offered a tool of ours.
+    pub(super) fn offers(&self, tool: &str) -> bool {
+        self.window.is_some() && speaking(&self.bench).any(|(name, _)| name == tool)
+    }
+
     fn knock(&mut self, knock: Knock) {
+        self.calls.arrived(&knock.tool);
         if self.is_leaving() {
             return knock.answer(Err(String::from("your turn is over: end it")));
         }
@@ -525,7 +549,7 @@ impl Talk {
             return knock.answer(Err(why));
         }
         self.words.call(&self.secrets, &*self.desk);
-        match self.bench.call(&knock.tool, &knock.args) {
+        match self.bench.call_checked(&knock.tool, &knock.args) {
             Done::Back(text) => knock.answer(Ok(text)),
             Done::Wrong(why) => knock.answer(Err(why)),
             Done::Submitted(json) => {
@@ -585,7 +609,7 @@ impl Talk {
             Some("end_turn") => Ok(Close::Rest(Rest::Said(self.words.last(&self.secrets)))),
             // Codex ends its turn so when it is denied something.
             Some("cancelled") => match self.denied.last() {
-                Some(why) => Ok(Close::Denied(why.clone())),
+                Some((_, why)) => Ok(Close::Denied(why.clone())),
                 None => {
                     Err(Trouble::Died(String::from("the agent cancelled its turn, and nobody wanted that")))
                 }
@@ -617,6 +641,17 @@ fn could_not_run(trouble: Trouble) -> Trouble {
         | Trouble::CouldNotRun(_)
         | Trouble::Outage { .. }) => other,
     }
+}
+
+/// What a call is that was allowed as one of ours and never came to us.
+pub(super) fn not_arrived(tool: &str) -> Trouble {
+    Trouble::Forbidden(format!("it was allowed to call `{tool}` of `{SERVER}`, and that call never arrived"))
+}
+
+/// Makes a private home. It is there already in later sessions of the same agent.
+fn make_home(home: &Path) -> Result<(), Trouble> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home);
+    made.map_err(|error| Trouble::of_io(format_args!("no home for the agent at {}", home.display()), &error))
 }
 
 fn speaking(bench: &Bench) -> impl Iterator<Item = (&'static str, Offer)> {

@@ -4,6 +4,7 @@
 //! protocol, so it is said here for each agent that was tried, and nothing is believed of any other.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use crate::contract::{Counted, Enforced};
 
@@ -18,6 +19,9 @@ pub struct Agent {
     pub args: Vec<OsString>,
     /// Its whole environment, keys included.
     pub env: Vec<(OsString, OsString)>,
+    /// The private home that `env` names; it is made before the agent is started. Nothing where it lives in the
+    /// person's own.
+    pub home: Option<PathBuf>,
     /// What it surely does.
     pub habits: Habits,
 }
@@ -95,16 +99,22 @@ impl Habits {
         Habits { mode: None, options: Vec::new(), serves, asks, meter, costs: false, loads: Loads::IfOffered }
     }
 
-    /// Of the agents that were tried: `goose` 1.52, `claude` (claude-agent-acp 0.99) and `codex` (codex-acp 2.6).
+    /// Of the agents that were tried: `goose` 1.52, `claude` (claude-agent-acp 0.99), `codex` (codex-acp 2.6), `qwen`
+    /// (Qwen Code 0.24) and `gemini` (Gemini CLI 0.61).
     pub fn of(agent: &str) -> Option<Habits> {
         let (mode, asks, meter, costs, loads) = match agent {
             "goose" => ("approve", Asks::Everything, Meter::Part, false, Loads::No),
             "claude" => ("default", Asks::Effects, Meter::Turn, true, Loads::Yes),
             // Its own default mode lets a model decide. In this one commands run in a sandbox that writes nothing.
             "codex" => ("read-only", Asks::Changes, Meter::Turn, false, Loads::Yes),
+            // Its own default mode lets a model decide.
+            "qwen" => ("default", Asks::Changes, Meter::Part, false, Loads::No),
+            "gemini" => ("default", Asks::Changes, Meter::Part, false, Loads::No),
             _ => return None,
         };
-        Some(Habits { mode: Some(mode.to_owned()), asks, meter, costs, loads, ..Habits::unknown() })
+        let usual = Habits::unknown();
+        let serves = Serves { read: agent != "gemini", ..usual.serves };
+        Some(Habits { serves, mode: Some(mode.to_owned()), asks, meter, costs, loads, ..usual })
     }
 
     /// What is enforced with an agent of these habits.
@@ -145,6 +155,8 @@ mod tests {
             ("goose", "before", true, false, false),
             ("claude", "after", true, true, true),
             ("codex", "not at all", true, true, false),
+            ("qwen", "not at all", true, false, false),
+            ("gemini", "not at all", true, false, false),
         ];
         for (name, calls, paths, tokens, money) in table {
             let found = Habits::of(name).unwrap().enforces();
@@ -153,7 +165,7 @@ mod tests {
                 (calls, paths, tokens, money)
             );
             assert!(found.cancel && !found.commands && !found.structured);
-            assert_eq!(found.resume, name != "goose", "{name}");
+            assert_eq!(found.resume, ["claude", "codex"].contains(&name), "{name}");
         }
         let nobody = Habits::unknown().enforces();
         assert_eq!((nobody.calls.word(), nobody.paths, nobody.tokens), ("not at all", false, false));

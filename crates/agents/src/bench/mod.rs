@@ -17,7 +17,7 @@ use ftl_core::desk::{Call, Deed, Spot};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
-use crate::contract::{Desk, Order, Said, Trouble, Verdict};
+use crate::contract::{Desk, Misfits, Order, Said, Trouble, Verdict, check_answer};
 use crate::schema::Schema;
 use crate::secrets::Secrets;
 use folder::{Folder, Resolved};
@@ -185,6 +185,8 @@ pub struct Bench {
     shell: Option<Arc<dyn Shell>>,
     secrets: Arc<Secrets>,
     signals: Mutex<Vec<Json>>,
+    answer: Schema,
+    misfits: Misfits,
 }
 
 impl Bench {
@@ -194,7 +196,16 @@ impl Bench {
         let folder = Folder::open(&order.folder)
             .map_err(|error| Trouble::of_io(format_args!("the folder {shown} cannot be opened"), &error))?;
         let tools = tools(&order.allowance.tools, &order.answer);
-        Ok(Bench { folder, tools, desk, shell: order.shell.clone(), secrets, signals: Mutex::default() })
+        Ok(Bench {
+            folder,
+            tools,
+            desk,
+            shell: order.shell.clone(),
+            secrets,
+            signals: Mutex::default(),
+            answer: order.answer.clone(),
+            misfits: Misfits::default(),
+        })
     }
 
     /// The tools that it has.
@@ -202,10 +213,29 @@ impl Bench {
         &self.tools
     }
 
-    /// Makes a call, if it is well formed and the desk lets it.
+    /// The answers of the session that did not fit.
+    pub fn misfits(&self) -> &Misfits {
+        &self.misfits
+    }
+
+    /// Makes a call, if it is well formed and the desk lets it. What is submitted is not looked at: whoever takes the
+    /// turn sends it back.
     pub fn call(&self, name: &str, args: &Json) -> Done {
+        self.reported(name, args, &|answer| Done::Submitted(answer))
+    }
+
+    /// The same for an agent that waits for the result of its call: a submitted answer that does not fit is refused
+    /// there and then, a bounded number of times.
+    pub fn call_checked(&self, name: &str, args: &Json) -> Done {
+        self.reported(name, args, &|answer| match check_answer(&self.answer, &answer) {
+            Ok(()) => Done::Submitted(answer),
+            Err(faults) => self.misfits.refuse(&faults).map_or_else(Done::Over, Done::Wrong),
+        })
+    }
+
+    fn reported(&self, name: &str, args: &Json, submit: &dyn Fn(Json) -> Done) -> Done {
         self.desk.tried(name, args);
-        let done = self.ruled(name, args);
+        let done = self.ruled(name, args, submit);
         let wrong = match &done {
             Done::Back(_) | Done::Submitted(_) | Done::Asked(_) => None,
             Done::Wrong(why) => Some(why.clone()),
@@ -218,7 +248,7 @@ impl Bench {
         done
     }
 
-    fn ruled(&self, name: &str, args: &Json) -> Done {
+    fn ruled(&self, name: &str, args: &Json, submit: &dyn Fn(Json) -> Done) -> Done {
         if self.desk.is_cancelled() {
             return Done::Over(Trouble::Cancelled);
         }
@@ -232,6 +262,7 @@ impl Bench {
             }
         }
         match self.desk.rule(&call) {
+            Verdict::Allow if name == SUBMIT => submit(self.secrets.redact_json(&self.with_signals(args))),
             Verdict::Allow => self.made(name, args, path),
             Verdict::Deny(why) => Done::Wrong(format!("denied: {why}")),
             Verdict::Ask(question) => Done::Asked(question),
@@ -259,7 +290,6 @@ impl Bench {
         let text = |key: &str| args.get(key).and_then(Json::as_str).unwrap_or_default();
         let path = path.unwrap_or_default();
         let result = match name {
-            SUBMIT => return Done::Submitted(self.secrets.redact_json(&self.with_signals(args))),
             ASK => return Done::Asked(self.secrets.redact(text("question"))),
             "read" => self.read(&path, args),
             "search" => search::search(&self.folder, &path, text("pattern"), &*self.desk),

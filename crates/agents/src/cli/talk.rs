@@ -19,7 +19,9 @@ use super::rules::{Back, Called, End, Event, Used};
 use super::speech::{self, Asked, Speech, Wants};
 use crate::bench::folder::Folder;
 use crate::bench::{ASK, Bench, Done, MAX_COMMAND_TIME, SPEAKING, SUBMIT};
-use crate::contract::{Counted, Desk, MAX_TURN_BYTES, Order, Part, Rest, Said, Session, Trouble, Verdict};
+use crate::contract::{
+    Counted, Desk, MAX_TURN_BYTES, Misfits, Order, Part, Rest, Said, Session, Trouble, Verdict,
+};
 use crate::launch::{Exit, Heard, Launched, first_cause};
 use crate::secrets::{Pieces, Secrets};
 use crate::timing::{SLICE, Timing};
@@ -111,6 +113,8 @@ struct Turn {
     heard: usize,
     garbage: usize,
     asks: usize,
+    /// The call that was denied last, and why.
+    denied: Option<String>,
     end: Option<End>,
     rest: Option<Rest>,
     /// When the last line came, when the agent last got on, and until when it may linger.
@@ -123,7 +127,9 @@ impl Session for Talk {
     fn turn(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
         let result = self.taken(words);
         self.flush();
-        self.ledger.end();
+        if !self.is_unstarted(&result) {
+            self.ledger.end();
+        }
         if result.is_err() {
             self.running = None;
         }
@@ -132,6 +138,14 @@ impl Session for Talk {
 
     fn unknown(&self) -> BTreeSet<Name> {
         self.ledger.unknown()
+    }
+
+    fn denied(&self) -> Option<String> {
+        self.turn.denied.clone()
+    }
+
+    fn misfits(&self) -> Option<&Misfits> {
+        Some(self.bench.misfits())
     }
 
     fn close(mut self: Box<Self>) {
@@ -174,6 +188,11 @@ impl Talk {
             calls: Calls::default(),
             turn: Turn::default(),
         })
+    }
+
+    /// Whether the program could not even be started: then no model was asked, and that is known.
+    fn is_unstarted(&self, result: &Result<Rest, Trouble>) -> bool {
+        self.turn.heard == 0 && matches!(result, Err(Trouble::CouldNotRun(_) | Trouble::Machine(_)))
     }
 
     fn taken(&mut self, words: &[Part]) -> Result<Rest, Trouble> {
@@ -618,7 +637,11 @@ impl Talk {
         for call in &seen.calls {
             match self.desk.rule(call) {
                 Verdict::Allow => {}
-                Verdict::Deny(why) => return Ok(Err(why)),
+                Verdict::Deny(why) => {
+                    let denied = format!("the call of `{}` was denied: {why}", call.tool);
+                    self.turn.denied = Some(self.secrets.redact(&denied));
+                    return Ok(Err(why));
+                }
                 Verdict::Stop(why) => return Err(Trouble::Stopped(why)),
                 Verdict::Ask(question) => {
                     if self.binding.adapter.protocol.asks() {
@@ -659,7 +682,7 @@ impl Talk {
         }
         self.flush();
         let taken = Ok(String::from("It is taken. Say nothing more and end your turn."));
-        match self.bench.call(&knock.tool, &knock.args) {
+        match self.bench.call_checked(&knock.tool, &knock.args) {
             Done::Back(text) => knock.answer(Ok(text)),
             Done::Wrong(why) => knock.answer(Err(why)),
             Done::Submitted(json) => {

@@ -8,7 +8,13 @@ use serde_json::{Value as Json, json};
 
 use super::dialect::{Ask, Miss, Reply, Stop, plain};
 use super::talk::{Called, Entry};
-use crate::bench::Tool;
+use crate::bench::{SUBMIT, Tool};
+
+/// How many items a list of an answer may have: a small model fills a list without an end until it is cut off.
+const MAX_ITEMS: u64 = 8;
+
+/// How many letters a text of an answer may have.
+const MAX_LETTERS: u64 = 600;
 
 /// A request that makes the model choose a tool.
 pub(super) fn body(ask: &Ask<'_>) -> Json {
@@ -65,15 +71,46 @@ pub(super) fn body(ask: &Ask<'_>) -> Json {
 fn choice(tool: &Tool) -> Json {
     json!({
         "type": "object",
-        "properties": { "tool": { "const": tool.name }, "arguments": plain(&tool.takes) },
+        "properties": { "tool": { "const": tool.name }, "arguments": takes(tool) },
         "required": ["tool", "arguments"],
         "additionalProperties": false,
     })
 }
 
+/// What a tool takes. An answer is bounded: what the service holds the model to always has an end.
+fn takes(tool: &Tool) -> Json {
+    let mut takes = plain(&tool.takes);
+    if tool.name == SUBMIT {
+        bound(&mut takes);
+    }
+    takes
+}
+
+/// Leaves out lists that need not be there, and gives every other list and text an end.
+fn bound(schema: &mut Json) {
+    let is = |of: &Json, name: &str| {
+        of["type"] == name || of["type"].as_array().is_some_and(|types| types.iter().any(|one| one == name))
+    };
+    let required: Vec<Json> = schema["required"].as_array().cloned().unwrap_or_default();
+    let (is_list, is_text) = (is(schema, "array"), is(schema, "string") && schema.get("enum").is_none());
+    let Some(words) = schema.as_object_mut() else { return };
+    if let Some(Json::Object(properties)) = words.get_mut("properties") {
+        properties.retain(|name, of| required.iter().any(|one| one == name) || !is(of, "array"));
+        properties.values_mut().for_each(bound);
+        words.insert(String::from("additionalProperties"), json!(false));
+    }
+    if is_list {
+        words.entry("maxItems").or_insert_with(|| json!(MAX_ITEMS));
+        words.get_mut("items").into_iter().for_each(bound);
+    }
+    if is_text {
+        words.entry("maxLength").or_insert_with(|| json!(MAX_LETTERS));
+    }
+}
+
 fn tools(tools: &[Tool]) -> String {
     let lines = tools.iter().map(|tool| {
-        let takes = tool.takes.json().get("properties").cloned().unwrap_or_else(|| json!({}));
+        let takes = takes(tool).get("properties").cloned().unwrap_or_else(|| json!({}));
         format!("- {}: {} Arguments: {takes}", tool.name, tool.about)
     });
     let lines: Vec<String> = lines.collect();
@@ -128,6 +165,35 @@ mod tests {
             assert_eq!(call, expected, "{text}");
             assert_eq!(reply.text.is_empty(), expected.is_some(), "{text}");
         }
+    }
+
+    #[test]
+    fn an_answer_always_has_an_end() {
+        let answer = json!({ "type": "object", "required": ["approach", "used"], "additionalProperties": true, "properties": {
+            "approach": { "type": "string" },
+            "kind": { "type": ["string", "null"], "enum": ["a", null] },
+            "steps": { "type": ["array", "null"], "items": { "type": "string" } },
+            "used": { "type": "array", "items": { "type": "object", "properties": { "name": { "type": "string" } } } },
+        } });
+        let names: BTreeSet<Name> = ["submit", "write"].map(Name::from).into();
+        let tools = tools_of(&names, &Schema::new(answer).unwrap());
+        let of = |name: &str| takes(tools.iter().find(|tool| tool.name == name).unwrap());
+        let submit = of("submit");
+        assert_eq!(submit["properties"]["approach"]["maxLength"], MAX_LETTERS);
+        assert!(
+            submit["properties"].get("steps").is_none()
+                && submit["properties"]["kind"].get("maxLength").is_none()
+        );
+        let used = &submit["properties"]["used"];
+        assert_eq!(
+            (&used["maxItems"], &used["items"]["properties"]["name"]["maxLength"]),
+            (&json!(MAX_ITEMS), &json!(MAX_LETTERS))
+        );
+        assert_eq!(
+            (&submit["additionalProperties"], &used["items"]["additionalProperties"]),
+            (&json!(false), &json!(false))
+        );
+        assert!(of("write")["properties"]["content"].get("maxLength").is_none(), "a file may be long");
     }
 
     #[test]

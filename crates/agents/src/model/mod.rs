@@ -26,8 +26,8 @@ use serde_json::Value as Json;
 
 use crate::bench::{Bench, Done, SUBMIT};
 use crate::contract::{
-    Backend, Counted, Desk, Enforced, Limits, MONEY, Order, Part, PartKind, Probe, Rest, Said, Session,
-    TOKENS, TURNS, Trouble,
+    Backend, Counted, Desk, Enforced, Limits, MAX_CORRECTIONS, MONEY, Order, Part, PartKind, Probe, Rest,
+    Said, Session, TOKENS, TURNS, Trouble,
 };
 use crate::secrets::{Key, Pieces, Secrets};
 use crate::timing::{Retry, Timing};
@@ -171,6 +171,7 @@ impl Backend for Model {
             talk: Talk::default(),
             pending: None,
             requests: 0,
+            cut_off: 0,
             ratio: (1, BYTES_A_TOKEN),
             unknown: BTreeSet::new(),
         }))
@@ -213,6 +214,8 @@ struct Chatter {
     /// Calls whose results wait for what is said next: the last one is answered by it.
     pending: Option<Vec<Outcome>>,
     requests: u32,
+    /// How many answers in a row were cut off.
+    cut_off: u32,
     /// Tokens and bytes of the last request whose tokens are known.
     ratio: (u64, u64),
     unknown: BTreeSet<Name>,
@@ -474,6 +477,7 @@ impl Chatter {
         if reply.stop == Stop::Refused {
             return Err(Trouble::Bad(String::from("the model refuses to answer")));
         }
+        self.count_cut_off(reply)?;
         if reply.calls.is_empty() {
             if reply.stop == Stop::Length {
                 let text = "Your answer was cut off because it is too long. Answer again, shorter, or in several steps.";
@@ -483,6 +487,18 @@ impl Chatter {
             return Ok(Some(Rest::Said(self.secrets.redact(&reply.text))));
         }
         self.calls(&reply.calls)
+    }
+
+    /// Counts answers that were cut off in a row, as often as answers may not fit: a small model that fills a list until
+    /// it is stopped does so again.
+    fn count_cut_off(&mut self, reply: &Reply) -> Result<(), Trouble> {
+        self.cut_off = if reply.stop == Stop::Length { self.cut_off + 1 } else { 0 };
+        if self.cut_off <= MAX_CORRECTIONS {
+            return Ok(());
+        }
+        let most =
+            self.endpoint.max_output.map(|most| format!(" at max_output = {most}")).unwrap_or_default();
+        Err(Trouble::Bad(format!("{} answers in a row were cut off{most}", self.cut_off)))
     }
 
     fn calls(&mut self, calls: &[Called]) -> Result<Option<Rest>, Trouble> {

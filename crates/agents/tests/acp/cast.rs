@@ -57,6 +57,7 @@ pub(crate) fn player(folder: &Path, script: &Json) -> Agent {
         program: env!("CARGO_BIN_EXE_ftl-player").into(),
         args: vec![path.into()],
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        home: None,
         habits,
     }
 }

@@ -57,6 +57,7 @@ fn agent(program: &str, args: &[&str]) -> Agent {
         program: program.into(),
         args: args.iter().map(|arg| (*arg).into()).collect(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        home: None,
         habits: Habits::unknown(),
     }
 }

@@ -1,12 +1,12 @@
 //! One call that is seen several times counts once, and nothing is covered by what it does not belong to.
 
-use ftl_agents::contract::{Answer, TURNS};
+use ftl_agents::contract::{Answer, TURNS, Trouble};
 use ftl_core::desk::{Allowance, Write};
 use ftl_core::value::Name;
 use ftl_testkit::speakers::allowance;
 use serde_json::{Value as Json, json};
 
-use crate::cast::{Scene, calls, is_done, submit};
+use crate::cast::{Scene, acp, calls, is_done, player, submit};
 
 fn update(id: &str, more: Json) -> Json {
     let mut update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id });
@@ -146,6 +146,105 @@ fn permissions_are_ruled_by_what_they_are_about() {
         .collect();
     let yes = answers.iter().filter(|answer| *answer == "my allow_once").count();
     assert_eq!((yes, answers.len()), (3, 7));
+}
+
+/// The permission that Qwen Code asks for: its title is what the tool is given, its name stands beside it.
+fn asks_for_submit() -> Json {
+    let title = json!({ "summary": "done" }).to_string();
+    permit("1", json!({ "title": title, "kind": "other", "_meta": { "toolName": "mcp__ftl__submit" } }))
+}
+
+#[test]
+fn a_tool_of_ours_that_is_named_beside_the_call_may_be_called() {
+    let scene = Scene::new(allowance(9));
+    is_done(&scene.play(&json!({ "acts": [calls(json!([asks_for_submit()])), submit()] })));
+    assert!(scene.clerk.heard().denied.is_empty());
+    assert_eq!(scene.made(), ["submit"], "it is ruled on when it arrives, once");
+}
+
+#[test]
+fn what_was_allowed_as_ours_and_does_not_arrive_is_forbidden() {
+    let over = |status: &str| json!(["trick lines", update("1", json!({ "status": status }))]);
+    let said = json!({ "tokens": 1, "end": { "says": "{\"summary\": \"done\"}" } });
+    for more in [
+        json!([asks_for_submit(), over("completed")]),
+        json!([asks_for_submit(), over("failed")]),
+        json!([asks_for_submit()]),
+    ] {
+        let scene = Scene::new(allowance(9));
+        let ended = scene.play(&json!({ "acts": [calls(more.clone()), said] }));
+        let is_named =
+            |why: &str| why.contains("allowed to call `submit` of `ftl`") && why.contains("never arrived");
+        assert!(matches!(&ended.outcome, Err(Trouble::Forbidden(why)) if is_named(why)), "{more} {ended:?}");
+    }
+}
+
+#[test]
+fn a_tool_of_ours_that_is_not_offered_is_denied() {
+    let tools = [Name::from("submit")].into();
+    let scene = Scene::new(Allowance { tools, ..allowance(9) });
+    let recall = permit("1", json!({ "title": "x", "_meta": { "toolName": "mcp__ftl__recall" } }));
+    is_done(&scene.play(&json!({ "acts": [calls(json!([recall])), submit()] })));
+    let answers = scene.heard();
+    assert!(
+        answers.iter().any(|line| line["result"]["outcome"]["optionId"] == "my reject_once"),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn a_call_that_was_denied_is_named_when_there_is_no_answer() {
+    let scene = Scene::new(allowance(9));
+    let mut act = calls(json!([permit("1", json!({ "title": "Skynet", "kind": "other" }))]));
+    act["end"] = json!({ "says": "I may not." });
+    let ended = scene.play(&json!({ "acts": [act, act, act] }));
+    let Err(Trouble::Bad(why)) = &ended.outcome else { panic!("{ended:?}") };
+    assert!(
+        why.contains("there is no JSON in it") && why.contains("the call of `Skynet` was denied: "),
+        "{why}"
+    );
+    let told = scene
+        .heard()
+        .iter()
+        .filter(|line| line.to_string().contains("the call of `Skynet` was denied"))
+        .count();
+    assert_eq!(told, 2, "the agent is told too");
+}
+
+#[test]
+fn an_answer_is_checked_inside_the_call() {
+    let scene = Scene::new(allowance(9));
+    let wrong = json!(["submit", { "summary": 7 }]);
+    is_done(&scene.play(&json!({ "acts": [calls(json!([wrong, wrong])), submit()] })));
+    let heard = scene.clerk.heard();
+    assert_eq!((heard.total(TURNS), scene.made().len()), (1, 3), "no turn is spent on it");
+
+    let scene = Scene::new(allowance(9));
+    let ended = scene.play(&json!({ "acts": [calls(json!([wrong, wrong, wrong])), submit()] }));
+    let is_last = |why: &str| why.starts_with("3 answers in a row do not fit:") && why.contains("summary");
+    assert!(matches!(&ended.outcome, Err(Trouble::Bad(why)) if is_last(why)), "{ended:?}");
+
+    // Answers that are refused in a call and those that are sent back after a turn have one bound.
+    let scene = Scene::new(allowance(9));
+    let mut act = calls(json!([wrong]));
+    act["end"] = json!({ "says": "So be it." });
+    let ended = scene.play(&json!({ "acts": [act, act, submit()] }));
+    assert!(matches!(&ended.outcome, Err(Trouble::Bad(why)) if why.starts_with("3 answers")), "{ended:?}");
+}
+
+#[test]
+fn a_private_home_is_there_before_the_agent() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::new(allowance(9));
+    let mut agent = player(scene.props.path(), &json!({ "acts": [submit()] }));
+    let home = scene.props.path().join("homes/home-player");
+    agent.home = Some(home.clone());
+    agent.env.push(("HOME".into(), home.clone().into()));
+    // It dies where it cannot enter its home, as programs of Node do.
+    let starts = format!("cd \"$HOME\" && exec {:?} {:?}", agent.program, agent.args[0]);
+    (agent.program, agent.args) = ("sh".into(), vec!["-c".into(), starts.into()]);
+    is_done(&scene.play_with(&acp(agent), scene.order()));
+    assert_eq!(home.metadata().unwrap().permissions().mode() & 0o777, 0o700);
 }
 
 #[test]

@@ -192,6 +192,7 @@ fn played(agent: &str, lines: Vec<Line>, write: Write, pace: Pace) -> Came {
         program: agent.into(),
         args: Vec::new(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        home: None,
         habits: Habits::of(agent).unwrap(),
     };
     let rest = hurried(agent, pace.times).open(order, desk(&clerk)).and_then(|mut session| {

@@ -37,6 +37,7 @@ use crate::environment::{CommandKind, Environment};
 use crate::paper::Paper;
 use crate::place::Place;
 use crate::process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, Supervisor};
+use crate::roster::Pricing;
 use crate::services;
 
 /// The parameters that are not told as inputs: feedback has a place of its own, and where an agent may
@@ -62,6 +63,8 @@ pub struct Seat {
     pub silence: Option<Duration>,
     /// What the commands see that it has us run.
     pub environment: Environment,
+    /// What is charged for its conversations where money is concerned.
+    pub pricing: Pricing,
 }
 
 /// What agents work with.
@@ -158,7 +161,8 @@ impl Agents {
         }
     }
 
-    fn ask(&self, job: &Job) -> Result<Talked, Ended> {
+    /// Asks an agent; whether its price is unknown and not to be guessed comes with how it ended.
+    fn ask(&self, job: &Job) -> Result<(Talked, bool), Ended> {
         let could_not = |why: String| Ended::failed(FailureKind::CouldNotRun, why);
         let Wanted::Task { role, .. } = &job.action.wanted else {
             return Err(could_not(String::from("this is no task for an agent")));
@@ -232,9 +236,11 @@ impl Agents {
             paper: self.paper.clone(),
             listener: self.listener.clone(),
             thread: thread.clone(),
+            pricing: seat.pricing,
         });
         let shared: Arc<dyn Desk> = desk.clone();
-        let talked = converse(&*seat.backend, order, &prompt.parts, &shared);
+        let mut talked = converse(&*seat.backend, order, &prompt.parts, &shared);
+        let unpriced = settle_price(seat.pricing, &mut talked);
         if let Some(paper) = &self.paper {
             desk.record().ended(&talked.outcome);
             if let Ok(Answer::Asked(question)) = &talked.outcome {
@@ -248,7 +254,7 @@ impl Agents {
             // The answer counts; that its story could not be kept is told where the disk is looked after.
             let _ = desk.record().keep(paper);
         }
-        Ok(talked)
+        Ok((talked, unpriced))
     }
 
     /// What people answered to agents that worked here before.
@@ -304,12 +310,12 @@ impl Agents {
 impl Hand for Agents {
     fn perform(&self, job: &Job) -> Report {
         match self.ask(job) {
-            Ok(talked) => {
+            Ok((talked, unpriced)) => {
                 // What it wrote is written down with its answer. Who cannot look at it now says so at the next gate.
                 if let (Some(sites), Some(_)) = (&self.sites, own_paths(job)) {
                     let _ = sites.note_work(job);
                 }
-                report(talked)
+                without_plan(job, report(talked, unpriced))
             }
             Err(ended) => Report { ended, usage: nothing_used() },
         }
@@ -443,6 +449,7 @@ struct JobDesk {
     paper: Option<Arc<Paper>>,
     listener: Option<Arc<dyn Listener>>,
     thread: Option<Thread>,
+    pricing: Pricing,
 }
 
 impl JobDesk {
@@ -492,8 +499,12 @@ impl Desk for JobDesk {
     }
 
     fn charge(&self, usage: &Usage) -> Result<(), String> {
-        self.record().used(usage);
-        self.job.spent(usage.clone())
+        let mut usage = usage.clone();
+        if let (Pricing::Free | Pricing::Subscription, Some(money)) = (self.pricing, usage.get_mut(MONEY)) {
+            *money = 0;
+        }
+        self.record().used(&usage);
+        self.job.spent(usage)
     }
 
     fn say(&self, said: Said<'_>) {
@@ -604,11 +615,52 @@ pub(super) fn nothing_used() -> Usage {
     [TOKENS, MONEY, TURNS].map(|meter| (Name::from(meter), 0)).into()
 }
 
+/// The meter of conversations whose price is unknown, where the person says that it is not to be guessed.
+pub const UNPRICED: &str = "unpriced";
+
+/// Settles the money of a conversation that was not reported, as the person says; whether it stays unknown.
+fn settle_price(pricing: Pricing, talked: &mut Talked) -> bool {
+    match pricing {
+        Pricing::Reported => false,
+        Pricing::Free | Pricing::Subscription => {
+            talked.unknown.remove(MONEY);
+            false
+        }
+        Pricing::Unknown => talked.unknown.remove(MONEY),
+    }
+}
+
+/// The report of a builder that was asked how it means to go about its task and gave no answer of that shape: its plan
+/// is of help to itself alone, so it goes on without one. Whoever could not be asked at all is no such builder.
+fn without_plan(job: &Job, report: Report) -> Report {
+    let is_plan = match &job.action.wanted {
+        Wanted::Task { role, .. } => {
+            &**role == "builder" && job.action.params.get("step").and_then(Value::as_text) == Some("plan")
+        }
+        Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => false,
+    };
+    match &report.ended {
+        Ended::Failed(failure) if is_plan && failure.kind == FailureKind::Failed => {
+            let approach = format!("There is no plan ({}). Do what the brief says.", failure.message);
+            let answer = [(Name::from("approach"), Value::text(approach))];
+            Report { ended: Ended::Done(Value::Record(Arc::new(answer.into()))), ..report }
+        }
+        Ended::Failed(_)
+        | Ended::Done(_)
+        | Ended::Died(_)
+        | Ended::Forbidden(_)
+        | Ended::Cancelled
+        | Ended::Outage { .. }
+        | Ended::ClaimedOutage { .. } => report,
+    }
+}
+
 /// The last words of a conversation. All that is known was charged on the way; what is not known is
 /// missing here, so that it is charged as the worst case.
-fn report(talked: Talked) -> Report {
+fn report(talked: Talked, unpriced: bool) -> Report {
     let mut usage = nothing_used();
     usage.retain(|meter, _| !talked.unknown.contains(meter));
+    usage.extend(unpriced.then(|| (Name::from(UNPRICED), 1)));
     let ended = match talked.outcome {
         Ok(Answer::Done(json)) => match serde_json::from_value(json) {
             Ok(value) => Ended::Done(value),

@@ -23,6 +23,7 @@ pub mod transcript;
 pub mod typed;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -110,9 +111,16 @@ impl Report {
         Report { ended, ..self }
     }
 
-    /// A report of something that used nothing.
+    /// A report of something for which nothing was set aside.
     pub fn free(ended: Ended) -> Report {
         Report { ended, usage: Usage::new() }
+    }
+
+    /// A report of a job that failed. Where no agent was asked for it nothing was used, and that is known; else nobody
+    /// knows what was used since the last report.
+    pub fn failed(job: &Job, failure: Failure) -> Report {
+        let ended = Ended::Failed(failure);
+        if job.was_asked() { Report::free(ended) } else { Report { ended, usage: job.nothing() } }
     }
 }
 
@@ -140,6 +148,8 @@ pub struct Job {
     pub allowance: Usage,
     /// Becomes true when nobody wants the answer any more.
     pub cancel: Cancel,
+    /// Whether an agent was asked for it.
+    asked: Arc<AtomicBool>,
     right: Option<Arc<Right>>,
     desk: Sender<Told>,
 }
@@ -163,13 +173,27 @@ impl Right {
 impl Job {
     /// A job whose words go to that channel.
     pub fn new(run: RunId, action: Action, allowance: Usage, cancel: Cancel, desk: Sender<Told>) -> Job {
-        Job { run, action, allowance, cancel, right: None, desk }
+        Job { run, action, allowance, cancel, asked: Arc::default(), right: None, desk }
     }
 
     /// The same, to be done only as long as that right holds.
     #[must_use]
     pub fn under(self, right: Arc<Right>) -> Job {
         Job { right: Some(right), ..self }
+    }
+
+    /// Notes that an agent is asked for it: from here on somebody may use something.
+    pub fn mark_asked(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    fn was_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// A use of nothing, with every meter named of which something is set aside for it.
+    fn nothing(&self) -> Usage {
+        self.allowance.keys().map(|name| (name.clone(), 0)).collect()
     }
 
     /// The epoch under which it was decided, where there is one.
@@ -409,7 +433,9 @@ impl Hands for Workshop {
         let whom = whom(&job.action.wanted);
         let Some(hand) = self.hands.get(&whom).or(self.fallback.as_ref()).cloned() else {
             let message = format!("this program has no hand for `{whom}`");
-            return job.report(Report::free(Ended::failed(FailureKind::CouldNotRun, message)));
+            let failure = Failure::new(FailureKind::CouldNotRun, message);
+            let report = Report::failed(&job, failure);
+            return job.report(report);
         };
         let (queue, part) = match &job.action.wanted {
             Wanted::Task { .. } => (&self.queues.agents, Part::Agent),
@@ -482,7 +508,8 @@ impl Queue {
                 if let Some((_, job, _)) = waiting.jobs.pop_back() {
                     let cause = machine::cause_of_start(&error).unwrap_or(Cause::Process);
                     let failure = cause.failure(format!("no thread could be started: {error}"));
-                    job.report(Report::free(Ended::Failed(failure)));
+                    let report = Report::failed(&job, failure);
+                    job.report(report);
                 }
             }
             Err(_) => {}
@@ -517,8 +544,7 @@ impl Queue {
 
 /// The report of a job that nobody wanted any more when its turn came: it used nothing, and that is known.
 fn nothing_done(job: &Job) -> Report {
-    let usage = job.allowance.keys().map(|name| (name.clone(), 0)).collect();
-    Report { ended: Ended::Cancelled, usage }
+    Report { ended: Ended::Cancelled, usage: job.nothing() }
 }
 
 /// Lets a hand work, times it, and survives its panic.

@@ -110,7 +110,8 @@ fn exit(ended: &Ended) -> Exit {
         Some(Cut::Cancelled | Cut::GuardLost) | None => false,
     };
     let complaint = if ended.err.tail.is_empty() { &ended.err.head } else { &ended.err.tail };
-    let complaint = printable(complaint).trim().to_owned();
+    // An end of a line that has two letters is an end of a line.
+    let complaint = printable(complaint).replace("\\r\n", "\n").trim().to_owned();
     Exit { code, how: ended.sentence(), complaint, timed_out, machine: false }
 }
 

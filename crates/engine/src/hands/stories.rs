@@ -43,7 +43,7 @@ struct Stories {
 
 impl Hand for Stories {
     fn perform(&self, job: &Job) -> Report {
-        self.told(job).unwrap_or_else(|failure| Report::free(Ended::Failed(failure)))
+        self.told(job).unwrap_or_else(|failure| Report::failed(job, failure))
     }
 }
 
@@ -72,6 +72,7 @@ impl Stories {
         for (name, value) in more.iter().cloned().chain(document) {
             asked.action.params.insert(Name::from(name), value);
         }
+        job.mark_asked();
         self.inner.perform(&asked)
     }
 

@@ -143,6 +143,7 @@ impl<'a> Hall<'a> {
                     program: (&spoken.program).into(),
                     args: spoken.args.iter().map(Into::into).collect(),
                     env,
+                    home: (!spoken.around.own_home).then(|| self.private_home(&agent.name)),
                     habits: spoken.habits.clone(),
                 };
                 Arc::new(Acp::new(program, secrets, timing))
@@ -171,7 +172,7 @@ impl<'a> Hall<'a> {
     ) -> Result<Vec<(String, OsString)>, String> {
         let home = match around.own_home {
             true => self.variable("HOME").ok_or("HOME is not set, and `home` is `own`")?,
-            false => self.rooms.join(format!("home-{name}")).into_os_string(),
+            false => self.private_home(name).into_os_string(),
         };
         let mut env = vec![(String::from("HOME"), home)];
         let ours = self.environment.of_program(&|name| self.variable(name));
@@ -188,6 +189,11 @@ impl<'a> Hall<'a> {
         env.retain(|(name, _)| seen.insert(name.clone()));
         env.reverse();
         Ok(env)
+    }
+
+    /// The home of an agent that does not live in the person's.
+    fn private_home(&self, name: &str) -> PathBuf {
+        self.rooms.join(format!("home-{name}"))
     }
 
     fn variable(&self, name: &str) -> Option<OsString> {

@@ -7,13 +7,22 @@ use std::time::Duration;
 use ftl_agents::model::price::{Price, Prices};
 use ftl_core::language::problem::nearest;
 
-use super::keys::KeySource;
-use super::{AGENTS, Said, wrong};
+use super::keys::{self, KeySource};
+use super::{AGENTS, Pricing, Said, wrong};
 use crate::amount::Unit;
 use crate::config::{ConfigError, Origin};
 
 /// The kinds of agents, as settings name them.
 pub(super) const KINDS: [&str; 4] = ["scripted", "model", "acp", "cli"];
+
+/// How a price is written.
+const PRICE_HINT: &str = "write 0 for a local model, \"subscription\", \"unknown\", or for a model service \
+    { input = 3, cached = 0.3, stored = 3.75, output = 15 }, for a million tokens";
+
+/// Whether a price is nothing at all.
+fn is_nothing(value: &toml::Value) -> bool {
+    value.as_integer() == Some(0) || value.as_float() == Some(0.0)
+}
 
 /// Reads the settings of one agent.
 pub(super) struct Reader<'a> {
@@ -202,10 +211,40 @@ impl<'a> Reader<'a> {
 
     /// The price of the model, and of others: for a million tokens.
     pub(super) fn prices(&mut self, model: &str) -> Result<Prices, ConfigError> {
-        let Some(value) = self.take("price") else { return Ok(Prices::default()) };
-        let hint = "write { input = 3, cached = 0.3, stored = 3.75, output = 15 }, for a million tokens";
-        let price = self.price(value).ok_or_else(|| self.wrong("price", "it is no price", hint))?;
+        let value = self.take("price");
+        let price = match value.filter(|value| !value.is_str()) {
+            None => return Ok(Prices::default()),
+            Some(value) if is_nothing(value) => Price { input: 0, cached: 0, stored: 0, output: 0 },
+            Some(value) => {
+                self.price(value).ok_or_else(|| self.wrong("price", "it is no price", PRICE_HINT))?
+            }
+        };
         Ok(Prices::default().with(model, price))
+    }
+
+    /// What is charged for conversations; the address is that of a model service. Only a person may say that an agent
+    /// costs nothing or that nobody knows: a file that came with a repository would take the cap on money away.
+    pub(super) fn pricing(&mut self, url: Option<&str>) -> Result<Pricing, ConfigError> {
+        let pricing = match self.take("price") {
+            None => return Ok(Pricing::Reported),
+            Some(toml::Value::Table(_)) if url.is_some() => return Ok(Pricing::Reported),
+            Some(value) if is_nothing(value) => Pricing::Free,
+            Some(toml::Value::String(word)) if word == "subscription" => Pricing::Subscription,
+            Some(toml::Value::String(word)) if word == "unknown" => Pricing::Unknown,
+            Some(_) => return Err(self.wrong("price", "it is no price", PRICE_HINT)),
+        };
+        if self.is_shared("price") || (pricing == Pricing::Free && self.is_shared("url")) {
+            let message = "a file that came with a repository would say what your agent costs";
+            return Err(self.wrong("price", message, "say it in .ftl/config.toml or in your own settings"));
+        }
+        if let (Pricing::Free, Some(url)) = (pricing, url)
+            && !keys::is_this_machine(keys::host(url))
+        {
+            let message =
+                format!("{} is not on this machine, and only a local model costs nothing", keys::host(url));
+            return Err(self.wrong("price", message, PRICE_HINT));
+        }
+        Ok(pricing)
     }
 
     fn price(&self, value: &toml::Value) -> Option<Price> {

@@ -79,8 +79,36 @@ pub struct Agent {
     pub silence: Option<Duration>,
     /// Variables of the commands that it has us run, where it has no program of its own.
     pub variables: Vec<(String, Rule, Origin)>,
+    /// What is charged for its conversations where money is concerned.
+    pub pricing: Pricing,
     /// Where it is described.
     pub origin: Origin,
+}
+
+/// What is charged for an agent's conversations where money is concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pricing {
+    /// What the agent reports, or its price says; the worst case where neither does.
+    #[default]
+    Reported,
+    /// Nothing: a local model.
+    Free,
+    /// Nothing: a subscription pays for it, whatever the agent reckons.
+    Subscription,
+    /// What the agent reports; what it does not report stays unknown and is not guessed. Tokens and turns are the cap.
+    Unknown,
+}
+
+impl Pricing {
+    /// The word for people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Pricing::Reported => "reported",
+            Pricing::Free => "free",
+            Pricing::Subscription => "subscription",
+            Pricing::Unknown => "unknown",
+        }
+    }
 }
 
 /// The kinds of agents.
@@ -350,9 +378,13 @@ fn agent(name: &str, said: &Said) -> Result<Agent, ConfigError> {
         Some("cli") => Kind::Cli(programs::adapted(&mut reader)?),
         Some(_) | None => return Err(reader.missing("kind")),
     };
+    let pricing = reader.pricing(match &kind {
+        Kind::Model(service) => Some(&service.url),
+        Kind::Scripted { .. } | Kind::Acp(_) | Kind::Cli(_) => None,
+    })?;
     reader.done(kind.word())?;
     let accept = accept.iter().filter_map(|word| Need::parse(word)).collect();
-    Ok(Agent { name: name.to_owned(), kind, accept, silence, variables, origin })
+    Ok(Agent { name: name.to_owned(), kind, accept, silence, variables, pricing, origin })
 }
 
 /// How many tokens fit into a model of which nothing is said.

@@ -19,7 +19,7 @@ use crate::environment::{CommandKind, Environment, Rule};
 const HOMES: [&str; 2] = ["private", "own"];
 
 /// What an agent of this kind is like, by those that were tried.
-const LIKE: [&str; 3] = ["goose", "claude", "codex"];
+const LIKE: [&str; 5] = ["goose", "claude", "codex", "qwen", "gemini"];
 
 /// What stands for the beginning of the name of a variable that holds a key.
 const KEY_WORDS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];

@@ -106,6 +106,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "would choose who gets OPENAI_API_KEY",
         ".ftl/config.toml",
     ),
+    ("@price = \"cheap\"\n", "agents.x.price: it is no price", "\"subscription\""),
+    ("@price = { input = 3 }\n", "agents.x.price: it is no price", "output = 15"),
+    ("@price = 0\n", "would say what your agent costs", ".ftl/config.toml"),
+    ("@price = \"subscription\"\n", "would say what your agent costs", ".ftl/config.toml"),
+    ("@price = \"unknown\"\n", "would say what your agent costs", ".ftl/config.toml"),
     ("@silence = \"0s\"\n", "agents.x.silence: it is no time at all", "such as 2m"),
     ("@silence = \"long\"\n", "agents.x.silence: `long` is not a time", "such as 2m"),
     ("@calls = \"text\"\n", "agents.x.calls: `text` is unknown", "there is native, schema"),
@@ -148,6 +153,28 @@ fn a_key_does_not_go_where_a_repository_wants_it() {
         let error = read(&files).unwrap_err();
         assert!(error.message.contains("would send the key in OPENAI_API_KEY to gateway.example"), "{error}");
     }
+}
+
+#[test]
+fn a_person_says_what_costs_nothing() {
+    let of = |files: &[(&str, &str)]| read(files).map(|roster| roster.agent("x").unwrap().pricing);
+    let local = format!("{SOUND}model = \"m\"\n");
+    let program = "[agents.x]\nkind = \"acp\"\nprogram = \"p\"\n";
+    let own = |text: &str, price: &str| of(&[(".ftl/config.toml", &format!("{text}price = {price}\n"))]);
+    assert_eq!(of(&[("ftl.toml", &local)]).unwrap(), Pricing::Reported, "a proxy on this machine is unknown");
+    for text in [local.as_str(), program] {
+        assert_eq!(own(text, "0").unwrap(), Pricing::Free);
+        assert_eq!(own(text, "0.0").unwrap(), Pricing::Free);
+        assert_eq!(own(text, "\"subscription\"").unwrap(), Pricing::Subscription);
+        assert_eq!(own(text, "\"unknown\"").unwrap(), Pricing::Unknown);
+    }
+    assert_eq!(own(&local, "{ input = 1, output = 2 }").unwrap(), Pricing::Reported);
+    assert!(own(program, "{ input = 1, output = 2 }").unwrap_err().message.contains("it is no price"));
+    let error = own(&local.replace("127.0.0.1:1", "api.example"), "0").unwrap_err();
+    assert!(error.message.contains("api.example is not on this machine"), "{error}");
+    // The address must be the person's, too: a repository could put a proxy there.
+    let error = of(&[("ftl.toml", &local), (".ftl/config.toml", "[agents.x]\nprice = 0\n")]).unwrap_err();
+    assert!(error.message.contains("a file that came with a repository"), "{error}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anstream::adapter::strip_str;
 use ftl_core::run::{Entry, Time};
 use ftl_engine::clock;
+use ftl_engine::hands::agents::UNPRICED;
 use ftl_engine::summary::{Spent, Summary, Wait, What};
 
 use super::news::reason;
@@ -321,7 +322,7 @@ fn foot(rows: &[Row], summary: &Summary) -> String {
 
 /// What costs something: the purse of the run, without the meters of its loops.
 fn bought(summary: &Summary) -> BTreeMap<String, Spent> {
-    let costs = |name: &str| matches!(name, "tokens" | "money" | "turns");
+    let costs = |name: &str| matches!(name, "tokens" | "money" | "turns" | UNPRICED);
     let meters = summary.meters.iter().filter(|(name, _)| costs(name));
     meters.map(|(name, spent)| (name.clone(), spent.clone())).collect()
 }

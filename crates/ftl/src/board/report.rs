@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use ftl_core::run::{End, Policy, ROOT};
 use ftl_core::value::Value;
+use ftl_engine::hands::agents::UNPRICED;
 use ftl_engine::id::RunId;
 use ftl_engine::summary::Spent;
 use serde_json::{Value as Json, json};
@@ -229,7 +230,7 @@ impl Board {
 
 /// Tokens and money.
 fn costs(meters: &BTreeMap<String, Spent>) -> String {
-    let own = ["tokens", "money"];
+    let own = ["tokens", "money", UNPRICED];
     let told = meters.iter().filter(|(name, _)| own.contains(&name.as_str()));
     runs::spent(&told.map(|(name, spent)| (name.clone(), spent.clone())).collect())
 }

@@ -19,7 +19,7 @@ use ftl_engine::folder::scratch::{Purpose, Scratch};
 use ftl_engine::hands::agents::UNBOUND;
 use ftl_engine::hands::record;
 use ftl_engine::process::{Guard, Supervisor};
-use ftl_engine::roster::{Agent, Hall, Roster};
+use ftl_engine::roster::{Agent, Hall, Pricing, Roster};
 use ftl_engine::session::find;
 use ftl_engine::store::Store;
 use serde_json::{Value as Json, json};
@@ -29,7 +29,7 @@ use crate::cli::{self, Cli};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
+use crate::paint::{self, joined, paint, safe};
 use crate::session::{self, session_failure};
 use crate::write;
 
@@ -65,6 +65,7 @@ struct Row {
     what: String,
     enforced: Result<Enforced, String>,
     accept: Vec<&'static str>,
+    pricing: Pricing,
     origin: String,
 }
 
@@ -87,6 +88,7 @@ impl Row {
             what,
             enforced: hall.enforces(agent),
             accept: agent.accept.iter().map(|need| need.word()).collect(),
+            pricing: agent.pricing,
             origin: agent.origin.to_string(),
         }
     }
@@ -98,7 +100,7 @@ impl Row {
         });
         json!({ "name": self.name, "kind": self.kind, "model": self.model, "roles": self.roles,
             "usable": self.usable.is_ok(), "why": self.usable.as_ref().err(), "what": self.what,
-            "enforced": enforced, "accept": self.accept, "origin": self.origin })
+            "enforced": enforced, "accept": self.accept, "price": self.pricing.word(), "origin": self.origin })
     }
 
     fn text(&self) -> String {
@@ -123,11 +125,23 @@ impl Row {
             text.push_str(&format!("  {}\n", safe(&about)));
         }
         match &self.enforced {
-            Ok(enforced) => text.push_str(&table(enforced, &self.accept)),
+            Ok(enforced) => {
+                text.push_str(&format!("{}{}", table(enforced, &self.accept), price(self.pricing)));
+            }
             Err(why) if self.usable.is_ok() => text.push_str(&format!("  {}\n", safe(why))),
             Err(_) => {}
         }
         text
+    }
+}
+
+/// What is charged where the person says so.
+fn price(pricing: Pricing) -> &'static str {
+    match pricing {
+        Pricing::Reported => "",
+        Pricing::Free => "  money     it costs nothing\n",
+        Pricing::Subscription => "  money     a subscription pays for it\n",
+        Pricing::Unknown => "  money     unknown, and not guessed: tokens and turns are the cap\n",
     }
 }
 
@@ -262,7 +276,7 @@ fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
         let offers = if resumes { "; it offers to resume" } else { "" };
         let text = match &why {
             None => format!("`{name}` submitted in {millis} ms, {}{missing}{offers}\n", amounts.join(", ")),
-            Some(why) => format!("`{name}` did not submit: {}\n", safe(why)),
+            Some(why) => format!("`{name}` did not submit: {}\n", joined(why)),
         };
         out.text(&text)?;
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use ftl_testkit::model_server::ModelServer;
 use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 
@@ -564,4 +565,53 @@ fn an_idiom_blocks_where_the_framework_is_sure_and_is_noted_where_it_is_not() {
             assert!(verdict(&dir, &run).1.contains("idiom violation"), "{:?}", verdict(&dir, &run));
         }
     }
+}
+
+/// A model that writes calls as text, and fills an answer until it is cut off.
+fn with_small_model(steps: &Json) -> (Dir, ModelServer) {
+    let dir = repository("");
+    let server = ModelServer::start(json!({ "small": { "steps": steps } })).unwrap();
+    dir.write("ftl.toml", "[roles]\nbuilder = \"local\"\n").write(
+        ".ftl/config.toml",
+        format!(
+            "[agents.local]\nkind = \"model\"\ndialect = \"chat\"\nurl = \"{}\"\nmodel = \"local\"\ncalls = \"schema\"\n\
+             context = 8192\nmax_output = 600\nprice = 0\n",
+            server.url("small")
+        ),
+    );
+    (dir, server)
+}
+
+fn good_write() -> Json {
+    let content = format!("{CALC}\n\ndef mul(a, b):\n    return a * b\n");
+    json!({ "name": "write", "args": { "path": "calc.py", "content": content } })
+}
+
+#[test]
+fn a_small_local_model_takes_a_task_to_its_end() {
+    if !has_python() {
+        return;
+    }
+    let done = json!({ "name": "submit", "args": { "summary": "written", "utilized": [] } });
+    // In PLAN there is no tool to write with: it fills its answer until that ends.
+    let (dir, server) = with_small_model(&json!([{ "call": good_write(), "fills": true }, { "call": done }]));
+    let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
+    assert_eq!(json["standing"], "complete", "{json:#}\n{:#?}", server.log());
+    assert_eq!(server.log().len(), 3, "one request for the plan, two for the work");
+    let meters = dir.status(&run)["meters"].clone();
+    assert_eq!((&meters["money"]["used"], &meters["money"]["unknown"]), (&json!(0), &json!(0)), "{meters:#}");
+}
+
+#[test]
+fn a_plan_that_cannot_be_had_does_not_end_the_task() {
+    if !has_python() {
+        return;
+    }
+    let never = "[[scene]]\nrole = \"builder\"\nform = \"plan\"\n".to_owned()
+        + &"[[scene.step]]\nreply = \"I would write it.\"\n".repeat(3);
+    let dir = repository(&implements(GOOD).replace(PLANS, &never));
+    let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
+    assert_eq!(json["standing"], "complete", "{json:#}");
+    let told = Json::from(dir.entries(&run)).to_string();
+    assert!(told.contains("There is no plan (3 answers in a row do not fit"), "{told}");
 }

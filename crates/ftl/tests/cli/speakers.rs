@@ -93,6 +93,81 @@ fn agents_are_shown_with_what_they_enforce() {
     assert!(shown.contains("agents.far.key") && shown.contains("roles.coder"), "{shown}");
 }
 
+/// The same script, by an agent that does not say what it costs, with that price in the person's own settings.
+fn unpriced(price: &str) -> (serde_json::Value, String) {
+    let dir = with_script();
+    dir.write(
+        "play.toml",
+        SCRIPT.replace("tokens = 50, money = 70 }", "tokens = 50 }\nsilent = [\"money\"]"),
+    );
+    dir.write(".ftl/config.toml", format!("[agents.play]\n{price}\n"));
+    let (run, json) = dir.run(&["code", "story=x"]);
+    assert_eq!(json["standing"], "complete", "{json:#}");
+    (dir.status(&run)["meters"].clone(), dir.ftl(&["status", &run]).code(0).out)
+}
+
+#[test]
+fn what_an_agent_costs_is_as_the_person_says() {
+    let (meters, shown) = unpriced("");
+    assert_eq!(
+        (&meters["money"]["used"], &meters["money"]["unknown"]),
+        (&json!(500_000), &json!(1)),
+        "{meters:#}"
+    );
+    assert!(shown.contains("money 0.50?"), "{shown}");
+    for price in ["price = 0", "price = \"subscription\""] {
+        let (meters, shown) = unpriced(price);
+        assert_eq!(
+            (&meters["money"]["used"], &meters["money"]["unknown"]),
+            (&json!(0), &json!(0)),
+            "{meters:#}"
+        );
+        assert!(!shown.contains("money") && meters["unpriced"].is_null(), "{shown}");
+    }
+    let (meters, shown) = unpriced("price = \"unknown\"");
+    assert_eq!((&meters["money"]["used"], &meters["money"]["unknown"]), (&json!(0), &json!(0)), "{meters:#}");
+    assert_eq!(
+        (&meters["unpriced"]["used"], &meters["tokens"]["used"]),
+        (&json!(1), &json!(50)),
+        "{meters:#}"
+    );
+    assert!(shown.contains("money unknown") && !shown.contains("0.50"), "{shown}");
+}
+
+/// Tokens are a cap whatever money is: what is set aside for the next conversation must be left.
+#[test]
+fn an_agent_without_a_price_is_capped_by_tokens() {
+    let dir = with_script();
+    let twice = "INPUT: story\nSTATE: START\n  DO: Task(coder) feedback=\"MIND THE GAP\"\n  \
+        DO: Task(coder) feedback=\"MIND THE GAP\"\n  RETURN: complete summary=\"twice\"\n";
+    dir.protocol("twice", twice);
+    dir.write(
+        ".ftl/config.toml",
+        "[agents.play]\nprice = \"unknown\"\n[limits]\ntokens = 120\n[reserve]\ntokens = 100\n",
+    );
+    let (run, json) = dir.run(&["twice", "story=x"]);
+    assert_eq!(json["standing"], "held", "{json:#}");
+    dir.ftl(&["status", &run]).code(0).says(&["tokens spent"]);
+}
+
+/// A reviewer is to judge a tree that nobody knows: no agent is asked, and nothing is charged.
+#[test]
+fn what_fails_before_an_agent_is_asked_costs_nothing() {
+    let dir = Dir::repository();
+    let review = "INPUT: story\nSTATE: START\n  \
+        DO: review = Task(architect) step=code_review story={story} plan={story} tree={story} ELSE GIVE_UP\n  \
+        RETURN: complete summary=\"reviewed\"\nSTATE: GIVE_UP\n  RETURN: blocked reason=\"no review\"\n";
+    dir.protocol("review", review).write("play.toml", SCRIPT);
+    dir.write("ftl.toml", BOUND.replace("coder", "architect"));
+    let (run, json) = dir.run(&["review", "story=x"]);
+    assert_eq!(json["standing"], "blocked", "{json:#}");
+    let meters = dir.status(&run)["meters"].clone();
+    for meter in ["tokens", "money", "turns"] {
+        let spent = &meters[meter];
+        assert_eq!((&spent["used"], &spent["unknown"]), (&json!(0), &json!(0)), "{meter}: {meters:#}");
+    }
+}
+
 #[test]
 fn a_probe_is_one_turn_to_the_end() {
     let dir = Dir::new();

@@ -1,4 +1,5 @@
-//! Agents over the Agent Client Protocol: goose itself, Claude Code and Codex through their adapters.
+//! Agents over the Agent Client Protocol: goose, Qwen Code and Gemini CLI themselves, Claude Code and Codex through their
+//! adapters.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use super::rooms::{KEY, Room, installed};
 const GOOSE: (&str, &str) = ("goose", "goose");
 const CLAUDE: (&str, &str) = ("claude", "claude-acp");
 const CODEX: (&str, &str) = ("codex", "codex-acp");
+const QWEN: (&str, &str) = ("qwen", "qwen");
+const GEMINI: (&str, &str) = ("gemini", "gemini");
 
 /// A sign that commands may be run: terminals go through the launcher.
 #[derive(Debug)]
@@ -59,6 +62,22 @@ fn bound((habits, program): (&str, &str), room: &Room, scenario: &str) -> Option
                 ("CLAUDE_CODE_MAX_RETRIES", "1".into()),
             ],
         ),
+        "qwen" => (
+            &["--acp", "--auth-type", "openai"],
+            vec![
+                ("OPENAI_BASE_URL", room.model.url(scenario)),
+                ("OPENAI_API_KEY", KEY.into()),
+                ("OPENAI_MODEL", "scripted".into()),
+            ],
+        ),
+        "gemini" => (
+            &["--acp"],
+            vec![
+                ("GOOGLE_GEMINI_BASE_URL", format!("{host}/s/{scenario}")),
+                ("GEMINI_API_KEY", KEY.into()),
+                ("GEMINI_CLI_TRUST_WORKSPACE", "true".into()),
+            ],
+        ),
         _ => {
             codex_settings(room, scenario);
             (&[], vec![("SCRIPTED_KEY", KEY.into())])
@@ -70,6 +89,7 @@ fn bound((habits, program): (&str, &str), room: &Room, scenario: &str) -> Option
         program: program.into(),
         args: args.iter().map(|arg| (*arg).into()).collect(),
         env: room.env().into_iter().chain(own).collect(),
+        home: None,
         habits: Habits::of(habits).unwrap(),
     };
     let mut secrets = Secrets::new();
@@ -149,12 +169,17 @@ fn made(heard: &Heard) -> Vec<String> {
 /// It writes a file and runs a command; each is counted once, and its tokens are charged. Its first answer
 /// does not fit and goes back to it.
 fn works(agent: (&str, &str)) -> Option<(Ended, Heard, Room)> {
+    works_after(agent, &json!({ "summary": 7 }))
+}
+
+/// The same with that answer first.
+fn works_after(agent: (&str, &str), wrong: &Json) -> Option<(Ended, Heard, Room)> {
     let mut first = write("src/a.txt");
     first["text"] = json!("I write it. ");
     let steps = json!([
         first,
         shell("cat src/a.txt"),
-        submit(&json!({ "summary": 7 })),
+        submit(wrong),
         { "text": "Is it fine?" },
         submit(&done()),
         { "text": "Done." },
@@ -164,7 +189,8 @@ fn works(agent: (&str, &str)) -> Option<(Ended, Heard, Room)> {
     assert_eq!(room.text("src/a.txt").as_deref(), Some("hello\n"));
     assert!(heard.text.contains("I write it."), "{heard:?}");
     assert_eq!(heard.total(TURNS), 2);
-    assert!(heard.total(TOKENS) > 0, "{heard:?}");
+    // Qwen Code tells nothing of its tokens.
+    assert_eq!(heard.total(TOKENS) > 0, agent != QWEN, "{heard:?}");
     Some((ended, heard, room))
 }
 
@@ -194,6 +220,22 @@ fn codex_works() {
     assert_eq!(ended.unknown, [Name::from(MONEY)].into());
 }
 
+#[test]
+fn qwen_works() {
+    // It makes a text of a number by itself, and calls nothing of which an argument is missing.
+    let Some((ended, heard, _room)) = works_after(QWEN, &json!({ "nothing": 1 })) else { return };
+    assert_eq!(made(&heard), ["write src/a.txt", "bash", "submit"]);
+    assert_eq!(ended.unknown, [Name::from(MONEY), Name::from(TOKENS)].into());
+}
+
+#[test]
+fn gemini_works() {
+    let Some((ended, heard, _room)) = works(GEMINI) else { return };
+    // It calls nothing whose arguments do not fit.
+    assert_eq!(made(&heard), ["write src/a.txt", "bash", "submit"]);
+    assert_eq!(ended.unknown, [Name::from(MONEY), Name::from(TOKENS)].into());
+}
+
 /// In the mode in which it is put, commands write nothing that nobody was asked about.
 #[test]
 fn codex_runs_commands_that_write_nothing() {
@@ -204,15 +246,20 @@ fn codex_runs_commands_that_write_nothing() {
     assert_eq!((room.text("src/x.txt"), room.text("other.txt")), (None, None));
 }
 
-/// It is denied what is outside its delta, and what is outside its worktree, and goes on to submit.
+/// It is denied what is outside its delta, and what is in `.git`, and goes on to submit.
 fn is_denied(agent: (&str, &str)) {
+    is_denied_with(agent, "is in .git");
+}
+
+/// The same where the second denial is told so.
+fn is_denied_with(agent: (&str, &str), words: &str) {
     let steps = json!([write("other.txt"), write("src/.git/x"), submit(&done()), { "text": "Done." }]);
     let Some((ended, heard, room)) = talk(agent, steps) else { return };
     assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?} {:#?}", room.model.log());
     assert_eq!((room.text("other.txt"), room.text("src/.git/x")), (None, None));
     let denied: Vec<&str> = heard.denied.iter().map(|(_, why)| why.as_str()).collect();
     assert!(denied.iter().any(|why| why.starts_with("other.txt may not be written here")), "{denied:?}");
-    assert!(denied.iter().any(|why| why.contains("is in .git")), "{denied:?}");
+    assert!(denied.iter().any(|why| why.contains(words)), "{denied:?}");
     assert_eq!(made(&heard), ["submit"]);
 }
 
@@ -229,6 +276,17 @@ fn claude_is_denied_outside_its_delta() {
 #[test]
 fn codex_is_denied_outside_its_delta() {
     is_denied(CODEX);
+}
+
+#[test]
+fn qwen_is_denied_outside_its_delta() {
+    is_denied(QWEN);
+}
+
+#[test]
+fn gemini_is_denied_outside_its_delta() {
+    // It names only the last part of a path that its own tools would not find.
+    is_denied_with(GEMINI, "a file that the agent does not name");
 }
 
 /// A command of it runs, and nobody wants its answer any more: all of it is gone at once.
@@ -269,6 +327,16 @@ fn codex_is_cancelled_and_leaves_nothing() {
     is_cancelled(CODEX);
 }
 
+#[test]
+fn qwen_is_cancelled_and_leaves_nothing() {
+    is_cancelled(QWEN);
+}
+
+#[test]
+fn gemini_is_cancelled_and_leaves_nothing() {
+    is_cancelled(GEMINI);
+}
+
 /// Its model fails: whatever it says about that and however it ends, there is no answer.
 fn is_not_believed(agent: (&str, &str)) {
     let steps = json!([{ "fail": { "status": 401, "times": 99, "message": "invalid key" } }]);
@@ -292,6 +360,16 @@ fn codex_is_not_believed() {
     is_not_believed(CODEX);
 }
 
+#[test]
+fn qwen_is_not_believed() {
+    is_not_believed(QWEN);
+}
+
+#[test]
+fn gemini_is_not_believed() {
+    is_not_believed(GEMINI);
+}
+
 /// It says its answer instead of submitting it.
 fn says_its_answer(agent: (&str, &str)) {
     let steps =
@@ -313,6 +391,16 @@ fn claude_says_its_answer() {
 #[test]
 fn codex_says_its_answer() {
     says_its_answer(CODEX);
+}
+
+#[test]
+fn qwen_says_its_answer() {
+    says_its_answer(QWEN);
+}
+
+#[test]
+fn gemini_says_its_answer() {
+    says_its_answer(GEMINI);
 }
 
 /// It goes on in a session of a process that has ended: its model is asked with what was said before. In a

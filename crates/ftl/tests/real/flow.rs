@@ -20,8 +20,32 @@ fn scenario() -> Json {
 const PLAN: &str = r#"{"objective":"say that it is done","tasks":[{"seq":"001","slug":"say-done","delta":["src/old.txt"],
     "verify":"grep -q done src/old.txt","budget":6,"depends":"none"}]}"#;
 
+/// The settings of a person who has an agent that speaks ACP: the agent, and nothing else.
+fn acp_settings(room: &Room, name: &str) -> String {
+    let (url, host) = (room.model.url("build"), format!("http://{}", room.model.address()));
+    let (args, set) = match name {
+        "qwen" => (
+            r#"["--acp", "--auth-type", "openai"]"#,
+            format!("OPENAI_BASE_URL = \"{url}\", OPENAI_API_KEY = \"{KEY}\", OPENAI_MODEL = \"scripted\""),
+        ),
+        _ => (
+            r#"["--acp"]"#,
+            format!(
+                "GOOGLE_GEMINI_BASE_URL = \"{host}/s/build\", GEMINI_API_KEY = \"{KEY}\", GEMINI_CLI_TRUST_WORKSPACE = \"true\""
+            ),
+        ),
+    };
+    format!(
+        "[agents.real]\nkind = \"acp\"\nprogram = \"{name}\"\nargs = {args}\nlike = \"{name}\"\naccept = [\"calls\"]\n\
+         set = {{ {set} }}\n[roles]\nbuilder = \"real\"\n"
+    )
+}
+
 /// The settings of a person: the agent, and nothing else.
 fn settings(room: &Room, name: &str, model: &str) -> String {
+    if ["qwen", "gemini"].contains(&name) {
+        return acp_settings(room, name);
+    }
     let (url, host) = (room.model.url("build"), format!("http://{}", room.model.address()));
     let set = match name {
         "claude" => format!("ANTHROPIC_BASE_URL = \"{host}/s/build\", ANTHROPIC_API_KEY = \"{KEY}\""),
@@ -69,4 +93,14 @@ fn claude_takes_a_task_to_a_commit() {
 #[test]
 fn codex_takes_a_task_to_a_commit() {
     lands("codex", "gpt-5.5");
+}
+
+#[test]
+fn qwen_takes_a_task_to_a_commit() {
+    lands("qwen", "scripted");
+}
+
+#[test]
+fn gemini_takes_a_task_to_a_commit() {
+    lands("gemini", "scripted");
 }

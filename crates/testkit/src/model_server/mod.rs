@@ -1,6 +1,6 @@
 //! A scripted model server: a stand-in *model*, never a stand-in agent, on loopback.
 //!
-//! It speaks OpenAI chat completions, OpenAI responses and Anthropic messages, streaming or not. Which
+//! It speaks OpenAI chat completions, OpenAI responses, Anthropic messages and Gemini's `generateContent`, streaming or not. Which
 //! step of a scenario answers is found from the request alone, so sessions side by side, sessions that
 //! are resumed and requests that are repeated never disturb one another; the only thing that is counted
 //! is how often a step was asked for. Paths may begin with `/s/NAME` to choose a scenario; a marker
@@ -10,8 +10,10 @@
 //! plain name), `usage {in, out, cached}`, `stop`, `delay`, `chunk_delay`, `fail {status, times,
 //! retry_after, message}`, `cut`, `hang`, `raw_args`; and, beyond the reference, `kind` (another content
 //! type), `cut` with a number (only so many times), `flood` (bytes of text without an end), `dribble` (bytes one by one, never an event) and
-//! `no_usage`. Times are seconds.
+//! `no_usage`. Where a client makes the model choose a tool by a schema, `call` names the choice, and `fills` an answer that goes on until
+//! the schema or `max_tokens` ends it. Times are seconds.
 
+mod gemini;
 mod http;
 mod plan;
 mod request;

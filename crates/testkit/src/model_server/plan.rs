@@ -94,6 +94,10 @@ pub(super) fn answer(seen: &Seen, scenario: &Json, cwd: &str) -> Answer {
     let after = scenario.get("after").and_then(Json::as_str).unwrap_or("Nothing further to do.");
     let step = scenario.pointer(&format!("/steps/{number}")).cloned();
     let mut step = filled(&step.unwrap_or_else(|| json!({ "text": after })), seen, cwd);
+    if let Some((said, is_cut)) = chosen(&step, seen) {
+        let stop = if is_cut { json!("max_tokens") } else { Json::Null };
+        return Answer { number, step: json!({ "stop": stop }), text: said, calls: Vec::new() };
+    }
     let mut calls = Vec::new();
     let several = step.get("calls").and_then(Json::as_array).cloned().unwrap_or_default();
     for call in several.iter().chain(step.get("call").cloned().as_ref()) {
@@ -117,6 +121,48 @@ pub(super) fn answer(seen: &Seen, scenario: &Json, cwd: &str) -> Answer {
         calls.clear();
     }
     Answer { number, step, text, calls }
+}
+
+/// What a small model says that must choose a tool by a schema: the call of its step where that tool is there, else with
+/// `fills` an answer that goes on until the schema or `max_tokens` ends it. Whether it was cut off comes with it.
+fn chosen(step: &Json, seen: &Seen) -> Option<(String, bool)> {
+    let choices = schema_of(&seen.schema)?.get("anyOf")?.as_array()?;
+    let offered = |name: &str| choices.iter().find(|one| one["properties"]["tool"]["const"] == name);
+    let name = step["call"]["name"].as_str().unwrap_or_default();
+    if offered(name).is_some() {
+        return Some((json!({ "tool": name, "arguments": step["call"]["args"] }).to_string(), false));
+    }
+    let submit = offered("submit").filter(|_| step["fills"] == true)?;
+    let text =
+        json!({ "tool": "submit", "arguments": longest(&submit["properties"]["arguments"]) }).to_string();
+    // A token is about four letters.
+    let most = seen.most.and_then(|most| usize::try_from(most * 4).ok()).unwrap_or(usize::MAX);
+    Some((text.chars().take(most).collect(), text.chars().count() > most))
+}
+
+/// A value as long as a schema allows, within reason.
+fn longest(schema: &Json) -> Json {
+    const ENDLESS: u64 = 2000;
+    let types: Vec<&str> = match &schema["type"] {
+        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
+        one => one.as_str().into_iter().collect(),
+    };
+    if let Some(word) = schema.pointer("/enum/0") {
+        return word.clone();
+    }
+    match types.first().copied().unwrap_or("string") {
+        "object" => {
+            let known = schema["properties"].as_object().cloned().unwrap_or_default();
+            Json::Object(known.iter().map(|(key, of)| (key.clone(), longest(of))).collect())
+        }
+        "array" => {
+            let most = schema["maxItems"].as_u64().unwrap_or(ENDLESS);
+            (0..most).map(|_| longest(&schema["items"])).collect()
+        }
+        "integer" | "number" => json!(1),
+        "boolean" => json!(true),
+        _ => json!("again and again"),
+    }
 }
 
 /// The step with its placeholders filled in.

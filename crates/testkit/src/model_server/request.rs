@@ -10,6 +10,7 @@ pub(super) enum Speech {
     Anthropic,
     Chat,
     Responses,
+    Gemini,
 }
 
 impl Speech {
@@ -18,6 +19,7 @@ impl Speech {
             Speech::Anthropic => "anthropic",
             Speech::Chat => "chat",
             Speech::Responses => "responses",
+            Speech::Gemini => "gemini",
         }
     }
 }
@@ -45,6 +47,8 @@ pub(super) struct Seen {
     pub(super) system: String,
     pub(super) marker: Option<String>,
     pub(super) schema: Json,
+    /// How many tokens an answer may have.
+    pub(super) most: Option<u64>,
     /// Whether a stream of chat completions is to end with its usage.
     pub(super) wants_usage: bool,
 }
@@ -92,12 +96,14 @@ impl Seen {
             system: String::new(),
             marker: None,
             schema: Json::Null,
+            most: body.get("max_tokens").and_then(Json::as_u64),
             wants_usage: body.pointer("/stream_options/include_usage") == Some(&Json::Bool(true)),
         };
         match speech {
             Speech::Anthropic => seen.anthropic(body),
             Speech::Chat => seen.chat(body),
             Speech::Responses => seen.responses(body),
+            Speech::Gemini => seen.gemini(body),
         }
         seen
     }
@@ -192,6 +198,36 @@ impl Seen {
                     self.system.push_str(&text);
                 }
                 _ => self.said(&text),
+            }
+        }
+    }
+
+    fn gemini(&mut self, body: &Json) {
+        self.system = text_of(body.pointer("/systemInstruction/parts").unwrap_or(&Json::Null));
+        for tool in items(body, "tools").iter().flat_map(|tools| items(tools, "functionDeclarations")) {
+            let schema =
+                ["parametersJsonSchema", "parameters"].into_iter().find(|key| tool.get(key).is_some());
+            self.offer(tool, schema.unwrap_or("parameters"), "function");
+        }
+        let shape = ["responseJsonSchema", "responseSchema"];
+        let config = body.get("generationConfig");
+        self.schema = shape.iter().find_map(|key| config?.get(*key)).cloned().unwrap_or_default();
+        for message in items(body, "contents") {
+            let parts = items(message, "parts");
+            if word(message, "role") == "model" {
+                if parts.iter().any(|part| part.get("functionCall").is_some() || part.get("text").is_some()) {
+                    self.turn();
+                }
+                let calls = parts.iter().filter_map(|part| part.get("functionCall"));
+                calls.for_each(|call| self.call(word(call, "id")));
+                continue;
+            }
+            for part in parts {
+                if let Some(response) = part.get("functionResponse") {
+                    self.last_tool = text_of(response.get("response").unwrap_or(&Json::Null));
+                } else if part.get("text").is_some() {
+                    self.said(word(part, "text"));
+                }
             }
         }
     }

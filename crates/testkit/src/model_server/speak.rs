@@ -11,16 +11,16 @@ use super::request::{Seen, Speech};
 use super::{Request, Shared, http};
 
 /// Usage: sent, answered, cached.
-type Used = (u64, u64, u64);
+pub(super) type Used = (u64, u64, u64);
 
 /// An answer with the ids and arguments that go out.
-struct Out<'a> {
-    seen: &'a Seen,
-    answer: &'a Answer,
-    number: u64,
+pub(super) struct Out<'a> {
+    pub(super) seen: &'a Seen,
+    pub(super) answer: &'a Answer,
+    pub(super) number: u64,
     ids: Vec<String>,
     args: Vec<String>,
-    used: Used,
+    pub(super) used: Used,
 }
 
 /// Answers a request to a model; whether the connection stays open.
@@ -48,10 +48,15 @@ pub(super) fn post(
         let count = tokens(&body["messages"].to_string());
         return http::send_json(stream, 200, &[], &json!({ "input_tokens": count })).map(|()| true);
     }
+    if path.ends_with(":countTokens") {
+        let count = tokens(&body["contents"].to_string());
+        return http::send_json(stream, 200, &[], &json!({ "totalTokens": count })).map(|()| true);
+    }
     let speech = match path {
         path if path.ends_with("/messages") => Speech::Anthropic,
         path if path.ends_with("/chat/completions") => Speech::Chat,
         path if path.ends_with("/responses") => Speech::Responses,
+        path if path.ends_with("enerateContent") => Speech::Gemini,
         path => {
             shared.note(json!({ "n": number, "dialect": "other", "path": request.path, "answer": 404 }));
             let error =
@@ -59,7 +64,12 @@ pub(super) fn post(
             return http::send_json(stream, 404, &[], &error).map(|()| true);
         }
     };
-    let seen = Seen::of(speech, &body);
+    let mut seen = Seen::of(speech, &body);
+    if speech == Speech::Gemini {
+        // The model and whether it is a stream stand in the path.
+        let (model, verb) = path.rsplit('/').next().and_then(|last| last.split_once(':')).unwrap_or_default();
+        (seen.model, seen.stream) = (model.to_owned(), verb.starts_with("stream"));
+    }
     let scenario = seen.marker.clone().unwrap_or_else(|| scenario.to_owned());
     let script = {
         let state = shared.lock();
@@ -101,8 +111,9 @@ fn log(
     planned: &Answer,
     body: &Json,
 ) {
-    let auth =
-        ["authorization", "x-api-key", "api-key"].into_iter().find(|name| request.header(name).is_some());
+    let auth = ["authorization", "x-api-key", "x-goog-api-key", "api-key"]
+        .into_iter()
+        .find(|name| request.header(name).is_some());
     let calls: Vec<Json> = planned.calls.iter().map(|call| json!([call.name, call.args])).collect();
     let answered = match planned.step.get("fail") {
         Some(fail) => json!({ "fail": fail }),
@@ -133,6 +144,7 @@ fn refuse(stream: &TcpStream, speech: Speech, fail: &Json) -> io::Result<()> {
     let headers: Vec<_> = after.into_iter().collect();
     let body = match speech {
         Speech::Anthropic => json!({ "type": "error", "error": { "type": kind, "message": message } }),
+        Speech::Gemini => json!({ "error": { "code": status, "message": message, "status": "UNAVAILABLE" } }),
         Speech::Chat | Speech::Responses => {
             let code = fail.get("code").cloned().unwrap_or_else(|| json!(kind));
             json!({ "error": { "message": message, "type": kind, "code": code } })
@@ -198,7 +210,7 @@ fn tokens(text: &str) -> u64 {
 }
 
 /// A text in pieces of 24 letters, one empty piece at least.
-fn pieces(text: &str) -> Vec<String> {
+pub(super) fn pieces(text: &str) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     if letters.is_empty() {
         return vec![String::new()];
@@ -231,20 +243,20 @@ impl<'a> Out<'a> {
         Out { seen, answer, number, ids: answer.calls.iter().enumerate().map(id).collect(), args, used }
     }
 
-    fn calls(&self) -> impl Iterator<Item = (&Made, &String, &String)> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&Made, &String, &String)> {
         self.answer.calls.iter().zip(&self.ids).zip(&self.args).map(|((call, id), args)| (call, id, args))
     }
 
-    fn think(&self) -> Option<&str> {
+    pub(super) fn think(&self) -> Option<&str> {
         self.answer.step["think"].as_str()
     }
 
-    fn stop(&self) -> Option<&str> {
+    pub(super) fn stop(&self) -> Option<&str> {
         self.answer.step["stop"].as_str()
     }
 
     /// Whether the service says what it used.
-    fn says_usage(&self) -> bool {
+    pub(super) fn says_usage(&self) -> bool {
         self.answer.step["no_usage"] != true
     }
 
@@ -253,6 +265,7 @@ impl<'a> Out<'a> {
             Speech::Anthropic => self.message(),
             Speech::Chat => self.completion(),
             Speech::Responses => self.response(),
+            Speech::Gemini => self.gemini(),
         }
     }
 
@@ -261,6 +274,7 @@ impl<'a> Out<'a> {
             Speech::Anthropic => self.anthropic_events(),
             Speech::Chat => self.chat_events(),
             Speech::Responses => self.responses_events(),
+            Speech::Gemini => self.gemini_events(),
         }
     }
 

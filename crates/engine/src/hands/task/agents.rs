@@ -12,10 +12,11 @@ use ftl_core::catalogue::roles::{
     CodeReviews, FileIntent, PhaseDone, PlanReviews, Reviewer, ReviewerDecision, TaskPlan,
 };
 use ftl_core::json::Json;
-use ftl_core::run::{Failure, FailureKind, Wanted};
+use ftl_core::run::{Failure, FailureKind, Usage, Wanted};
 use ftl_core::value::{Fields, Name, Value};
 
 use super::{disk, folder};
+use crate::hands::agents::UNPRICED;
 use crate::hands::site::Sites;
 use crate::hands::site::task::Made;
 use crate::hands::{Ended, Hand, Job, Report};
@@ -50,7 +51,7 @@ impl Hand for Phases {
         match desk::task_of(&**self.paper.store(), &job.run) {
             Ok(Some(_)) => {}
             Ok(None) => return self.inner.perform(job),
-            Err(error) => return Report::free(Ended::Failed(error.into())),
+            Err(error) => return Report::failed(job, error.into()),
         }
         let role = match &job.action.wanted {
             Wanted::Task { role, .. } => role.to_string(),
@@ -61,7 +62,7 @@ impl Hand for Phases {
             "reviewers" => self.review(job),
             _ => self.code(job),
         };
-        done.unwrap_or_else(|failure| Report::free(Ended::Failed(failure)))
+        done.unwrap_or_else(|failure| Report::failed(job, failure))
     }
 }
 
@@ -72,6 +73,7 @@ impl Phases {
     fn ask(&self, job: &Job, params: Fields) -> Report {
         let mut asked = job.clone();
         asked.action.params = params;
+        job.mark_asked();
         self.inner.perform(&asked).hiding(&self.secrets)
     }
 
@@ -139,12 +141,16 @@ impl Phases {
 /// Two reports as one: what is unknown of either is unknown.
 fn merged(before: Option<Report>, mut now: Report) -> Report {
     if let Some(before) = before {
+        // Conversations without a price are counted; that neither had one is nothing unknown.
+        let unpriced = |usage: &Usage| usage.get(UNPRICED).copied().unwrap_or(0);
+        let sum = unpriced(&before.usage) + unpriced(&now.usage);
         now.usage.retain(|meter, _| before.usage.contains_key(meter));
         for (meter, used) in &before.usage {
             if let Some(sum) = now.usage.get_mut(meter) {
                 *sum = sum.saturating_add(*used);
             }
         }
+        now.usage.extend((sum > 0).then(|| (Name::from(UNPRICED), sum)));
     }
     now
 }
