@@ -42,6 +42,7 @@ use ftl_core::value::Fields;
 use serde::{Deserialize, Serialize};
 
 use super::{Job, Workshop};
+use crate::build_budget::BuildSettings;
 use crate::change::Change;
 use crate::config::Config;
 use crate::folder;
@@ -70,6 +71,8 @@ pub struct Sites {
     copied: Vec<String>,
     commands: commands::Commands,
     allowed: Vec<Allowance>,
+    /// What builds may take.
+    builds: BuildSettings,
     /// The campaign as it was when somebody last looked at all of it.
     followed: Mutex<Option<Followed>>,
     /// The plan that was read last, and what it was read from.
@@ -113,6 +116,7 @@ impl Sites {
             copied: config.texts("worktree.copy"),
             commands: commands::Commands::set(config),
             allowed: Vec::new(),
+            builds: config.builds(),
             followed: Mutex::default(),
             plan: Mutex::default(),
             landing: None,
@@ -128,6 +132,13 @@ impl Sites {
     #[must_use]
     pub fn allowing(self, allowed: Vec<Allowance>) -> Sites {
         Sites { allowed, ..self }
+    }
+
+    /// The same where the person who opened the run gave every full build so many tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Option<u64>) -> Sites {
+        self.builds.given_tools = tools;
+        self
     }
 
     /// The same where a story that was asked for by itself is brought to the person's branch.
