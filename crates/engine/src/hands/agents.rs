@@ -32,11 +32,13 @@ use super::record::Record;
 use super::resume::Thread;
 use super::shell::environment;
 use super::site::Sites;
+use super::stories::shown;
 use super::{Ended, Hand, Job, Report};
 use crate::paper::Paper;
 use crate::place::Place;
 use crate::process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, Supervisor};
 use crate::services;
+use crate::store::Store as _;
 
 /// The parameters that are not told as inputs: feedback has a place of its own, and where an agent may
 /// write stands among the rules.
@@ -174,6 +176,8 @@ impl Agents {
     }
 
     fn ask(&self, job: &Job) -> Result<Talked, Ended> {
+        let with_evidence = self.with_evidence(job)?;
+        let job = with_evidence.as_ref().unwrap_or(job);
         let could_not = |why: String| Ended::failed(FailureKind::CouldNotRun, why);
         let Wanted::Task { role, .. } = &job.action.wanted else {
             return Err(could_not(String::from("this is no task for an agent")));
@@ -181,7 +185,8 @@ impl Agents {
         let seat = self.seat(role).map_err(could_not)?;
         let mut asked = Asked::of(role, job).map_err(could_not)?;
         let answers = self.answers(job)?;
-        let parts = [asked.feedback.take(), answers, job.action.forbidden.as_deref().map(warning)];
+        let inherited = self.inherited(role, job)?;
+        let parts = [asked.feedback.take(), answers, inherited, job.action.forbidden.as_deref().map(warning)];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         asked.feedback = (!parts.is_empty()).then(|| parts.join("\n\n"));
         let (folder, write) = self.site(role, job)?;
@@ -274,6 +279,41 @@ impl Agents {
             ("builder", Some("plan")) => Some(plan_reads(job)).filter(|reads| *reads > 0),
             (_, _) => None,
         }
+    }
+
+    /// The same job with what shows a failure: the end of what the command printed, and what was changed so far. A
+    /// conversation that is new knows neither. Nothing for any other job.
+    fn with_evidence(&self, job: &Job) -> Result<Option<Job>, Failure> {
+        let params = &job.action.params;
+        if !is_repair(job) {
+            return Ok(None);
+        }
+        let mut asked = job.clone();
+        let output = params.get("output").and_then(Value::as_text).and_then(|digest| digest.parse().ok());
+        let printed = match (&self.paper, &output) {
+            (Some(paper), Some(digest)) => paper.store().get(digest)?,
+            (_, _) => None,
+        };
+        let printed = printed.map(|bytes| Value::text(end_of(&String::from_utf8_lossy(&bytes))));
+        asked.action.params.insert(Name::from("output"), printed.unwrap_or(Value::None));
+        if let Some(sites) = &self.sites {
+            let change = sites.change_so_far(job)?;
+            asked.action.params.insert(Name::from("change"), Value::text(shown(&change)));
+        }
+        Ok(Some(asked))
+    }
+
+    /// What a builder is told about work that an earlier attempt at its brief left in its worktree.
+    fn inherited(&self, role: &str, job: &Job) -> Result<Option<String>, Failure> {
+        let Some(sites) = self.sites.as_ref().filter(|_| role == "builder") else { return Ok(None) };
+        let files = sites.inherited(job)?;
+        Ok((!files.is_empty()).then(|| {
+            format!(
+                "An earlier attempt at this task ended without success. What it changed stands in the folder: {}. Go on \
+                 from there; keep what is right and mend what is not.",
+                files.join(", ")
+            )
+        }))
     }
 
     /// What people answered to agents that worked here before.
@@ -626,6 +666,22 @@ impl Shell for Commands {
         };
         Ok(Ran { code, output })
     }
+}
+
+/// How much of what a command printed a repair is shown, the end of it.
+const MAX_PRINTED_BYTES: usize = 8 * 1024;
+
+fn is_repair(job: &Job) -> bool {
+    let is_builder = match &job.action.wanted {
+        Wanted::Task { role, .. } => &**role == "builder",
+        Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => false,
+    };
+    is_builder && job.action.params.get("step").and_then(Value::as_text) == Some("repair")
+}
+
+/// The end of a text, as much as is shown.
+fn end_of(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_PRINTED_BYTES))..]
 }
 
 /// What an agent is told when the attempt before it was ended for a call that it may not make.

@@ -504,7 +504,7 @@ fn soundness(spec: &Spec) -> flow::Soundness {
 }
 
 fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Workshop {
-    let (analyze, matching, experience) = (paper.clone(), paper.clone(), paper.clone());
+    let (analyze, matching, experience, learn) = (paper.clone(), paper.clone(), paper.clone(), paper.clone());
     let shell = shell.clone();
     workshop
         .doing(move |job, asked: flow::ObserverAnalyze| {
@@ -512,6 +512,11 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
             analyzed(&analyze, &asked, &runs)
         })
         .doing(move |_, asked: flow::LessonMatching| lesson_match(&matching, &asked))
+        .doing(move |_, asked: flow::LessonLearn| {
+            let failure = crate::observe::repaired(&asked.trigger, &asked.fix, asked.source.as_deref());
+            let told = learn.learn(|lessons| lessons.learn(Kind::Failure, failure.to_json(), &now()))?;
+            Ok(flow::Learned { name: told.name, result: told.outcome.word().to_owned() })
+        })
         .doing(move |_, asked: flow::LessonExperience| {
             let json = Json::object([
                 ("trigger", Json::from(&asked.trigger)),

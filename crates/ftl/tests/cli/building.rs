@@ -695,3 +695,104 @@ fn settings_of_builders_are_shown_and_a_number_of_tools_has_a_limit() {
         dir.ftl(&["task", "run", "multiply numbers", "--tools", tools]).code(2);
     }
 }
+
+/// A scene of a builder in a form: what its prompt must hold, its calls, what it submits.
+fn build_scene(form: &str, told: &str, calls: &str, submit: &str) -> String {
+    let told = if told.is_empty() { String::new() } else { format!("told = '''{told}'''\n") };
+    format!(
+        "[[scene]]\nrole = \"builder\"\nform = \"{form}\"\n{told}[[scene.step]]\ncalls = [{calls}]\n[[scene.step]]\n\
+         submit = {submit}\n"
+    )
+}
+
+const WRITTEN: &str = "{ summary = \"written\", utilized = [] }";
+
+/// How many conversations builders had in a run.
+fn conversations(dir: &Dir, run: &str) -> usize {
+    let asked = |entry: &&Json| entry["fact"] == "asked" && entry.to_string().contains("Task(builder)");
+    dir.entries(run).iter().filter(asked).count()
+}
+
+fn lessons(dir: &Dir) -> Json {
+    let file: Json = serde_json::from_str(&dir.read(".ftl/memory.json")).unwrap();
+    file["failures"].clone()
+}
+
+#[test]
+fn a_red_verify_goes_back_to_its_author_and_what_helped_is_learned() {
+    if !has_python() {
+        return;
+    }
+    // The failing test and the change so far stand in the prompt.
+    let repairs = [
+        build_scene("repair", "+    return b + a", GOOD, "{ summary = \"Define mul beside add\" }"),
+        build_scene("repair", "", "", "{ summary = \"it was not told\" }"),
+    ];
+    let script = format!("{}{}", implements(HALF), repairs.concat());
+    let mut one = task("001", "add-mul", &["calc.py"], "python3 -m unittest");
+    one["repairs"] = json!(2);
+    let dir = briefed(&script, &[one]);
+    let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=9"]);
+    assert_eq!(json["standing"], "complete", "{:?}", verdict(&dir, &run));
+    assert_eq!(conversations(&dir, &run), 3, "plan, implement, repair");
+    let told = dir.ftl(&["transcript", &run, "--all"]).code(0).out;
+    assert!(told.contains("has no attribute 'mul'"), "{told}");
+    let learned = lessons(&dir);
+    let learned = learned.as_array().unwrap();
+    assert_eq!(learned.len(), 1, "{learned:#?}");
+    assert_eq!(learned[0]["fix"], "Define mul beside add");
+    assert!(learned[0]["trigger"].as_str().unwrap().contains("mul"), "{learned:#?}");
+}
+
+#[test]
+fn the_same_failure_after_a_repair_is_the_end() {
+    if !has_python() {
+        return;
+    }
+    let script =
+        format!("{}{}", implements(HALF), build_scene("repair", "", HALF, "{ summary = \"tried\" }"));
+    let mut one = task("001", "add-mul", &["calc.py"], "python3 -m unittest");
+    one["repairs"] = json!(5);
+    let dir = briefed(&script, &[one]);
+    let (run, _) = dir.run(&["builder", BRIEF, "mode=full", "budget=30"]);
+    let (ended, reason) = verdict(&dir, &run);
+    assert_eq!(ended, "blocked");
+    assert!(reason.starts_with("same failure after a retry: ") && reason.contains("test_mul"), "{reason}");
+    assert_eq!(conversations(&dir, &run), 3, "plan, implement, one repair");
+}
+
+#[test]
+fn a_flow_repairs_as_its_settings_say_and_direct_s_work_is_gone_on_with() {
+    if !has_python() {
+        return;
+    }
+    // The full build edits what only the direct one has written, and is wrong; its repair is not.
+    let (old, new) = ("    return b + a\\n", "    return b + a\\n\\n\\ndef mul(a, b):\\n    return a + b\\n");
+    let goes_on = format!(r#"{{ tool = "edit", path = "calc.py", old = "{old}", new = "{new}" }}"#);
+    let mends = r#"{ tool = "edit", path = "calc.py", old = "return a + b", new = "return a * b" }"#;
+    let scenes = [
+        PLANS.to_owned(),
+        build_scene("implement", "An earlier attempt at this task", &goes_on, WRITTEN),
+        build_scene("implement", "", HALF, WRITTEN),
+        build_scene("repair", "AssertionError: 5 != 6", mends, "{ summary = \"Multiply\" }"),
+    ];
+    let dir = Dir::repository();
+    dir.write("calc.py", CALC).write("test_calc.py", TESTS).write(".gitignore", "__pycache__/\n");
+    dir.git(&["add", "-A"]);
+    dir.git(&["commit", "-qm", "begin"]);
+    flow_plan(&dir, &json!({}));
+    dir.write("ftl.toml", format!("{BOUND}[builder]\nrepairs = 2\ntools = 20\n"))
+        .write("play.toml", scenes.concat());
+    let ended = dir.ftl(&["task", "run", "multiply numbers", "--plan", "plan.json", "--land", "ff"]);
+    assert_eq!(ended.code, 0, "{}\n{}", ended.out, ended.err);
+    for line in
+        ["begins (builder direct, 3 tools)", "begins (builder full, 20 tools)", "landed     1 of 1 task"]
+    {
+        assert!(ended.out.contains(line), "{line}\n{}", ended.out);
+    }
+    assert_eq!(
+        dir.read("calc.py"),
+        "def add(a, b):\n    return b + a\n\n\ndef mul(a, b):\n    return a * b\n"
+    );
+    assert_eq!(dir.git(&["status", "--porcelain", "--untracked-files=no"]), "");
+}

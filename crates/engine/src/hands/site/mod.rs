@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `brief` | what an instance was told to build, noted |
 //! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
+//! | `inherit` | what an earlier attempt at the same brief left |
 //! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
 //! | `land` | `work.land`, `branch.deliver` |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
@@ -22,6 +23,7 @@ mod campaign;
 mod close;
 mod commands;
 mod gates;
+mod inherit;
 mod land;
 mod programs;
 mod proof;
@@ -190,9 +192,14 @@ impl Sites {
             repo.begin(&job.run)?;
         }
         let mut met = Met::default();
-        let mut set_up = |folder: &Path| met.note(self.set_up(job, &repo, folder));
+        let mut inherited = Ok(());
+        let mut set_up = |folder: &Path| {
+            inherited = self.inherit(job, &repo, folder);
+            met.note(self.set_up(job, &repo, folder))
+        };
         let tree = repo.open_worktree(&id, &job.run, &mut set_up);
         let tree = met.over(tree)?;
+        inherited?;
         let folder = folder_in(&repo, &tree.path);
         Ok(Site { repo, tree, folder })
     }
