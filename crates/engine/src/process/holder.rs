@@ -7,6 +7,7 @@
 //! number. Nothing here waits without an end.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -67,8 +68,8 @@ impl Holder {
     /// This process.
     fn own() -> io::Result<Holder> {
         let who = Identity::own().ok_or(io::ErrorKind::NotFound)?;
-        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-        let command = shortened(words);
+        let words: Vec<_> = std::env::args_os().collect();
+        let command = shortened(&words);
         let user = rustix::process::geteuid().as_raw();
         Ok(Holder { who, boot: table::boot_id()?, namespaces: Namespaces::own()?, user, command })
     }
@@ -96,13 +97,12 @@ impl Holder {
         let own = Namespaces::own().ok()?;
         let namespaces = if is_below { Namespaces { pid: String::new(), ..own } } else { own };
         let words = table::words(pid).unwrap_or_default();
-        let words = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
         Some(Holder {
             who: Identity::of(pid)?,
             boot: table::boot_id().ok()?,
             namespaces,
             user: effective_user(pid)?,
-            command: shortened(words),
+            command: shortened(&words),
         })
     }
 
@@ -138,7 +138,7 @@ impl Holder {
 
 impl fmt::Display for Holder {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "process {} (ftl {})", self.who.pid, self.command)?;
+        write!(out, "process {} ({})", self.who.pid, self.command)?;
         if !self.is_near() {
             write!(out, " of another pid namespace")?;
         } else if self.user != rustix::process::geteuid().as_raw() {
@@ -364,9 +364,12 @@ fn since(seen: &mut Option<(Identity, Instant)>, who: Option<Identity>, now: Ins
     }
 }
 
-/// What a process was called with, in short.
-fn shortened(words: impl Iterator<Item = String>) -> String {
-    let mut command = words.take(2).collect::<Vec<_>>().join(" ");
+/// What a process was called with, in short: the name of its program and the first words after it.
+fn shortened(words: &[OsString]) -> String {
+    let program = words.first().map(|word| Path::new(word).file_name().unwrap_or(word));
+    let words = program.into_iter().chain(words.iter().skip(1).map(OsString::as_os_str));
+    let words: Vec<String> = words.take(3).map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut command = words.join(" ");
     command.retain(|letter| letter.is_ascii_graphic() || letter == ' ');
     command.truncate(MAX_COMMAND_BYTES);
     command

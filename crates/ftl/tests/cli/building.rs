@@ -614,6 +614,8 @@ fn a_plan_that_cannot_be_had_does_not_end_the_task() {
     assert_eq!(json["standing"], "complete", "{json:#}");
     let told = Json::from(dir.entries(&run)).to_string();
     assert!(told.contains("There is no plan (3 answers in a row do not fit"), "{told}");
+}
+
 /// Reads a file, and a file again, before it writes and edits it.
 const READS_FIRST: &str = r#"{ tool = "read", path = "calc.py" }, { tool = "read", path = "./calc.py" }, { tool = "write", path = "calc.py", content = "def add(a, b):\n    return a + b\n" }, { tool = "edit", path = "calc.py", old = "    return a + b\n", new = "    return a + b\n\n\ndef mul(a, b):\n    return a * b\n" }"#;
 

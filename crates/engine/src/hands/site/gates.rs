@@ -14,7 +14,7 @@ use super::{Site, Sites};
 use crate::change::Change;
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified, against, bound_to, signature_of};
-use crate::gates::{Allowance, Finding, Yard, allow, integrity, preflight, quality, scope};
+use crate::gates::{Allowance, Finding, allow, integrity, preflight, quality, scope};
 use crate::git::Oid;
 use crate::hands::paper::file_text;
 use crate::hands::typed::Done;
