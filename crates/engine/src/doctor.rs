@@ -61,6 +61,14 @@ pub enum Area {
     Settings,
     /// The variables that commands see.
     Environment,
+    /// Whether there is a git repository with a commit.
+    Repository,
+    /// Whether agents are bound and can be used.
+    Agents,
+    /// Whether it is known how the repository is tested, and that can be run.
+    Tests,
+    /// Whether the tests pass on what work begins from.
+    Base,
     /// The state folder.
     Place,
     /// What the machine must be able to do.
@@ -91,6 +99,10 @@ impl Area {
         match self {
             Area::Settings => "settings",
             Area::Environment => "variables",
+            Area::Repository => "repository",
+            Area::Agents => "agents",
+            Area::Tests => "tests",
+            Area::Base => "base",
             Area::Place => "place",
             Area::Machine => "machine",
             Area::Store => "store",

@@ -20,12 +20,13 @@ use ftl_core::value::Fields;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock as _, SystemClock};
+use crate::commands::look;
 use crate::config::Config;
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo, WHOLE_RUN};
 use crate::folder;
 use crate::folder::scratch::{Purpose, Scratch};
-use crate::gates::Allowance;
+use crate::gates::{Allowance, Yard};
 use crate::git;
 use crate::hands::agents::{Agents, Listener, Means, Seat};
 use crate::hands::explorer::{Completing, Explorer};
@@ -410,8 +411,9 @@ impl Session {
         [script, plan, only, wishes].into_iter().flatten().collect()
     }
 
-    /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did.
-    fn staffed(&self, protocol: &str, given: Given<'_>) -> Result<Vec<String>, SessionError> {
+    /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did, or where a role has
+    /// no agent.
+    pub fn staffed(&self, protocol: &str, given: Given<'_>) -> Result<Vec<String>, SessionError> {
         let script = given.script.map(Script::parse).transpose().map_err(SessionError::Machine)?;
         let names = script.as_ref().map(Script::names).unwrap_or_default();
         let is_scripted =
@@ -467,6 +469,29 @@ impl Session {
         let sites = Sites::new(paper, self.supervisor()?, &self.config);
         let delivered = sites.deliver_for_person(run, how, cancel);
         delivered.map_err(|failure| SessionError::Machine(failure.message))
+    }
+
+    /// Why commands cannot be run in the person's checkout, by a look that takes seconds and asks no model; nothing where
+    /// nobody can tell.
+    pub fn look_at_commands(
+        &self,
+        commands: &[String],
+        cancel: &Cancel,
+    ) -> Result<Option<String>, SessionError> {
+        process::own_orphans()?;
+        let (supervisor, env) = (self.supervisor()?, look::environment(self.config.environment()));
+        let yard = Yard {
+            supervisor: &supervisor,
+            store: &*self.store,
+            folder: self.place.root().to_owned(),
+            key: format!("look.{}", RunId::random()?),
+            fence: None,
+            limits: self.config.command_limits(),
+            env: env.clone(),
+        };
+        let yard = yard.within(look::MAX_LOOK);
+        let mut run = |command: &str| yard.shell(command, cancel).ok();
+        Ok(look::broken(commands, self.place.root(), &env, &mut run))
     }
 
     /// Who runs processes for the runs of this session.

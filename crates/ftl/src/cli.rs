@@ -244,7 +244,7 @@ pub(crate) enum Command {
     /// Run a complete campaign on a small program, offline
     Demo(Demo),
 
-    /// Detect installed agents and write a commented ftl.toml
+    /// Detect tests and agents and write commented settings
     Init(Init),
 
     /// Show every setting with its value and origin
@@ -256,7 +256,7 @@ pub(crate) enum Command {
     /// Serve an agent's tools over the Model Context Protocol
     Mcp,
 
-    /// Check the state of this repository and repair it
+    /// Check whether you can work here, and repair the state
     Doctor(Doctor),
 
     /// Check protocols: bounded loops, gates, diagrams
@@ -613,7 +613,7 @@ pub(crate) enum Audit {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Also read everything: all content, all journals, decided again
+    /// Also run the tests on HEAD, and read everything: all content, all journals, decided again
     #[arg(long)]
     pub(crate) deep: bool,
 
@@ -937,7 +937,7 @@ pub(crate) enum AgentsVerb {
 /// The words of `ftl init`.
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// Print the file instead of writing it
+    /// Print the files instead of writing them
     #[arg(long)]
     pub(crate) print: bool,
 }

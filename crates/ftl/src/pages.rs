@@ -248,14 +248,15 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         command: "doctor",
         more: "Looks at the store, chains, locks, leases, leftover processes and worktrees, and puts right only what \
-            is safe.",
+            is safe. Then says whether you can work: git and a commit, agents that are bound, tests that can be run.",
         examples: &[
             "ftl doctor",
-            "ftl doctor --deep              also read all content and all journals, and decide them again",
+            "ftl doctor --deep              also run the tests on HEAD, read all content, decide all journals again",
             "ftl doctor --json | jq '.findings[] | select(.level != \"fine\")'",
             "ftl doctor --accept-loss --reason \"the disk was replaced\"    go on without what is missing",
         ],
-        last: "Exit code 0 if nothing is broken (there may be things to look at), 1 if something is. A loss is accepted \
+        last: "Exit code 0 if nothing is broken (there may be things to look at), 1 if something is; with --json \
+            `ready` says whether you can work. A loss is accepted \
             by a person: refused from inside an agent's process tree, and with exit code 4 if nothing is lost.",
     },
     Page {

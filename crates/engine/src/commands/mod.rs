@@ -4,6 +4,7 @@
 //! to planners and run by stories.
 
 mod files;
+pub mod look;
 pub(crate) mod programs;
 
 use std::collections::BTreeMap;

@@ -58,6 +58,14 @@ pub(crate) fn missing(commands: &Commands, folder: &Path, env: &[(OsString, OsSt
     told.join("; ")
 }
 
+/// The first program that a command surely starts and that is not there. A file of the repository is not looked for: the
+/// work may be about it.
+pub(super) fn without_program(command: &str, folder: &Path, env: &[(OsString, OsString)]) -> Option<String> {
+    let (_, path) = env.iter().find(|(name, _)| name == "PATH")?;
+    let named = programs(command).into_iter().filter(|program| !program.contains('/'));
+    named.into_iter().find(|program| !is_there(program, folder, path))
+}
+
 /// The programs that a command surely starts.
 fn programs(command: &str) -> Vec<String> {
     let mut found = Vec::new();

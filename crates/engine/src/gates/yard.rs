@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::process::{Cancel, Ended, Fence, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor};
 use crate::store::Store;
@@ -37,8 +38,14 @@ pub(super) struct Command {
 }
 
 impl Yard<'_> {
+    /// The same for commands that may take so long at most.
+    #[must_use]
+    pub fn within(self, most: Duration) -> Self {
+        Yard { limits: Limits { hard: Some(most), ..self.limits }, ..self }
+    }
+
     /// Runs one script in the shell.
-    pub(crate) fn shell(&self, script: &str, cancel: &Cancel) -> Result<Ended, RunError> {
+    pub fn shell(&self, script: &str, cancel: &Cancel) -> Result<Ended, RunError> {
         let args = ["-c", script, "sh"].into_iter().map(OsString::from).collect();
         let (stdin, limits) = (Stdin::Null, self.limits);
         self.run(Command { program: "sh".into(), args, stdin, limits }, cancel)

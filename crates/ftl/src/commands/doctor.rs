@@ -1,8 +1,11 @@
-//! `ftl doctor`: looks after the state of a repository, and says what it found. With `--accept-loss` a person goes on
+//! `ftl doctor`: looks after the state of a repository, says what it found, and whether one can work here. With `--accept-loss` a person goes on
 //! without what is missing of a damaged store.
+
+mod work;
 
 use std::sync::Arc;
 
+use ftl_engine::config::Config;
 use ftl_engine::doctor::{Examination, Finding, Level, examine};
 use ftl_engine::git::Rewound;
 use ftl_engine::loss::{self, LossError};
@@ -28,12 +31,17 @@ pub(crate) fn run(cli: &Cli, asked: &Doctor, out: &Out) -> Result<Exit, Failure>
     }
     let library = if asked.deep { Shelf::load(cli).ok().map(|shelf| Arc::new(shelf.library)) } else { None };
     let settings = session::config_files(&place);
-    let found = examine(&Examination { place, settings, library, deep: asked.deep });
+    let config = Config::load(&settings).unwrap_or_default();
+    let found = examine(&Examination { place: place.clone(), settings, library, deep: asked.deep });
+    let work = work::examine(&place, &config, asked.deep);
     if out.is_json() {
         let findings: Vec<Json> = found.all().iter().map(as_json).collect();
-        out.json(&json!({ "ok": found.is_sound(), "findings": findings }))?;
+        let needed: Vec<Json> = work.iter().map(as_json).collect();
+        let (ok, ready) = (found.is_sound(), found.is_sound() && work::is_ready(&work));
+        out.json(&json!({ "ok": ok, "findings": findings, "ready": ready, "work": needed }))?;
     } else {
-        out.text(&text(found.all()))?;
+        let lines: String = work.iter().map(line).collect();
+        out.text(&format!("{}\n{lines}{}\n", text(found.all()), work::verdict(&work)))?;
     }
     Ok(if found.is_sound() { Exit::Done } else { Exit::Error })
 }

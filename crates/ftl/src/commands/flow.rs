@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ftl_core::json::Json;
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Name, Value};
-use ftl_engine::commands::{Commands, missing_files};
+use ftl_engine::commands::{Commands, look, missing_files};
 use ftl_engine::config::PULL_REQUEST;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
@@ -21,11 +21,12 @@ use ftl_engine::id::RunId;
 use ftl_engine::order::Order;
 use ftl_engine::plan_file::preview::Preview;
 use ftl_engine::plan_file::{self, Plan, PlanError, Reading, Task as PlanTask, Worker};
+use ftl_engine::process::Cancel;
 use ftl_engine::session::{Given, Session};
 use ftl_engine::{decision, place::Place};
 
 use super::code::{needs_forge, tell_own_reviewer};
-use super::ftl::{help, text_of};
+use super::ftl::{help, note, text_of};
 use super::run::{Left, Wheel, can_be_opened, report_landing};
 use crate::cli::{Cli, Flow};
 use crate::exit::Exit;
@@ -40,6 +41,9 @@ use crate::talk::Talk;
 
 /// How long an objective may be.
 pub(crate) const MAX_OBJECTIVE_BYTES: usize = 16 * 1024;
+
+/// How many commands are looked at before a run is opened: each may take seconds.
+const MAX_LOOKED_AT: usize = 3;
 
 /// How many levels of a graph are shown by how far a line is from the edge.
 const MAX_LEVELS: usize = 8;
@@ -133,6 +137,8 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         choice: choice.as_ref(),
         ..Given::default()
     };
+    session.staffed(&opening.protocol, given).map_err(|error| session_failure(&error))?;
+    look_at_commands(&session, plan.as_ref(), out)?;
     let stop = signals::stop(out)?;
     let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
@@ -162,6 +168,31 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         tell_branch(&id, out)?;
     }
     Ok(exit)
+}
+
+/// Looks whether what will be verified can be run here, before a model is asked. What the person named, in a plan or in
+/// the settings, must be; of what was only found a word is said, for a plan may do without it.
+fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result<(), Failure> {
+    let found = Commands::of(session.config(), session.place().root());
+    let mut commands: Vec<String> = match plan {
+        Some(plan) => plan.tasks.iter().map(|task| task.verify.clone()).collect(),
+        None => found.tests.clone(),
+    };
+    commands.dedup();
+    commands.truncate(MAX_LOOKED_AT);
+    let is_named =
+        plan.is_some() || commands.iter().any(|command| found.origin(command).starts_with("worktree."));
+    let looked = session.look_at_commands(&commands, &Cancel::new());
+    match looked.map_err(|error| session_failure(&error))? {
+        None => Ok(()),
+        Some(why) if is_named => {
+            Err(Failure::new(format!("the work could not be verified here: {why}"), look::HINT))
+        }
+        Some(why) => {
+            note(out, &format!("the tests may not run here: {why}; {}", look::HINT));
+            Ok(())
+        }
+    }
 }
 
 /// What is to be reached: words, and not too many of them.

@@ -1,16 +1,20 @@
-//! `ftl init`: looks what agents there are on this machine, and writes a commented file of settings.
+//! `ftl init`: finds out how the repository is tested and what agents there are on this machine, and writes two commented
+//! files of settings: `ftl.toml`, which belongs to the repository, and `.ftl/config.toml`, which git does not see.
 //!
-//! It looks at names of programs and variables and at ports of this machine; it starts nothing, reads no
-//! key's value, and never replaces a file.
+//! It starts nothing, reads no key's value, and never replaces a file.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::time::Duration;
+mod found;
 
-use ftl_agents::cli::Adapter;
-use ftl_agents::contract::Counted;
+use std::path::{Path, PathBuf};
+
+use ftl_engine::commands::Commands;
+use ftl_engine::config::Config;
+use ftl_engine::folder;
+use ftl_engine::place::Place;
 use serde_json::{Value as Json, json};
+
+pub(super) use found::on_path;
+use found::{Found, INSTALLS};
 
 use crate::cli::{Cli, Init};
 use crate::exit::Exit;
@@ -19,151 +23,159 @@ use crate::out::Out;
 use crate::session;
 use crate::write;
 
-/// How long a server on this machine may take to say that it is there.
-const MAX_KNOCK: Duration = Duration::from_millis(300);
-
-/// How much of its answer is read.
-const MAX_ANSWER_BYTES: u64 = 256 * 1024;
-
-/// Servers of models that people run on their own machines, by the ports that they take by themselves.
-const SERVERS: [(&str, u16); 4] = [("ollama", 11434), ("llamacpp", 8080), ("vllm", 8000), ("lmstudio", 1234)];
-
-/// Services by the variable that holds their key: name, dialect and address.
-const SERVICES: [(&str, &str, &str, &str); 3] = [
-    ("ANTHROPIC_API_KEY", "anthropic", "anthropic", "https://api.anthropic.com/v1"),
-    ("OPENAI_API_KEY", "openai", "responses", "https://api.openai.com/v1"),
-    ("OPENROUTER_API_KEY", "openrouter", "chat", "https://openrouter.ai/api/v1"),
-];
-
-/// An agent that could be bound.
-struct Found {
-    name: String,
-    /// How it was found.
-    how: String,
-    /// Its lines in the file.
-    lines: String,
-    /// Whether it can be bound as it stands here: nothing is left to be said, and it counts calls before
-    /// they are made.
-    ready: bool,
-}
-
-/// Writes `ftl.toml`.
+/// Writes the files of settings that are not there.
 pub(crate) fn run(cli: &Cli, asked: &Init, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
-    let file = place.shared_config();
-    let found = found();
-    let text = text(&found);
+    let found = found::found();
+    let commands = Commands::default().or_found(place.root());
+    let (shared, own) = (shared_text(&commands), own_text(&found));
     if asked.print {
-        out.bytes(&text)?;
-        return Ok(Exit::Done);
+        return print(&shared, &own, out);
     }
     session::not_root_elsewhere(&place)?;
-    if file.symlink_metadata().is_ok() {
-        let message = format!("there is {} already", file.display());
+    let files = [(place.shared_config(), shared), (place.config(), own)];
+    let wanted: Vec<&(PathBuf, String)> =
+        files.iter().filter(|(file, _)| file.symlink_metadata().is_err()).collect();
+    if wanted.is_empty() || (wanted.len() == 1 && binds_roles(&place)) {
+        let message = format!("there is {} already", place.shared_config().display());
         return Err(Failure::new(
             message,
             "`ftl init --print` shows what would be written; `ftl config` what holds",
         ));
     }
-    write::replace(&file, &text).map_err(|error| {
-        Failure::new(format!("{} cannot be written: {error}", file.display()), "see who may write there")
-    })?;
-    let bound = found.iter().find(|one| one.ready).map(|one| one.name.as_str());
-    if out.is_json() {
-        let row = |one: &Found| json!({ "name": one.name, "how": one.how, "ready": one.ready });
-        let rows: Vec<Json> = found.iter().map(row).collect();
-        out.json(&json!({ "file": file, "found": rows, "bound": bound }))?;
-        return Ok(Exit::Done);
+    for (file, text) in &wanted {
+        put(&place, file, text)?;
     }
+    let written: Vec<&Path> = wanted.iter().map(|(file, _)| file.as_path()).collect();
+    let has_own = written.contains(&place.config().as_path());
+    let bound = found.iter().find(|one| one.ready && has_own).map(|one| one.name.as_str());
+    if out.is_json() {
+        out.json(&as_json(&place, &written, (&found, &commands), bound))?;
+    } else {
+        out.text(&told(&written, &found, &commands, bound))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether the settings that are there bind roles already: another file would change what they mean.
+fn binds_roles(place: &Place) -> bool {
+    let roster = Config::load(&[place.shared_config(), place.config()]).and_then(|config| config.roster());
+    roster.is_ok_and(|roster| !roster.is_empty())
+}
+
+fn put(place: &Place, file: &Path, text: &str) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::new(format!("{} cannot be written: {error}", file.display()), "see who may write there")
+    };
+    if file.starts_with(place.state()) {
+        folder::make(&place.state()).map_err(cannot)?;
+        place.exclude().map_err(cannot)?;
+    }
+    write::replace(file, text).map_err(cannot)
+}
+
+fn print(shared: &str, own: &str, out: &Out) -> Result<Exit, Failure> {
+    if out.is_json() {
+        out.json(&json!({ "ftl.toml": shared, ".ftl/config.toml": own }))?;
+    } else {
+        out.bytes(&format!("# ftl.toml\n\n{shared}\n# .ftl/config.toml\n\n{own}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn as_json(
+    place: &Place,
+    written: &[&Path],
+    (found, commands): (&[Found], &Commands),
+    bound: Option<&str>,
+) -> Json {
+    let row = |one: &Found| json!({ "name": one.name, "how": one.how, "ready": one.ready });
+    let rows: Vec<Json> = found.iter().map(row).collect();
+    let known: Vec<Json> =
+        INSTALLS.iter().map(|(name, install)| json!({ "name": name, "install": install })).collect();
+    json!({
+        "file": place.shared_config(), "files": written, "found": rows, "bound": bound, "known": known,
+        "commands": { "setup": commands.setup, "build": commands.build, "tests": commands.tests, "lints": commands.lints },
+    })
+}
+
+/// What was found and written, and what to do next.
+fn told(written: &[&Path], found: &[Found], commands: &Commands, bound: Option<&str>) -> String {
     let mut said: String = found.iter().map(|one| format!("found {}: {}\n", one.name, one.how)).collect();
     if found.is_empty() {
         said.push_str("found no agent, no key and no server of models\n");
     }
-    said.push_str(&format!("wrote {}\n", file.display()));
-    said.push_str(&match bound {
-        Some(name) => format!("every role is bound to {name}; `ftl agents probe {name}` tries it\n"),
-        None => String::from("no role is bound yet: describe an agent there and name it under [roles]\n"),
-    });
-    out.text(&said)?;
-    Ok(Exit::Done)
-}
-
-fn found() -> Vec<Found> {
-    let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let mut all: Vec<Found> = Adapter::names().filter_map(|name| program(name, &has)).collect();
-    // Those who are asked before every call come first: nothing has to be accepted.
-    all.sort_by_key(|one| !one.ready);
-    all.extend(SERVICES.iter().filter(|(key, ..)| has(key)).map(service));
-    all.extend(SERVERS.iter().filter_map(|(name, port)| server(name, *port)));
-    all
-}
-
-fn program(name: &str, has: &dyn Fn(&str) -> bool) -> Option<Found> {
-    let adapter = Adapter::built_in(name).ok()?;
-    let path = on_path(&adapter.program)?;
-    let keys = adapter.needs.iter().all(|names| names.split('|').any(has));
-    let mut lines = format!("kind = \"cli\"\nadapter = \"{name}\"\n");
-    lines.push_str(match keys {
-        true => "# home = \"own\"           # your own home and logins; else a fresh home, with the key that is named\n",
-        false => "home = \"own\"             # your own home and logins: no key is in the environment\n",
-    });
-    let before = adapter.enforces.calls == Counted::Before && adapter.enforces.paths;
-    if !before {
-        lines.push_str(
-            "# it tells what it did and asks nobody: states that need more refuse it, unless you\n",
-        );
-        lines.push_str("# accept = [\"calls\", \"paths\"]\n");
+    let missing = INSTALLS.iter().filter(|(name, _)| found.iter().all(|one| one.name != *name));
+    match found.iter().any(|one| INSTALLS.iter().any(|(name, _)| one.name == *name)) {
+        true => {
+            let names: Vec<&str> = missing.map(|(name, _)| *name).collect();
+            if !names.is_empty() {
+                said.push_str(&format!("not here, but known: {}\n", names.join(", ")));
+            }
+        }
+        false => missing.for_each(|(name, install)| said.push_str(&format!("to get {name}: {install}\n"))),
     }
-    let how = format!("{} ({})", adapter.about, path.display());
-    Some(Found { name: name.to_owned(), how, lines, ready: before })
+    match commands.tests.as_slice() {
+        [] => said.push_str("found no tests: set tests under [worktree] in ftl.toml\n"),
+        tests => {
+            let named = |one: &String| format!("{one} ({})", commands.origin(one));
+            let tests: Vec<String> = tests.iter().map(named).collect();
+            said.push_str(&format!("found tests: {}\n", tests.join(", ")));
+        }
+    }
+    for file in written {
+        said.push_str(&format!("wrote {}\n", file.display()));
+    }
+    said.push_str(&match bound {
+        Some(name) => {
+            format!("every role but explorer is bound to {name}; `ftl agents probe {name}` tries it\n")
+        }
+        None if written.iter().any(|file| file.ends_with(".ftl/config.toml")) => String::from(
+            "no role is bound yet: describe an agent in .ftl/config.toml and name it under [roles]\n",
+        ),
+        None => String::new(),
+    });
+    said.push_str("`ftl doctor` says whether you can work\n");
+    said
 }
 
-pub(super) fn on_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
-}
-
-fn service((key, name, dialect, url): &(&str, &str, &str, &str)) -> Found {
-    let lines = format!(
-        "kind = \"model\"\ndialect = \"{dialect}\"\nurl = \"{url}\"\nkey = \"{key}\"    # the variable; the key itself never stands here\n\
-         model = \"…\"              # which model\n# price = {{ input = 3, cached = 0.3, stored = 3.75, output = 15 }}    # for a million tokens\n"
-    );
-    Found { name: (*name).to_owned(), how: format!("the variable {key} is set"), lines, ready: false }
-}
-
-fn server(name: &str, port: u16) -> Option<Found> {
-    let model = models(port)?;
-    let lines = format!(
-        "kind = \"model\"\ndialect = \"chat\"\nurl = \"http://127.0.0.1:{port}/v1\"\nmodel = {}\n\
-         # calls = \"schema\"       # for small models that write calls as text\n",
-        json!(model)
-    );
-    let how = format!("a server of models at port {port}, with {model}");
-    Some(Found { name: name.to_owned(), how, lines, ready: true })
-}
-
-/// The first model of a server on this machine, if one answers there.
-fn models(port: u16) -> Option<String> {
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let mut stream = TcpStream::connect_timeout(&address, MAX_KNOCK).ok()?;
-    stream.set_read_timeout(Some(MAX_KNOCK)).ok()?;
-    stream
-        .write_all(b"GET /v1/models HTTP/1.0\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n")
-        .ok()?;
-    let mut answer = Vec::new();
-    // A server that keeps the connection open has said all by then.
-    let _ = stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer);
-    let text = String::from_utf8_lossy(&answer);
-    let body = &text[text.find('{')?..=text.rfind('}')?];
-    let listed: Json = serde_json::from_str(body).ok()?;
-    listed.pointer("/data/0/id")?.as_str().map(str::to_owned)
-}
-
-fn text(found: &[Found]) -> String {
+/// The file that belongs to the repository.
+fn shared_text(commands: &Commands) -> String {
     let mut text = String::from(
-        "# Settings of ftl for this repository. `ftl config` shows every value and where it comes from.\n\
-         # Your own come before these ($XDG_CONFIG_HOME/ftl/config.toml); .ftl/config.toml, which git does not see, wins.\n\n\
-         # Who answers which role: builder, planner, explorer, observer, coder, architect, reviewers.\n[roles]\n",
+        "# Settings of ftl that belong to this repository; commit this file. `ftl config` shows every value and where it\n\
+         # comes from. Agents and paths of your machine stand in .ftl/config.toml, which git does not see and which wins.\n\n\
+         # How this repository is set up, built, tested and linted: for stories, planners and `ftl doctor`.\n[worktree]\n",
+    );
+    let one = |key: &str, command: &Option<String>, empty: &str| match command {
+        Some(command) => format!("{key} = {}    # found in {}\n", json!(command), commands.origin(command)),
+        None => format!("# {key} = \"…\"    # {empty}\n"),
+    };
+    let many = |key: &str, all: &[String], empty: &str| match all {
+        [] => format!("# {key} = [\"…\"]    # {empty}\n"),
+        all => format!("{key} = {}    # found in {}\n", json!(all), commands.origin(&all[0])),
+    };
+    text.push_str(&one(
+        "setup",
+        &commands.setup,
+        "makes a new worktree ready, run once in each; nothing was found",
+    ));
+    text.push_str(&one("build", &commands.build, "builds it; nothing was found"));
+    text.push_str(&many("tests", &commands.tests, "test it; nothing here says how, and ftl needs to know"));
+    text.push_str(&many("lints", &commands.lints, "check format and lints; nothing was found"));
+    text.push_str(
+        "\n# Variables that commands get beside toolchain homes, proxies, locale and CI; secrets only in .ftl/config.toml.\n\
+         [environment]\n# pass = [\"DATABASE_HOST\"]\n# set = { RUST_BACKTRACE = \"1\" }\n",
+    );
+    text
+}
+
+/// The file of this machine.
+fn own_text(found: &[Found]) -> String {
+    let mut text = String::from(
+        "# Settings of ftl for this copy of the repository: agents and what belongs to this machine. Git does not see this\n\
+         # file, and it wins over ftl.toml. `ftl config` shows every value and where it comes from.\n\n\
+         # Who answers which role: builder, planner, observer, coder, architect, reviewers. Code explores without an agent;\n\
+         # explorer = \"NAME\" has four conversations more look around before each plan.\n[roles]\n",
     );
     match found.iter().find(|one| one.ready) {
         Some(one) => text.push_str(&format!(

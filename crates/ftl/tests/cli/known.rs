@@ -52,8 +52,9 @@ fn bound(dir: &Dir, roles: &str, plan: &str) {
 
 /// The conversations of a run: who was asked, by agent and model.
 fn conversations(dir: &Dir, run: &str) -> Vec<(String, String, String)> {
-    let out = dir.ftl(&["transcript", run, "--json"]).code(0).out;
-    let lines = out.lines().map(|line| serde_json::from_str::<Json>(line).unwrap());
+    // Where no agent was asked there is nothing to read.
+    let out = dir.ftl(&["transcript", run, "--json"]).out;
+    let lines = out.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok());
     let text = |line: &Json, key: &str| line[key].as_str().unwrap_or_default().to_owned();
     let prompts = lines.filter(|line| line["kind"] == "prompt");
     let mut all: Vec<(String, (String, String, String))> = prompts
@@ -167,4 +168,41 @@ fn one_run_may_use_less_than_the_settings_allow() {
     for args in [["--max-cost", "0"], ["--max-tokens", "none"], ["--max-cost", "-1"]] {
         dir.ftl(&[&["Mend the word"][..], &args].concat()).code(2);
     }
+}
+
+/// A `python3` that cannot collect tests, before all others in the PATH.
+fn with_broken_python(dir: &Dir, args: &[&str]) -> std::process::Command {
+    use std::os::unix::fs::PermissionsExt as _;
+    dir.write(
+        "bin/python3",
+        "#!/bin/sh\necho \"E   ModuleNotFoundError: No module named 'freezegun'\"\nexit 2\n",
+    );
+    std::fs::set_permissions(dir.path("bin/python3"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = dir.command(args);
+    command.env("PATH", format!("{}:{}", dir.path("bin").display(), std::env::var("PATH").unwrap()));
+    command
+}
+
+#[test]
+fn a_broken_environment_is_told_before_a_model_is_asked() {
+    let dir = repository();
+    bound(&dir, "default = \"play\"\n", PLAN);
+    dir.write("plan.json", PLAN.replace("sh check.sh", "no-such-program --all"));
+    let ended = dir.ftl(&["Mend the word", "--plan", "plan.json"]).code(1);
+    ended.says(&["there is no program `no-such-program`", "hint: install"]);
+    dir.write("ftl.toml", "[worktree]\ntests = [\"python3 -m pytest\"]\n");
+    for args in [&["Mend the word"][..], &["code", "Mend the word", "--json"]] {
+        let ended = crate::support::ended(with_broken_python(&dir, args));
+        assert_ne!(ended.code, 0, "{ended:#?}");
+        ended.says(&["`python3 -m pytest` cannot collect its tests: there is no module `freezegun`"]);
+    }
+    for row in dir.ftl(&["status", "--all", "--json"]).code(0).json()["runs"].as_array().unwrap() {
+        let run = row["run"].as_str().unwrap();
+        assert_eq!(conversations(&dir, run), [], "nobody was paid");
+    }
+    // What was only found is told, and a plan may do without it.
+    dir.write("ftl.toml", "").write("pytest.ini", "[pytest]\n");
+    std::fs::remove_file(dir.path("justfile")).unwrap();
+    let ended = crate::support::ended(with_broken_python(&dir, &["Mend the word", "--dry-run"])).code(0);
+    ended.says(&["note: the tests may not run here", "freezegun"]);
 }

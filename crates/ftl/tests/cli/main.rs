@@ -36,6 +36,7 @@ mod observing;
 mod phases;
 mod printed;
 mod projections;
+mod ready;
 mod resumed;
 mod roots;
 mod runs;

@@ -254,17 +254,29 @@ fn init_writes_what_it_found_and_never_replaces_a_file() {
         "found claude",
         "found pi",
         "found openai",
-        "every role is bound to claude",
+        "not here, but known: codex, opencode, goose, qwen, gemini",
+        "every role but explorer is bound to claude",
     ]);
-    let text = dir.read("ftl.toml");
-    assert_eq!(text, printed);
+    let (shared, text) = (dir.read("ftl.toml"), dir.read(".ftl/config.toml"));
+    assert_eq!(printed, format!("# ftl.toml\n\n{shared}\n# .ftl/config.toml\n\n{text}"));
+    let here = dir.path("").display().to_string();
+    assert!(
+        !shared.contains(&here) && !shared.contains("agents."),
+        "no machine in the shared file: {shared}"
+    );
     assert!(text.contains("default = \"claude\"") && text.contains("home = \"own\""), "{text}");
     assert!(!text.contains("test-key") && !dir.path("started").exists(), "{text}");
     let shown = init(&["agents", "--json"]).code(0).json();
     assert_eq!(shown["roles"]["default"]["agent"], "claude");
     assert_eq!(shown["agents"][0]["usable"], true, "{shown:#}");
     init(&["init"]).code(1).says(&["there is", "ftl.toml already", "ftl init --print"]);
-    assert_eq!(dir.read("ftl.toml"), text);
+    assert_eq!((dir.read("ftl.toml"), dir.read(".ftl/config.toml")), (shared, text));
+    // A file that came with the repository says how it is tested; the agents of this machine are added.
+    std::fs::remove_file(dir.path(".ftl/config.toml")).unwrap();
+    let mine = "[worktree]\ntests = [\"true\"]\n";
+    dir.write("ftl.toml", mine);
+    init(&["init"]).code(0).says(&["every role but explorer is bound to claude"]);
+    assert_eq!(dir.read("ftl.toml"), mine);
 }
 
 #[test]
@@ -274,6 +286,7 @@ fn init_with_nothing_at_all_says_what_to_do() {
     command.env_clear().env("XDG_CONFIG_HOME", dir.path("settings")).env("PATH", "/nonexistent");
     let json = crate::support::ended(command).code(0).json();
     assert_eq!((&json["bound"], dir.path("ftl.toml").exists()), (&serde_json::Value::Null, true));
+    assert_eq!(json["known"].as_array().map(Vec::len), Some(7), "{json:#}");
     dir.ftl(&["config"]).code(0);
     dir.ftl(&["run", "task", "objective=x"]).code(1).says(&["no agent is bound"]);
 }

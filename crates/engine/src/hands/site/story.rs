@@ -20,7 +20,7 @@ use super::gates::{Command, no_answer};
 use super::land::Wish;
 use super::{Route, Site, Sites, folder_in, prefix};
 use crate::clock;
-use crate::commands::{Commands, programs};
+use crate::commands::{Commands, look, programs};
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, Policy, Verified, against};
 use crate::gates::{blocks, told};
@@ -85,7 +85,7 @@ impl Sites {
                 commands
                     .tests
                     .extend(self.verify_of(&job.run, story)?.filter(|one| !commands.tests.contains(one)));
-                self.has_programs(&site, &commands)?;
+                self.can_be_tested(job, &site, &commands)?;
                 let noted = Story { about: about(story), commands };
                 self.put_note(STORIES, site.tree.id.as_str(), &noted)?;
                 noted
@@ -102,11 +102,19 @@ impl Sites {
         })
     }
 
-    /// Whether the programs of a story's commands are there. A worktree in which nothing can be tested goes
-    /// before anybody has worked in it.
-    fn has_programs(&self, site: &Site, commands: &Commands) -> Result<(), Failure> {
+    /// Whether the programs of a story's commands are there, and its tests can be collected. A worktree in which nothing
+    /// can be tested goes before anybody has worked in it.
+    fn can_be_tested(&self, job: &Job, site: &Site, commands: &Commands) -> Result<(), Failure> {
         let env = self.environment.of_command(CommandKind::Tests);
-        let missing = programs::missing(commands, &site.folder, &env);
+        let mut missing = programs::missing(commands, &site.folder, &env);
+        if missing.is_empty() {
+            let yard = self.yard(job, site.folder.clone(), ("look", env.clone()), None);
+            let yard = yard.within(look::MAX_LOOK);
+            let mut run = |command: &str| yard.shell(command, &job.cancel).ok();
+            missing = look::broken(&commands.tests, &site.folder, &env, &mut run)
+                .map(|why| format!("{why} (hint: {})", look::HINT))
+                .unwrap_or_default();
+        }
         if missing.is_empty() {
             return Ok(());
         }

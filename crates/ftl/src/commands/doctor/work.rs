@@ -1,0 +1,289 @@
+//! "Can I work?": git and a commit, agents that are bound and can be used, tests that are found and can be collected, and
+//! with `--deep` whether they pass on the commit that work would begin from. Each with the command that mends it.
+//!
+//! Nothing of the person's changes: the tests run in a clone that goes away again. No model is asked.
+
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_core::catalogue::build::VerifyOutcome;
+use ftl_engine::commands::{Commands, look};
+use ftl_engine::config::Config;
+use ftl_engine::doctor::{Area, Finding, Level};
+use ftl_engine::environment::CommandKind;
+use ftl_engine::folder::scratch::{Purpose, Scratch};
+use ftl_engine::gates::Yard;
+use ftl_engine::gates::verify::{self, Policy};
+use ftl_engine::place::Place;
+use ftl_engine::process::{Cancel, Guard, How, Limits, Supervisor, own_orphans};
+use ftl_engine::roster::{Agent, Hall, Kind, Roster};
+use ftl_engine::store::MemoryStore;
+
+use crate::commands::flow::needs_git;
+use crate::paint;
+use crate::session;
+
+/// How long a server on this machine may take to answer.
+const MAX_KNOCK: Duration = Duration::from_millis(500);
+
+/// Looks whether somebody could begin to work here.
+pub(super) fn examine(place: &Place, config: &Config, deep: bool) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let has_git = repository(place, &mut found);
+    agents(config, &mut found);
+    let commands = Commands::of(config, place.root());
+    let workroom = Workroom::make(config).ok();
+    let can_run = tests(place, config, (&commands, workroom.as_ref()), &mut found);
+    if deep && has_git && can_run && session::inside_agent(place).is_none() {
+        base(place, (&commands, workroom.as_ref()), &mut found);
+    }
+    found
+}
+
+/// Whether everything is there that work needs.
+pub(super) fn is_ready(found: &[Finding]) -> bool {
+    found.iter().all(|finding| matches!(finding.level, Level::Fine | Level::Mended))
+}
+
+fn fine(area: Area, text: impl Into<String>) -> Finding {
+    Finding { area, level: Level::Fine, text: text.into(), hint: None }
+}
+
+fn look_at(area: Area, text: impl Into<String>, hint: impl Into<String>) -> Finding {
+    Finding { area, level: Level::Look, text: text.into(), hint: Some(hint.into()) }
+}
+
+fn repository(place: &Place, found: &mut Vec<Finding>) -> bool {
+    match needs_git(place) {
+        Ok(()) => {
+            found.push(fine(Area::Repository, "git is there, and there is a commit to work from"));
+            true
+        }
+        Err(failure) => {
+            found.push(look_at(Area::Repository, failure.message, failure.hint));
+            false
+        }
+    }
+}
+
+fn agents(config: &Config, found: &mut Vec<Finding>) {
+    let Ok(roster) = config.roster() else { return };
+    let variable = |name: &str| std::env::var(name).ok();
+    let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
+    let missing: Vec<&str> = ["planner", "builder", "coder", "architect"]
+        .into_iter()
+        .filter(|role| roster.role(role).is_none())
+        .collect();
+    if missing.len() == 4 {
+        let hint =
+            "`ftl init` finds agents; or name one: default = \"NAME\" under [roles] in .ftl/config.toml";
+        found.push(look_at(Area::Agents, "no role is bound to an agent", hint));
+        return;
+    }
+    let mut used: Vec<&Agent> = roster.roles().filter_map(|(_, bound)| roster.agent(&bound.agent)).collect();
+    used.dedup_by(|one, other| one.name == other.name);
+    used.sort_by(|one, other| one.name.cmp(&other.name));
+    used.dedup_by(|one, other| one.name == other.name);
+    for agent in used {
+        found.push(reached(agent, &roster, &hall));
+    }
+    if !missing.is_empty() {
+        let text = format!("nobody is bound to {}", missing.join(", "));
+        found.push(look_at(
+            Area::Agents,
+            text,
+            "name an agent for each, or default, under [roles] in .ftl/config.toml",
+        ));
+    }
+}
+
+/// Whether an agent can be used, as far as that can be told without asking it.
+fn reached(agent: &Agent, roster: &Roster, hall: &Hall<'_>) -> Finding {
+    let name = &agent.name;
+    let roles: Vec<&str> =
+        roster.roles().filter(|(_, bound)| bound.agent == *name).map(|(role, _)| role).collect();
+    if let Some(program) = hall.missing_program(agent) {
+        let hint = format!("install it, or say where it is: program = \"/…\" under [agents.{name}]");
+        return look_at(
+            Area::Agents,
+            format!("there is no program `{program}`, which the agent `{name}` starts"),
+            hint,
+        );
+    }
+    let usable = answers(agent).and_then(|()| hall.backend(agent)).and_then(|backend| backend.probe().usable);
+    if let Err(why) = usable {
+        return look_at(
+            Area::Agents,
+            format!("`{name}` cannot be used: {why}"),
+            format!("`ftl agents probe {name}` tries it again"),
+        );
+    }
+    fine(
+        Area::Agents,
+        format!("`{name}` is there, for {}; `ftl agents probe {name}` asks it", roles.join(", ")),
+    )
+}
+
+/// Whether a server of models on this machine listens. One that is elsewhere is not tried.
+fn answers(agent: &Agent) -> Result<(), String> {
+    let Kind::Model(service) = &agent.kind else { return Ok(()) };
+    let Some(rest) = service.url.strip_prefix("http://") else { return Ok(()) };
+    let host = rest.split('/').next().unwrap_or(rest);
+    let host = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
+    let address = host.to_socket_addrs().ok().and_then(|mut all| all.next());
+    let Some(address) = address.filter(|address| address.ip().is_loopback()) else { return Ok(()) };
+    TcpStream::connect_timeout(&address, MAX_KNOCK)
+        .map(|_| ())
+        .map_err(|error| format!("nothing listens at {}: {error}", service.url))
+}
+
+fn tests(
+    place: &Place,
+    config: &Config,
+    (commands, workroom): (&Commands, Option<&Workroom>),
+    found: &mut Vec<Finding>,
+) -> bool {
+    if commands.tests.is_empty() {
+        let hint = "say how it is tested: tests = [\"…\"] under [worktree] in ftl.toml; `ftl init` writes what it finds";
+        found.push(look_at(Area::Tests, "nothing here says how to test it", hint));
+        return false;
+    }
+    let env = look::environment(config.environment());
+    let mut run = |command: &str| workroom.and_then(|room| room.run(place.root(), command, &env));
+    if let Some(why) = look::broken(&commands.tests, place.root(), &env, &mut run) {
+        found.push(look_at(Area::Tests, why, look::HINT));
+        return false;
+    }
+    let named = |one: &String| format!("`{one}` ({})", commands.origin(one));
+    let mut text = format!("tested by {}", commands.tests.iter().map(named).collect::<Vec<_>>().join(", "));
+    let more = [("set up", &commands.setup), ("built", &commands.build)];
+    for (what, command) in more.iter().filter_map(|(what, one)| one.as_ref().map(|one| (what, one))) {
+        text.push_str(&format!("; {what} by {}", named(command)));
+    }
+    if !commands.lints.is_empty() {
+        text.push_str(&format!(
+            "; linted by {}",
+            commands.lints.iter().map(named).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    found.push(fine(Area::Tests, text));
+    true
+}
+
+/// Whether the tests pass on the commit that work would begin from.
+fn base(place: &Place, (commands, workroom): (&Commands, Option<&Workroom>), found: &mut Vec<Finding>) {
+    let Some(room) = workroom else { return };
+    match room.base(place, commands) {
+        Ok(summary) => found.push(fine(Area::Base, format!("the tests pass on HEAD: {summary}"))),
+        Err(why) => {
+            let hint =
+                "mend them or commit what is missing; work on a red base is compared with it, and goes on";
+            found.push(look_at(
+                Area::Base,
+                format!("the tests do not pass on a clean checkout of HEAD: {why}"),
+                hint,
+            ));
+        }
+    }
+}
+
+/// A folder for a clone, and who runs commands in it.
+struct Workroom {
+    folder: Scratch,
+    supervisor: Arc<Supervisor>,
+    store: MemoryStore,
+    config: Config,
+}
+
+impl Workroom {
+    fn make(config: &Config) -> std::io::Result<Workroom> {
+        own_orphans()?;
+        let folder = Scratch::make(Purpose::Probe)?;
+        let at = |name: &str| folder.path().join(name);
+        let supervisor = Arc::new(Supervisor::new(Guard::own(), &at("attempts"), &at("spool"))?);
+        Ok(Workroom { folder, supervisor, store: MemoryStore::new(), config: config.clone() })
+    }
+
+    fn yard(
+        &self,
+        folder: PathBuf,
+        what: &str,
+        limits: Limits,
+        env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    ) -> Yard<'_> {
+        let key = format!("doctor.{what}");
+        Yard { supervisor: &self.supervisor, store: &self.store, folder, key, fence: None, limits, env }
+    }
+
+    /// Runs one command that only looks.
+    fn run(
+        &self,
+        folder: &Path,
+        command: &str,
+        env: &[(std::ffi::OsString, std::ffi::OsString)],
+    ) -> Option<ftl_engine::process::Ended> {
+        let limits = Limits { hard: Some(look::MAX_LOOK), ..self.config.command_limits() };
+        self.yard(folder.to_owned(), "look", limits, env.to_vec()).shell(command, &Cancel::new()).ok()
+    }
+
+    /// What the tests say on a clean clone of HEAD.
+    fn base(&self, place: &Place, commands: &Commands) -> Result<String, String> {
+        let top = git(place.root(), &["rev-parse", "--show-toplevel"])?;
+        let prefix = git(place.root(), &["rev-parse", "--show-prefix"])?;
+        let clone = self.folder.path().join("clone");
+        git(place.root(), &["clone", "-q", "--shared", &top, &clone.to_string_lossy()])?;
+        let folder = clone.join(prefix);
+        let setup = self.config.text("worktree.setup").trim().to_owned();
+        if !setup.is_empty() {
+            let env = self.config.environment().of_command(CommandKind::Setup);
+            let yard = self.yard(folder.clone(), "setup", self.config.command_limits(), env);
+            let ended = yard.shell(&setup, &Cancel::new()).map_err(|error| error.to_string())?;
+            if ended.cut.is_some() || ended.how != How::Exited(0) {
+                return Err(format!("`{setup}`: {}", ended.sentence()));
+            }
+        }
+        let mut said = Vec::new();
+        for command in &commands.tests {
+            let env = self.config.environment().of_command(CommandKind::Tests);
+            let yard = self.yard(folder.clone(), "base", self.config.command_limits(), env);
+            let ran = verify::run(&yard, command, "HEAD", Policy::default(), &Cancel::new())
+                .map_err(|why| format!("`{command}`: {why}"))?;
+            let first = ran.summary.lines().next().unwrap_or_default().to_owned();
+            match ran.outcome {
+                VerifyOutcome::Passed => said.push(first),
+                VerifyOutcome::Failed | VerifyOutcome::Flaky | VerifyOutcome::NoTests => {
+                    return Err(format!("`{command}`: {first}"));
+                }
+            }
+        }
+        Ok(said.join("; "))
+    }
+}
+
+fn git(folder: &Path, words: &[&str]) -> Result<String, String> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(["-c", "core.fsmonitor=false"]).args(words);
+    git.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
+    let output = git.output().map_err(|error| format!("git cannot be run: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(said.lines().next().unwrap_or("git failed").to_owned());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned())
+}
+
+/// Whether one can work, in the last line.
+pub(super) fn verdict(found: &[Finding]) -> String {
+    let missing =
+        found.iter().filter(|finding| finding.level == Level::Look || finding.level == Level::Broken).count();
+    match missing {
+        0 => paint::paint(paint::GOOD, "ready to work"),
+        _ => paint::paint(
+            paint::WARNING,
+            format!("not ready to work: {} to see to", paint::count(missing, "thing")),
+        ),
+    }
+}
