@@ -34,7 +34,7 @@ use crate::paper::{Paper, PaperError, views};
 use crate::plan_file::merge::CampaignTask;
 use crate::plan_file::{self, Plan, Reading, Task};
 use crate::process::Ended;
-use crate::workspace::{BlockReason, LessonKind, Status as WorkspaceStatus, Used};
+use crate::workspace::{BlockReason, KnownFailure, LessonKind, Status as WorkspaceStatus, Used};
 use ftl_core::json::Json;
 
 /// How long a verify command of a blocked workspace may take.
@@ -266,7 +266,10 @@ fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
                 }
             })
         })
-        .doing(move |_, _: flow::ExplorationClear| Ok(flow::Cleared { cleared: clear.clear_exploration()? }))
+        .doing(move |_, _: flow::ExplorationClear| {
+            clear.explore_apart()?;
+            Ok(flow::Cleared { cleared: clear.clear_exploration()? })
+        })
         .doing(move |_, asked: flow::ExplorationAggregate| {
             let parts = json_of(&asked.parts)?;
             let answers: Vec<exploration::Answer> = pieces(&parts);
@@ -344,7 +347,12 @@ fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     let (create, parse, complete, block) = (paper.clone(), paper.clone(), paper.clone(), paper.clone());
     workshop
         .doing(move |_, asked: flow::WorkspaceCreate| {
-            brief(&create, &read_plan(&asked.plan)?, asked.task.as_deref(), &|path| create.source(path))
+            brief(
+                &create,
+                &read_plan(&asked.plan)?,
+                asked.task.as_deref(),
+                (&|path| create.source(path), &|_| Vec::new()),
+            )
         })
         .doing(move |_, asked: flow::WorkspaceParse| {
             let found = parse.parse_workspace(&place(&parse, &asked.path))?;
@@ -413,12 +421,15 @@ fn words(value: &Value) -> String {
     }
 }
 
+/// What a task is told of failures besides what is recalled.
+pub(super) type Known<'a> = &'a dyn Fn(&Task) -> Vec<KnownFailure>;
+
 /// Writes the brief of a task. One of a campaign is being worked on from now on.
 pub(super) fn brief(
     paper: &Paper,
     plan: &Plan,
     seq: Option<&str>,
-    sources: Sources<'_>,
+    (sources, known): (Sources<'_>, Known<'_>),
 ) -> Result<flow::Brief, Failure> {
     let task = match seq {
         Some(seq) => plan.find(seq),
@@ -429,8 +440,13 @@ pub(super) fn brief(
     let recall = |plan: &Plan, tasks: &[&Task]| {
         let asks: Vec<String> =
             tasks.iter().map(|task| crate::paper::lessons::asks_with(plan, task)).collect();
-        paper.recall(&asks)
+        let mut all = paper.recall(&asks)?;
+        for (recalled, task) in all.iter_mut().zip(tasks) {
+            recalled.failures.splice(0..0, known(task));
+        }
+        Ok(all)
     };
+    paper.open_apart()?;
     let made = paper.create_workspaces(plan, Some(&task.seq), (&recall, sources), &clock::local())?;
     let path = made.first().ok_or_else(none)?;
     let brief = paper.parse_workspace(path)?;
@@ -447,7 +463,15 @@ pub(super) fn brief(
         budget: if direct { DIRECT_BUDGET } else { full },
         full_budget: full,
         story: told(plan, task),
+        overlaps: overlaps(paper, task)?,
     })
+}
+
+/// What other runs are changing too, in words; nothing where they change nothing that this task does.
+fn overlaps(paper: &Paper, task: &Task) -> Result<Option<Vec<String>>, Failure> {
+    let both = paper.overlaps(&task.delta)?;
+    let told: Vec<String> = both.into_iter().map(|(path, run)| format!("{path} (run {run})")).collect();
+    Ok((!told.is_empty()).then_some(told))
 }
 
 /// A task as a coder is told it: what it is called, what is wanted, and how anybody can tell.

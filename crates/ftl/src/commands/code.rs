@@ -69,11 +69,13 @@ fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Fail
         return Err(Failure::usage(message, "split it, and run one part after the other"));
     }
     let flow = Flow {
-        objective: name_of(file, &text),
+        objective: Some(name_of(file, &text)),
         plan: None,
+        from_dry_run: None,
         dry_run: asked.dry_run,
         jobs: asked.coders,
         land: asked.land.clone(),
+        land_partial: asked.land_partial,
         allow: asked.allow.clone(),
         talk: asked.talk,
     };

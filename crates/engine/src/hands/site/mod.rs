@@ -10,9 +10,10 @@
 //! | `brief` | what an instance was told to build, noted |
 //! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
 //! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
-//! | `land` | `work.land`, `branch.deliver` |
+//! | `land`, `message` | `work.land`, `branch.deliver`; what commits say |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
+//! | `retry` | tasks that are tried again |
 //! | `story`, `commands`, `programs` | a story's worktree, its tests and its merge; how a project is tested, and whether it can be |
 //! | `close` | worktrees that nobody needs any more |
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
@@ -23,9 +24,11 @@ mod close;
 mod commands;
 mod gates;
 mod land;
+pub(crate) mod message;
 mod programs;
 mod proof;
 mod pull;
+pub mod retry;
 mod story;
 pub(super) mod task;
 
@@ -68,7 +71,11 @@ pub struct Sites {
     limits: Limits,
     setup: String,
     copied: Vec<String>,
+    unkept: Vec<String>,
     commands: commands::Commands,
+    style: message::Style,
+    /// Tasks that are tried again.
+    retried: Vec<retry::Retried>,
     allowed: Vec<Allowance>,
     /// The campaign as it was when somebody last looked at all of it.
     followed: Mutex<Option<Followed>>,
@@ -111,7 +118,10 @@ impl Sites {
             limits: config.command_limits(),
             setup: config.text("worktree.setup").trim().to_owned(),
             copied: config.texts("worktree.copy"),
+            unkept: config.texts("keep.ignore"),
             commands: commands::Commands::set(config),
+            style: message::Style::of(config),
+            retried: Vec::new(),
             allowed: Vec::new(),
             followed: Mutex::default(),
             plan: Mutex::default(),
@@ -157,6 +167,7 @@ impl Sites {
                 && folder::is_folder(&self.place().store().join("git"));
             if missing { GitError { trouble: Trouble::Machine, ..error } } else { error }
         })?;
+        let repo = repo.not_keeping(self.unkept.clone());
         let repo = self.fence.iter().cloned().fold(repo, Repo::fenced);
         Ok(open.insert(repo).clone())
     }
@@ -183,7 +194,9 @@ impl Sites {
         let tree = repo.open_worktree(&id, &job.run, &mut set_up);
         let tree = met.over(tree)?;
         let folder = folder_in(&repo, &tree.path);
-        Ok(Site { repo, tree, folder })
+        let site = Site { repo, tree, folder };
+        self.lay_retried(job, &site)?;
+        Ok(site)
     }
 
     /// Whether the instance of a job works in a worktree: it has a brief, or one is open.
