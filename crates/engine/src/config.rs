@@ -24,6 +24,7 @@ use crate::environment::{ENVIRONMENT, Environment};
 use crate::folder;
 use crate::forge::MAX_CHECKS_MILLIS;
 use crate::hands::Width;
+use crate::hands::site::message::{PLACEHOLDERS, unknown_placeholders};
 use crate::plan_file::{DirectMode, MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
 use crate::process::Limits;
 use crate::roster::{AGENTS, ROLES, Roster, Said};
@@ -184,11 +185,32 @@ const TEXTS: &[Words] = &[
         &["ask", "ff", "squash", "branch-only", "pull-request"],
         "how the work of a run gets to your branch; pull-request is for stories",
     ),
+    Words {
+        many: true,
+        ..words(
+            "keep.ignore",
+            UNKEPT,
+            &[],
+            "names of ignored files and folders that are not kept of a task that has landed",
+        )
+    },
+    words(
+        "commit.template",
+        "",
+        &[],
+        "what commits say, with {subject}, {body}, {objective}, {task}, {run}, {agent}, {model}; trailers follow",
+    ),
+    words("commit.sign_off", "false", &["false", "true"], "whether commits are signed off in your name"),
     words("forge.url", "https://api.github.com", &[], "the address of a forge that speaks like GitHub"),
     words("forge.repo", "", &[], "the repository there, as owner/name"),
     words("forge.remote", "", &[], "the address that git pushes to"),
     words("forge.token_env", "", &[], "the environment variable that holds the token; never written down"),
 ];
+
+/// Caches and virtual environments: whoever needs them makes them again.
+const UNKEPT: &str = ".venv\nvenv\n.virtualenv\nnode_modules\ntarget\n__pycache__\n*.pyc\n.pytest_cache\n.mypy_cache\n\
+    .ruff_cache\n.hypothesis\n.tox\n.nox\n.eggs\n*.egg-info\n.cache\n.gradle\n.next\n.nuxt\n.turbo\n\
+    .parcel-cache\n.svelte-kit\n.terraform\n.coverage\n.nyc_output\n.DS_Store";
 
 /// The landing that goes through a forge.
 pub const PULL_REQUEST: &str = "pull-request";
@@ -426,7 +448,10 @@ impl Config {
             Some(all) => {
                 all.iter().map(toml::Value::as_str).collect::<Option<Vec<_>>>().map(|all| all.join("\n"))
             }
-            None => value.as_str().map(str::to_owned),
+            None => {
+                let yes = value.as_bool().filter(|_| known.among.contains(&"true"));
+                value.as_str().map(str::to_owned).or_else(|| yes.map(|yes| yes.to_string()))
+            }
         };
         let Some(text) = text else {
             return Err((format!("{key} is no text"), known.about.to_owned()));
@@ -434,6 +459,12 @@ impl Config {
         if !known.among.is_empty() && !known.among.contains(&text.as_str()) {
             let message = format!("{key} is none of {}", known.among.join(", "));
             return Err((message, known.about.to_owned()));
+        }
+        if known.key == "commit.template"
+            && let Some(name) = unknown_placeholders(&text).first()
+        {
+            let hint = format!("a template may name {}", PLACEHOLDERS.join(", "));
+            return Err((format!("commit.template: nobody fills in `{{{name}}}`"), hint));
         }
         self.texts.insert(known.key, (text, origin.clone()));
         Ok(())

@@ -17,7 +17,7 @@ pub use crate::folder::{Beside, mark, replace};
 const EXCLUDED: [&str; 2] = ["/.ftl/*", "!/.ftl/protocols/"];
 
 /// Every folder below `.ftl` that is written, read or looked through. None of them may be a link.
-const FOLDERS: [&str; 30] = [
+const FOLDERS: [&str; 31] = [
     "store",
     "store/attempts",
     "store/copies",
@@ -43,6 +43,7 @@ const FOLDERS: [&str; 30] = [
     "archive",
     "benchmark",
     "cache",
+    "campaigns",
     "prompts",
     "protocols",
     "tasks",

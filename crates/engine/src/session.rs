@@ -33,6 +33,7 @@ use crate::hands::explorer::{Completing, Explorer};
 use crate::hands::planned::{BUILDING, OnlyPlans, Planned};
 use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::Shell;
+use crate::hands::site::retry::{Retried, kept_of_task};
 use crate::hands::site::{Route, Sites};
 use crate::hands::{Hands, Width, Workshop};
 use crate::id::RunId;
@@ -193,6 +194,10 @@ pub struct Given<'a> {
     pub document: Option<&'a str>,
     /// Who answers every role, where the person has chosen it for this run.
     pub choice: Option<&'a Choice>,
+    /// The run whose work it goes on from.
+    pub after: Option<&'a RunId>,
+    /// Tasks that are tried again.
+    pub retried: &'a [Retried],
 }
 
 /// What is kept of a run's opening that is neither a script nor a plan.
@@ -206,6 +211,7 @@ struct Wishes {
     is_story: bool,
     document: Option<String>,
     choice: Choice,
+    retried: Vec<Retried>,
 }
 
 impl Wishes {
@@ -219,17 +225,13 @@ impl Wishes {
             || is_story
             || document.is_some()
             || given.choice.is_some()
-            || !given.allowed.is_empty();
+            || !given.allowed.is_empty()
+            || !given.retried.is_empty();
         let choice = given.choice.cloned().unwrap_or_default();
-        is_wished.then(|| Wishes {
-            jobs,
-            tools,
-            allowed: given.allowed.to_vec(),
-            landing,
-            is_story,
-            document,
-            choice,
-        })
+        let redact = |one: &Retried| Retried { reason: secrets.redact(&one.reason), ..one.clone() };
+        let retried = given.retried.iter().map(redact).collect();
+        let allowed = given.allowed.to_vec();
+        is_wished.then_some(Wishes { jobs, tools, allowed, landing, is_story, document, choice, retried })
     }
 }
 
@@ -242,8 +244,8 @@ pub enum Claim {
     Theirs(Option<Card>),
 }
 
-/// The hands for a run, and the worktrees that they work in.
-type Workplace = (Box<dyn Hands>, Option<Arc<Sites>>);
+/// The hands for a run, the worktrees that they work in, and the run's own papers.
+type Workplace = (Box<dyn Hands>, Option<Arc<Sites>>, Option<Arc<Paper>>);
 
 /// One process at work on a repository's runs.
 pub struct Session {
@@ -360,6 +362,9 @@ impl Session {
         for (file, text) in &kept {
             replace(file, text.as_bytes())?;
         }
+        if let Some(earlier) = given.after {
+            self.begin_after(&id, earlier)?;
+        }
         let at = SystemClock::not_before(0).now();
         let owner = self.owner()?.name();
         let opened = Driver::open(self.store.clone(), self.library.clone(), (id, owner), opening, at);
@@ -371,6 +376,27 @@ impl Session {
             }
         }
         Ok(opened?)
+    }
+
+    /// Has the branch of a run begin where an earlier run's stands.
+    fn begin_after(&self, run: &RunId, earlier: &RunId) -> Result<(), SessionError> {
+        let wrong = |error: git::GitError| SessionError::Machine(error.to_string());
+        let repo = git::Repo::of_person(&self.place, Vec::new()).map_err(wrong)?;
+        repo.begin_after(run, earlier).map(drop).map_err(wrong)
+    }
+
+    /// The work that is kept of a task of a run, by its ref.
+    pub fn kept_of_task(&self, run: &RunId, task: &str) -> Result<Option<String>, SessionError> {
+        let Some(paper) = &self.paper else { return Ok(None) };
+        let wrong = |error: git::GitError| SessionError::Machine(error.to_string());
+        let repo = git::Repo::of_person(&self.place, Vec::new()).map_err(wrong)?;
+        let kept = kept_of_task(&repo, &**paper.store(), (run.as_str(), task));
+        Ok(kept.map_err(|failure| SessionError::Machine(failure.message))?.map(|kept| kept.name))
+    }
+
+    /// Whether a run was only to plan.
+    pub fn only_plans(&self, run: &RunId) -> bool {
+        folder::is_file(&self.only_plans_file(run))
     }
 
     /// Opens the run of a task under a name that was chosen, where the task stands. Nobody need be there to
@@ -592,13 +618,18 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<Rest, SessionError> {
         let (lease, run) = (driver.lease().clone(), driver.id().clone());
-        let (hands, sites) = self.or_give_back(&lease, self.hands(&lease))?;
+        let (hands, sites, paper) = self.or_give_back(&lease, self.hands(&lease))?;
         // Copies of the paperwork have caught up when the run rests.
-        let _lagging = self.paper.as_ref().map(Paper::lagging);
+        let lagging = paper.as_ref().map(Paper::lagging);
         let clock = SystemClock::not_before(driver.last());
         let rest = drive(driver, todo, &*hands, &clock, stop, watch).map_err(SessionError::from);
         if let (Ok(_), Some(sites)) = (&rest, sites) {
             self.sweep(&sites, &run);
+        }
+        drop(lagging);
+        // Where the files cannot be moved now, the next command that opens or ends something does it.
+        if let Some(paper) = paper {
+            let _ = paper.leave_front();
         }
         self.or_give_back(&lease, rest)
     }
@@ -674,10 +705,10 @@ impl Session {
         workshop: Workshop,
         run: &RunId,
         agents: &Arc<Agents>,
-        sites: Option<&Arc<Sites>>,
+        (sites, paper): (Option<&Arc<Sites>>, Option<&Arc<Paper>>),
     ) -> Result<Workshop, SessionError> {
         let mut workshop = workshop;
-        if let Some(paper) = &self.paper {
+        if let Some(paper) = paper {
             let explorer = Explorer::new(agents.clone(), paper.clone()).before(sites.cloned());
             workshop = workshop
                 .with("Task(explorer)", Arc::new(explorer))
@@ -730,11 +761,12 @@ impl Session {
         let script = self.script(run)?;
         // A script that answers everything answers everything but the shell.
         let whole = script.as_ref().is_some_and(|script| script.names().contains("*"));
-        let sites = self.paper.as_ref().filter(|_| !whole).map(|paper| {
+        let paper = self.paper.as_ref().map(|paper| paper.for_run(run));
+        let sites = paper.as_ref().filter(|_| !whole).map(|paper| {
             let sites = Sites::new(paper.clone(), supervisor.clone(), &self.config);
             let fence = Fence { file: self.fence(run), epoch: lease.epoch };
             let sites = sites.allowing(wishes.allowed.clone()).with_tools(wishes.tools);
-            let sites = sites.landing(wishes.landing).fenced(fence);
+            let sites = sites.landing(wishes.landing).fenced(fence).retrying(wishes.retried.clone());
             (paper, Arc::new(sites))
         });
         if let Some((paper, sites)) = &sites {
@@ -753,9 +785,9 @@ impl Session {
             for role in Catalogue::standard().roles() {
                 workshop = workshop.with(&format!("Task({})", role.name), agents.clone());
             }
-            workshop = self.flow(workshop, run, &agents, sites.as_ref())?;
+            workshop = self.flow(workshop, run, &agents, (sites.as_ref(), paper.as_ref()))?;
             workshop = workshop.with_workers(self.worker(), wishes.document.is_some());
-            if let (Some(paper), Some(sites)) = (&self.paper, &sites) {
+            if let (Some(paper), Some(sites)) = (&paper, &sites) {
                 workshop = workshop.with_story_agents(paper, sites, wishes.document.as_deref());
                 workshop = workshop.with_task_agents(paper, sites, &self.secrets);
             }
@@ -768,7 +800,7 @@ impl Session {
             }
             workshop = workshop.otherwise(scripted);
         }
-        Ok((Box::new(workshop), sites))
+        Ok((Box::new(workshop), sites, paper))
     }
 
     /// The hand that asks agents, as the settings bind them, or as the person has chosen for the run.

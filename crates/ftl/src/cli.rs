@@ -37,7 +37,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "repl",
         ],
     ),
-    ("Run", &["run", "resume", "stop"]),
+    ("Run", &["run", "resume", "retry", "stop"]),
     (
         "See and steer",
         &[
@@ -52,6 +52,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "raise",
             "undo",
             "salvage",
+            "clean",
             "audit",
         ],
     ),
@@ -107,6 +108,10 @@ pub(crate) struct Cli {
     #[arg(env = "FTL_BY", hide_env_values = true)]
     pub(crate) by: Option<String>,
 
+    /// Of the FTL protocol's own commands: the campaign of that run, not the current one
+    #[arg(long, global = true, value_name = "ID", hide = true)]
+    pub(crate) campaign: Option<String>,
+
     /// Colours: auto, always or never; NO_COLOR and CLICOLOR count
     #[arg(long, global = true, value_name = "WHEN", help_heading = "Everywhere")]
     #[arg(value_enum, default_value_t = ColorChoice::Auto, hide_possible_values = true, hide_default_value = true)]
@@ -124,6 +129,12 @@ pub(crate) enum Command {
 
     /// Continue runs that were interrupted
     Resume(Resume),
+
+    /// Try the blocked tasks of a run again, and what waited for them
+    Retry(Retry),
+
+    /// List what ended runs have left in git and nobody needs; with --yes, take it away
+    Clean(Clean),
 
     /// Stop a run, or one instance of it
     Stop(Stop),
@@ -310,11 +321,16 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 pub(crate) struct Flow {
     /// What is to be reached, in your words
-    pub(crate) objective: String,
+    #[arg(required_unless_present = "from_dry_run")]
+    pub(crate) objective: Option<String>,
 
     /// The plan, in place of the planner: a file, or - for standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
+
+    /// The plan of an earlier --dry-run, and its objective; nobody is asked to plan again
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "dry_run", "objective"])]
+    pub(crate) from_dry_run: Option<String>,
 
     /// Explore and plan, show the plan, and build nothing
     #[arg(long)]
@@ -331,6 +347,10 @@ pub(crate) struct Flow {
     /// How the work gets to your branch; else the setting landing.how
     #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
     pub(crate) land: Option<String>,
+
+    /// Land what is complete also where a campaign did not complete; else it stays on its branch
+    #[arg(long)]
+    pub(crate) land_partial: bool,
 
     /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
     #[arg(long, value_name = "KIND [PATH]")]
@@ -421,6 +441,10 @@ pub(crate) struct Code {
     #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only", "pull-request"])]
     pub(crate) land: Option<String>,
 
+    /// With --from: land the stories that are complete also where others are not
+    #[arg(long)]
+    pub(crate) land_partial: bool,
+
     /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
     #[arg(long, value_name = "KIND [PATH]")]
     pub(crate) allow: Vec<String>,
@@ -454,6 +478,57 @@ pub(crate) struct Resume {
     /// Show what agents say while they work, on standard error
     #[arg(long)]
     pub(crate) talk: bool,
+}
+
+/// How blocked tasks are tried again.
+#[derive(Debug, Args)]
+pub(crate) struct Retry {
+    /// The run, or the beginning of it; it must have ended
+    pub(crate) run: String,
+
+    /// The blocked tasks, by their numbers; all of them if left out
+    #[arg(value_name = "SEQ")]
+    pub(crate) tasks: Vec<String>,
+
+    /// Begin anew, not from the work that is kept
+    #[arg(long)]
+    pub(crate) fresh: bool,
+
+    /// How many agents work at the same time; else the setting width.agents
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
+    pub(crate) jobs: Option<u16>,
+
+    /// How the work gets to your branch; else the setting landing.how
+    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
+    pub(crate) land: Option<String>,
+
+    /// Land what is complete also where a campaign did not complete; else it stays on its branch
+    #[arg(long)]
+    pub(crate) land_partial: bool,
+
+    /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
+    #[arg(long, value_name = "KIND [PATH]")]
+    pub(crate) allow: Vec<String>,
+
+    /// Show what agents say while they work, on standard error
+    #[arg(long)]
+    pub(crate) talk: bool,
+}
+
+/// What is cleaned.
+#[derive(Debug, Args)]
+pub(crate) struct Clean {
+    /// Take away what is listed; for seven days `ftl clean --undo` brings it back
+    #[arg(long)]
+    pub(crate) yes: bool,
+
+    /// Bring back what was taken away last
+    #[arg(long, conflicts_with_all = ["yes", "older_than"])]
+    pub(crate) undo: bool,
+
+    /// Kept work is old after so many days
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    pub(crate) older_than: u32,
 }
 
 #[derive(Debug, Args)]

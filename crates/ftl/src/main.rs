@@ -129,6 +129,8 @@ fn run(cli: &Cli) -> Exit {
     let ended = match &cli.command {
         Command::Run(asked) => commands::run::run(cli, asked, &out),
         Command::Resume(asked) => commands::run::resume(cli, asked, &out),
+        Command::Clean(asked) => commands::clean::clean(cli, asked, &out),
+        Command::Retry(asked) => commands::retry::retry(cli, asked, &out),
         Command::Stop(asked) => commands::steer::stop(cli, asked, &out),
         Command::Status(asked) => commands::status::run(cli, asked, &out),
         Command::Why { id } => commands::why::run(cli, id, &out),

@@ -98,6 +98,8 @@ crate::records! {
         full_budget: u64,
         /// The task told as a story, for a coder.
         story: String,
+        /// What other runs are changing at the same time, each with the run; whoever lands second is merged and verified again.
+        overlaps: Option<Vec<String>>,
     }
 
     /// Whether a workspace can be built from.

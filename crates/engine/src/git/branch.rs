@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::deliver::Stage;
 use super::lock::Held;
 use super::worktree::says;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
@@ -87,6 +88,44 @@ impl Repo {
             None => self.first_record(run)?,
         };
         Ok(self.put_right(record, &held)?.branch())
+    }
+
+    /// Makes the branch of a run from where an earlier run's stands, once. Where the person has that work already, or
+    /// nothing has landed in it, it is made from where the person is.
+    pub fn begin_after(&self, run: &RunId, earlier: &RunId) -> Result<Branch, GitError> {
+        let before = match self.record(earlier) {
+            Err(error) if error.trouble == Trouble::Unknown => return self.begin(run),
+            before => before?,
+        };
+        if before.tip == before.base || self.is_delivered(&before)? {
+            return self.begin(run);
+        }
+        let held = self.hold(run.as_str(), &Cancel::new())?;
+        let record = match ledger::read::<RunRecord>(&self.run_file(run))? {
+            Some(record) => record,
+            None => {
+                let (base, tip, target) = (before.base, before.tip, self.checked_out()?);
+                let fresh = RunRecord { run: run.clone(), base, tip, target, intent: None };
+                let record = self.begun(fresh)?;
+                self.write(&self.run_file(run), &record)?;
+                record
+            }
+        };
+        Ok(self.put_right(record, &held)?.branch())
+    }
+
+    /// Whether the commit that the person is at holds all that has landed in a run.
+    pub(super) fn is_delivered(&self, record: &RunRecord) -> Result<bool, GitError> {
+        let Some(head) = self.person_s_head()? else { return Ok(false) };
+        if self.is_ancestor(&record.tip, &head)? {
+            return Ok(true);
+        }
+        for one in self.deliveries(&record.run)? {
+            if one.state == Stage::Done && one.tip == record.tip && self.is_ancestor(&one.to, &head)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Has a run begin where the person is now. One on whose branch something has landed stays where it is. No

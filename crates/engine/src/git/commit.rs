@@ -27,6 +27,11 @@ pub(super) struct Making<'a> {
 }
 
 impl Repo {
+    /// Who is named in commits.
+    pub fn author(&self) -> &Person {
+        &self.settings.person
+    }
+
     /// Makes a commit. Nothing points to it yet.
     pub(super) fn commit(&self, making: &Making<'_>) -> Result<Oid, GitError> {
         let person = &self.settings.person;
@@ -49,11 +54,12 @@ impl Repo {
     }
 }
 
-/// A message with its trailers. Trailers of the caller's own, which begin with `Ftl-` too, stay with them.
+/// A message with its trailers. Trailers of the caller's own, and a sign-off, stay with them.
 pub(super) fn message(text: &str, trailers: &[(&str, &str)]) -> String {
     let text = text.trim();
     let text = if text.is_empty() { "Work of ftl" } else { text };
-    let has_own = text.lines().last().is_some_and(|line| line.starts_with("Ftl-"));
+    let is_trailer = |line: &str| ["Ftl-", "Signed-off-by: "].iter().any(|name| line.starts_with(name));
+    let has_own = text.lines().last().is_some_and(is_trailer);
     let mut whole = format!("{text}{}", if has_own { "\n" } else { "\n\n" });
     for (name, value) in trailers {
         let value: Vec<&str> = value.split_whitespace().collect();

@@ -205,7 +205,10 @@ impl Repo {
             None => self.survey(&index, folder)?,
         };
         let mut odds = Odds::of(folder);
-        let hidden = if is_all_known { Vec::new() } else { self.hidden(record, &index, folder)? };
+        let mut hidden = if is_all_known { Vec::new() } else { self.hidden(record, &index, folder)? };
+        if record.has_landed {
+            hidden.retain(|path| !is_unkept(path, &self.settings.unkept));
+        }
         for path in hidden.into_iter().chain(self.changed_copies(&index, folder)?) {
             if path.ends_with(b"/") || is_doubtful(&path) {
                 odds.add(folder, &path, &path)?;
@@ -411,6 +414,17 @@ struct State<'a> {
     when: u64,
 }
 
+/// Whether a part of a path has one of these names; a star stands for any letters at one end.
+fn is_unkept(path: &[u8], names: &[String]) -> bool {
+    let path = String::from_utf8_lossy(path);
+    let fits = |part: &str, name: &str| match (name.strip_prefix('*'), name.strip_suffix('*')) {
+        (Some(end), _) => part.ends_with(end),
+        (None, Some(begin)) => part.starts_with(begin),
+        (None, None) => part == name,
+    };
+    path.split('/').filter(|part| !part.is_empty()).any(|part| names.iter().any(|name| fits(part, name)))
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -438,5 +452,27 @@ impl Repo {
         let making =
             Making { tree: &tree, parents: &[&record.base], message: message(&text, &trailers), when };
         self.enter_kept(id, &making, &held).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_not_kept_are_whole_parts_of_a_path() {
+        let names = [".venv", "*.pyc", ".cache*"].map(str::to_owned);
+        let cases = [
+            (".venv/lib/x.py", true),
+            ("a/.venv/", true),
+            ("a/b.pyc", true),
+            (".cache-2/x", true),
+            ("my.venv/x", false),
+            ("venv/x", false),
+            ("a/pyc", false),
+        ];
+        for (path, wanted) in cases {
+            assert_eq!(is_unkept(path.as_bytes(), &names), wanted, "{path}");
+        }
     }
 }

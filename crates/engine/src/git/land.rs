@@ -292,11 +292,12 @@ impl Repo {
         let outcome = Outcome::Landed(LandedRecord { landed, origin });
         self.write(&self.landed_file(&record.run, &intent.key), &outcome)?;
         if let Some(mut worktree) = worktree {
+            worktree.has_landed = true;
             // Merged with somebody else's, the branch does not hold every byte that stood there.
             if intent.tree == intent.work && !worktree.landed.contains(&intent.work) {
                 worktree.landed.push(intent.work.clone());
-                self.write(&self.worktree_file(&intent.worktree), &worktree)?;
             }
+            self.write(&self.worktree_file(&intent.worktree), &worktree)?;
         }
         let record = RunRecord { tip: commit, intent: None, ..record };
         self.write(&self.run_file(&record.run), &record)?;

@@ -31,7 +31,15 @@ impl Repo {
         // Whoever works there may have committed: it began where its commits leave those of the run.
         let Some(base) = self.merge_base(&head, &tip)? else { return Ok(None) };
         let (id, run) = (id.clone(), run.clone());
-        Ok(Some(WorktreeRecord { id, run, base, ready: true, landed: Vec::new(), conflict: None }))
+        Ok(Some(WorktreeRecord {
+            id,
+            run,
+            base,
+            ready: true,
+            landed: Vec::new(),
+            conflict: None,
+            has_landed: false,
+        }))
     }
 
     fn merge_base(&self, one: &Oid, two: &Oid) -> Result<Option<Oid>, GitError> {

@@ -37,6 +37,7 @@
 mod again;
 mod branch;
 mod chamber;
+mod clean;
 mod commit;
 mod compare;
 mod deliver;
@@ -86,6 +87,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use branch::Branch;
+pub(crate) use clean::LANDED;
+pub use clean::{Cleaning, Leftover, Leftovers, UNDO_SECONDS};
 pub use commit::Person;
 pub use compare::FileLines;
 pub use deliver::Delivering;
@@ -130,6 +133,8 @@ pub struct Settings {
     pub person: Person,
     /// Ignored files that a worktree gets a copy of, as patterns of paths (`.env`, `**/.env.*`).
     pub copied: Vec<String>,
+    /// Names of folders and files that are not kept of a task that has landed, where git ignores them there.
+    pub unkept: Vec<String>,
     /// How long one git command may take.
     pub limit: Duration,
     /// Where the person's own settings of git are looked up: their home, and the folder `git` among
@@ -146,7 +151,7 @@ impl Settings {
         let home = folder("HOME");
         let config = folder("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
         let config = config.map(|folder| folder.join("git"));
-        Settings { person, copied: Vec::new(), limit: MAX_GIT_TIME, home, config }
+        Settings { person, copied: Vec::new(), unkept: Vec::new(), limit: MAX_GIT_TIME, home, config }
     }
 
     /// The file of git's settings that holds everywhere for the person.
@@ -273,6 +278,13 @@ impl Repo {
             repo.settings.person = person;
         }
         Ok(repo)
+    }
+
+    /// The same where ignored files of these names are not kept of tasks that have landed.
+    #[must_use]
+    pub fn not_keeping(mut self, names: Vec<String>) -> Repo {
+        self.settings.unkept = names;
+        self
     }
 
     /// The same, watched step by step.

@@ -510,7 +510,15 @@ impl Step<'_> {
         let (id, run, base) = (origin.worktree.clone(), self.end.run.clone(), origin.base.clone());
         // In this order: a record without the tree would be an empty worktree.
         self.repo.note_stood_before(&id, &origin.work)?;
-        let record = WorktreeRecord { id, run, base, ready: true, landed: Vec::new(), conflict: None };
+        let record = WorktreeRecord {
+            id,
+            run,
+            base,
+            ready: true,
+            landed: Vec::new(),
+            conflict: None,
+            has_landed: false,
+        };
         self.repo.write(&self.repo.worktree_file(&record.id), &record)
     }
 }

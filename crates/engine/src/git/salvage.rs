@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::At as _;
 use super::filesystem::{barrier, is_taken};
+use super::merge::Merge;
 use super::worktree::remove_whole;
 use super::{GitError, Kept, Oid, Repo, Trouble, WorktreeId};
 use crate::folder::{Folder, Spot};
@@ -103,6 +104,24 @@ impl Repo {
         }
         kept.sort_by(|one, other| (&one.id, one.number).cmp(&(&other.id, other.number)));
         Ok(kept)
+    }
+
+    /// Lays what was kept of earlier work into a worktree, as far as `is_wanted` wants a path, merged with what has landed
+    /// since; whether it could be. Nothing is laid where both changed the same.
+    pub fn lay_kept(
+        &self,
+        id: &WorktreeId,
+        kept: &Kept,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<bool, GitError> {
+        let base = self.worktree_record(id)?.base;
+        let Merge::Clean(tree) = self.merge(&base, &kept.commit)? else { return Ok(false) };
+        let mut changes = self.differing(&base, &tree)?;
+        changes.retain(|change| is_wanted(&String::from_utf8_lossy(&change.path)));
+        self.lay(&self.index_file(id), &self.path_of(id), &changes)?;
+        let standing = self.tree(id)?.tree;
+        self.note_stood(id, &standing)?;
+        Ok(!changes.is_empty())
     }
 
     /// Brings kept work back as a new branch. A branch of that name must not be there yet.

@@ -63,6 +63,9 @@ pub(super) struct WorktreeRecord {
     pub(super) landed: Vec<Oid>,
     /// The tip that a conflict was with; lines that name it are what is left of the conflict.
     pub(super) conflict: Option<Oid>,
+    /// Whether work of it is on the branch, merged with others' or not.
+    #[serde(default)]
+    pub(super) has_landed: bool,
 }
 
 /// What became of a worktree that was closed.
@@ -133,7 +136,15 @@ impl Repo {
             None => {
                 let base = self.record(run)?.tip;
                 let (id, run) = (id.clone(), run.clone());
-                let record = WorktreeRecord { id, run, base, ready: false, landed: vec![], conflict: None };
+                let record = WorktreeRecord {
+                    id,
+                    run,
+                    base,
+                    ready: false,
+                    landed: vec![],
+                    conflict: None,
+                    has_landed: false,
+                };
                 self.write(&self.worktree_file(&record.id), &record)?;
                 record
             }

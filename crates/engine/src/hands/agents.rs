@@ -32,6 +32,7 @@ use super::questions;
 use super::record::Record;
 use super::resume::Thread;
 use super::site::Sites;
+use super::site::message::Author;
 use super::stories::shown;
 use super::{Ended, Hand, Job, Report};
 use crate::environment::{CommandKind, Environment};
@@ -266,6 +267,17 @@ impl Agents {
         let shared: Arc<dyn Desk> = desk.clone();
         let mut talked = converse(&*seat.backend, order, &prompt.parts, &shared);
         let unpriced = settle_price(seat.pricing, &mut talked);
+        if let (Some(sites), Ok(Answer::Done(answer))) = (&self.sites, &talked.outcome)
+            && matches!(
+                (&**role, asked.form.word),
+                ("builder", Some("implement")) | ("coder", Some("code") | None)
+            )
+        {
+            let summary = answer.get("summary").and_then(|text| text.as_str());
+            let summary = summary.map(|text| self.secrets.redact(text));
+            let (agent, model) = (seat.backend.name().to_owned(), seat.model.clone());
+            sites.note_author(job, &Author { agent, model, summary })?;
+        }
         if let Some(paper) = &self.paper {
             desk.record().ended(&talked.outcome);
             if let Ok(Answer::Asked(question)) = &talked.outcome {

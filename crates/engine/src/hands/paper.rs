@@ -36,7 +36,7 @@ use crate::paper::{Paper, PaperError, views};
 use crate::plan_file::merge::CampaignTask;
 use crate::plan_file::{self, Plan, Reading, Task};
 use crate::process::Ended;
-use crate::workspace::{BlockReason, LessonKind, Status as WorkspaceStatus, Used};
+use crate::workspace::{BlockReason, KnownFailure, LessonKind, Status as WorkspaceStatus, Used};
 use ftl_core::json::Json;
 
 /// How long a verify command of a blocked workspace may take.
@@ -262,7 +262,10 @@ fn plans(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
                 }
             })
         })
-        .doing(move |_, _: flow::ExplorationClear| Ok(flow::Cleared { cleared: clear.clear_exploration()? }))
+        .doing(move |_, _: flow::ExplorationClear| {
+            clear.explore_apart()?;
+            Ok(flow::Cleared { cleared: clear.clear_exploration()? })
+        })
         .doing(move |_, asked: flow::ExplorationAggregate| {
             let parts = json_of(&asked.parts)?;
             let answers: Vec<exploration::Answer> = pieces(&parts);
@@ -347,7 +350,8 @@ fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
         .doing(move |_, asked: flow::WorkspaceCreate| {
             let settings = BuildSettings::default();
             let sources: Sources<'_> = &|path| create.source(path);
-            brief(&create, &read_plan(&asked.plan)?, asked.task.as_deref(), (sources, &settings))
+            let told = BriefSources { sources, settings: &settings, retried: &|_| Vec::new() };
+            brief(&create, &read_plan(&asked.plan)?, asked.task.as_deref(), told)
         })
         .doing(move |_, asked: flow::WorkspaceParse| {
             let found = parse.parse_workspace(&place(&parse, &asked.path))?;
@@ -416,12 +420,23 @@ fn words(value: &Value) -> String {
     }
 }
 
+/// What a brief is made of beside its plan.
+#[derive(Clone, Copy)]
+pub(super) struct BriefSources<'a> {
+    /// The text of files.
+    pub(super) sources: Sources<'a>,
+    /// What builds may take.
+    pub(super) settings: &'a BuildSettings,
+    /// What is known of earlier tries at a task.
+    pub(super) retried: &'a dyn Fn(&Task) -> Vec<KnownFailure>,
+}
+
 /// Writes the brief of a task. One of a campaign is being worked on from now on.
 pub(super) fn brief(
     paper: &Paper,
     plan: &Plan,
     seq: Option<&str>,
-    (sources, settings): (Sources<'_>, &BuildSettings),
+    BriefSources { sources, settings, retried }: BriefSources<'_>,
 ) -> Result<flow::Brief, Failure> {
     let task = match seq {
         Some(seq) => plan.find(seq),
@@ -432,13 +447,18 @@ pub(super) fn brief(
     let recall = |plan: &Plan, tasks: &[&Task]| {
         let asks: Vec<String> =
             tasks.iter().map(|task| crate::paper::lessons::asks_with(plan, task)).collect();
-        paper.recall(&asks)
+        let mut all = paper.recall(&asks)?;
+        for (recalled, task) in all.iter_mut().zip(tasks) {
+            recalled.failures.splice(0..0, retried(task));
+        }
+        Ok(all)
     };
     let budget = |task: &Task, failures: bool, confidence: f64| {
         let is_small = plan.tasks.len() == 1 && is_small(sources, task);
         settings.budget_of(task, Known { failures, confidence, is_small })
     };
     let budgets = |task: &Task, failures: bool, confidence: f64| Some(budget(task, failures, confidence));
+    paper.open_apart()?;
     let made =
         paper.create_workspaces(plan, Some(&task.seq), (&recall, sources, &budgets), &clock::local())?;
     let path = made.first().ok_or_else(none)?;
@@ -455,7 +475,15 @@ pub(super) fn brief(
         budget: granted.tools,
         full_budget: granted.full_tools,
         story: told(plan, task),
+        overlaps: overlaps(paper, task)?,
     })
+}
+
+/// What other runs are changing too, in words; nothing where they change nothing that this task does.
+fn overlaps(paper: &Paper, task: &Task) -> Result<Option<Vec<String>>, Failure> {
+    let both = paper.overlaps(&task.delta)?;
+    let told: Vec<String> = both.into_iter().map(|(path, run)| format!("{path} (run {run})")).collect();
+    Ok((!told.is_empty()).then_some(told))
 }
 
 /// A task as a coder is told it: what it is called, what is wanted, and how anybody can tell.

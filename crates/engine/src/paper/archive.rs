@@ -32,7 +32,8 @@ pub type Alike<'a> = &'a dyn Fn(&str, &str) -> f64;
 
 fn projected(name: &str) -> Projected {
     Projected {
-        kind: KIND,
+        kind: Cow::Borrowed(KIND),
+        scope: None,
         key: Cow::Owned(name.to_owned()),
         file: Cow::Owned(format!("archive/{name}.json")),
         check: |text| json_text(text, |json| Campaign::read(json).map(drop)),

@@ -10,8 +10,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::campaign::settle_in;
+use super::campaign::{overlap, settle_in};
 use super::projection::{Form, Projected, drop_text, keep_text};
+use super::scope::{Scope, WORKSPACES};
 use super::{Paper, PaperError};
 use crate::build_budget::Budget;
 use crate::context::{self, Sources};
@@ -59,9 +60,10 @@ type End<'a> = &'a dyn Fn(OnDisk<'_>) -> Result<Closed, Refusal>;
 /// A workspace that was found in a file.
 pub type Found = (FileName, Workspace);
 
-fn projected(name: &FileName) -> Projected {
+fn projected(scope: &Scope, name: &FileName) -> Projected {
     Projected {
-        kind: KIND,
+        kind: scope.kind(KIND),
+        scope: Some(scope.clone()),
         key: Cow::Owned(name.stem()),
         file: Cow::Owned(format!("workspace/{name}")),
         check: |text| {
@@ -75,7 +77,8 @@ fn projected(name: &FileName) -> Projected {
 impl Paper {
     /// Where workspaces are.
     pub fn workspace_folder(&self) -> PathBuf {
-        self.place().state().join("workspace")
+        // Where the store cannot be read, whoever looks further says so.
+        self.scope_folder(&self.scope().unwrap_or_default()).join(WORKSPACES)
     }
 
     /// Every workspace, by name. A file that makes no sense is told and left out.
@@ -85,9 +88,11 @@ impl Paper {
 
     /// The workspaces whose names are wanted; nothing is read of the others.
     fn workspaces_of(&self, is_wanted: &dyn Fn(&FileName) -> bool) -> Result<Vec<Found>, PaperError> {
-        let names = names(&self.workspace_folder())?;
+        let scope = self.scope()?;
+        let kind = scope.kind(KIND);
+        let names = names(&self.scope_folder(&scope).join(WORKSPACES))?;
         for name in names.iter().filter(|name| is_wanted(name)) {
-            if let Err(error) = self.look_over(&projected(name)) {
+            if let Err(error) = self.look_over(&projected(&scope, name)) {
                 match error {
                     PaperError::Malformed { .. } => self.notice(format!("left out: {error}")),
                     error => return Err(error),
@@ -95,15 +100,15 @@ impl Paper {
             }
         }
         let mut all = Vec::new();
-        for stem in self.store().keys(KIND)? {
+        for stem in self.store().keys(&kind)? {
             let Some(name) = FileName::parse(&format!("{stem}.xml")) else { continue };
             if !is_wanted(&name) {
                 continue;
             }
             // Somebody may have ended it since.
-            let Some(text) = self.store().note(KIND, &stem)? else { continue };
+            let Some(text) = self.store().note(&kind, &stem)? else { continue };
             if names.binary_search(&name).is_err() {
-                self.mend(&projected(&name));
+                self.mend(&projected(&scope, &name));
             }
             all.push((name, workspace::parse(&text)?));
         }
@@ -204,14 +209,15 @@ impl Paper {
             };
             made.push(workspace::create(plan, task, &around)?);
         }
+        let scope = self.scope()?;
         self.store().amend(&mut |notes: &mut dyn Notes| {
             for one in &made {
-                replaced(notes, &one.file_name, now)?;
-                keep_text(notes, &projected(&one.file_name), &one.text)?;
+                replaced(notes, &scope, &one.file_name, now)?;
+                keep_text(notes, &projected(&scope, &one.file_name), &one.text)?;
             }
             Ok(true)
         })?;
-        self.project_all(&made.iter().map(|one| projected(&one.file_name)).collect::<Vec<_>>())?;
+        self.project_all(&made.iter().map(|one| projected(&scope, &one.file_name)).collect::<Vec<_>>())?;
         self.given_out(&all_given)?;
         Ok(made.iter().map(|one| self.workspace_folder().join(one.file_name.to_string())).collect())
     }
@@ -241,7 +247,9 @@ impl Paper {
     /// Reads a workspace.
     pub fn parse_workspace(&self, path: &Path) -> Result<Workspace, PaperError> {
         let text = match self.own(path) {
-            Some(name) => self.read_text(&projected(&name))?.map_or_else(|| read_file(path), Ok)?,
+            Some((scope, name)) => {
+                self.read_text(&projected(&scope, &name))?.map_or_else(|| read_file(path), Ok)?
+            }
             None => return parse_file(path),
         };
         workspace::parse(&text).map_err(|refusal| malformed(path, &refusal))
@@ -254,34 +262,36 @@ impl Paper {
         path: &Path,
         status: workspace::Status,
     ) -> Result<Option<(PathBuf, Workspace)>, PaperError> {
-        let Some(name) = self.own(path) else { return Ok(None) };
-        if self.store().note(KIND, &name.stem())?.is_some() {
+        let Some((scope, name)) = self.own(path) else { return Ok(None) };
+        let kind = scope.kind(KIND);
+        if self.store().note(&kind, &name.stem())?.is_some() {
             return Ok(None);
         }
         let Ok(over) = FileName::new(name.seq(), name.slug(), status) else { return Ok(None) };
-        let Some(text) = self.store().note(KIND, &over.stem())? else { return Ok(None) };
-        self.project(&projected(&over))?;
-        self.project(&projected(&name))?;
+        let Some(text) = self.store().note(&kind, &over.stem())? else { return Ok(None) };
+        self.project(&projected(&scope, &over))?;
+        self.project(&projected(&scope, &name))?;
         Ok(Some((path.with_file_name(over.to_string()), workspace::parse(&text)?)))
     }
 
     fn close(&self, path: &Path, ends: Ends<'_>, end: End<'_>) -> Result<(PathBuf, Workspace), PaperError> {
         let Ends { now, .. } = ends;
-        let Some(name) = self.own(path) else { return close_elsewhere(path, end) };
-        self.take_over(&projected(&name))?;
+        let Some((scope, name)) = self.own(path) else { return close_elsewhere(path, end) };
+        let kind = scope.kind(KIND);
+        self.take_over(&projected(&scope, &name))?;
         // The campaign is told in the same change, so its copy must be in order before.
-        self.take_over_campaign()?;
+        self.take_over_campaign(&scope)?;
         let mut told: Option<Result<(Closed, bool), PaperError>> = None;
         self.store().amend(&mut |notes: &mut dyn Notes| {
-            let ended = match notes.get(KIND, &name.stem())? {
+            let ended = match notes.get(&kind, &name.stem())? {
                 Some(text) => end(OnDisk { name: &name.to_string(), text: &text }).map_err(PaperError::from),
                 None => Err(missing(path)),
             };
             let ended = ended.and_then(|closed| {
-                replaced(notes, &closed.file_name, now)?;
-                keep_text(notes, &projected(&closed.file_name), &closed.text)?;
-                drop_text(notes, &projected(&name))?;
-                let is_told = tell_campaign(notes, &closed, ends)?;
+                replaced(notes, &scope, &closed.file_name, now)?;
+                keep_text(notes, &projected(&scope, &closed.file_name), &closed.text)?;
+                drop_text(notes, &projected(&scope, &name))?;
+                let is_told = tell_campaign(notes, &scope, &closed, ends)?;
                 Ok((closed, is_told))
             });
             let kept = ended.is_ok();
@@ -290,19 +300,42 @@ impl Paper {
         })?;
         let (closed, is_told) = told.unwrap_or_else(|| Err(missing(path)))?;
         // The new file first: whoever looks in between sees two of them, never none.
-        self.project(&projected(&closed.file_name))?;
-        self.project(&projected(&name))?;
+        self.project(&projected(&scope, &closed.file_name))?;
+        self.project(&projected(&scope, &name))?;
         if is_told {
-            self.project_campaign()?;
+            self.project_campaign(&scope)?;
         }
         Ok((path.with_file_name(closed.file_name.to_string()), closed.workspace))
     }
 
-    /// The name of a workspace that lies where workspaces are.
-    fn own(&self, path: &Path) -> Option<FileName> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    /// The name of a workspace that lies where workspaces are, and whose it is.
+    fn own(&self, path: &Path) -> Option<(Scope, FileName)> {
         let name = FileName::parse(path.file_name()?.to_str()?)?;
-        is_same(folder, &self.workspace_folder()).then_some(name)
+        let scope = self.scope_of_folder(path.parent()?)?;
+        let is_there = |scope: &Scope| {
+            let all = workspace::Status::ALL.iter();
+            all.filter_map(|status| FileName::new(name.seq(), name.slug(), *status).ok())
+                .any(|one| matches!(self.store().note(&scope.kind(KIND), &one.stem()), Ok(Some(_))))
+        };
+        // It stood in front when somebody was told its path.
+        let plain = Scope::default();
+        let scope = if !is_there(&scope) && is_there(&plain) { plain } else { scope };
+        Some((scope, name))
+    }
+
+    /// The files that are being changed in other runs too, each with the run: what they have in common with a delta.
+    pub fn overlaps(&self, delta: &[String]) -> Result<Vec<(String, String)>, PaperError> {
+        let mut found = Vec::new();
+        for scope in self.live_others()? {
+            for (stem, text) in self.store().notes(&scope.kind(KIND))? {
+                let is_active = FileName::parse(&format!("{stem}.xml"))
+                    .is_some_and(|name| name.status() == workspace::Status::Active);
+                let Some(other) = is_active.then(|| workspace::parse(&text).ok()).flatten() else { continue };
+                let both = delta.iter().filter(|path| overlap(path, &other.delta));
+                found.extend(both.map(|path| (path.clone(), scope.name().to_owned())));
+            }
+        }
+        Ok(found)
     }
 
     fn explored_confidence(&self) -> Result<Option<f64>, PaperError> {
@@ -321,7 +354,12 @@ pub struct Ends<'a> {
 
 /// The campaign's task ends with its workspace; whether there is such a task. A campaign that is driven by the
 /// same run is not told: it hears of the end from its builder, when everything about it is over.
-fn tell_campaign(notes: &mut dyn Notes, closed: &Closed, ends: Ends<'_>) -> Result<bool, PaperError> {
+fn tell_campaign(
+    notes: &mut dyn Notes,
+    scope: &Scope,
+    closed: &Closed,
+    ends: Ends<'_>,
+) -> Result<bool, PaperError> {
     let Some(id) = closed.workspace.campaign.as_deref() else { return Ok(false) };
     if ends.run.is_some_and(|run| id.split_once('.').is_some_and(|(opened_by, _)| opened_by == run.as_str()))
     {
@@ -332,13 +370,18 @@ fn tell_campaign(notes: &mut dyn Notes, closed: &Closed, ends: Ends<'_>) -> Resu
         workspace::Status::Complete => Status::Complete,
         workspace::Status::Blocked => Status::Blocked,
     };
-    settle_in(notes, (id, closed.file_name.seq()), status, ends.now)
+    settle_in(notes, scope, (id, closed.file_name.seq()), (status, ends.now))
 }
 
 /// Keeps what is about to be replaced.
-fn replaced(notes: &mut dyn Notes, name: &FileName, now: &str) -> Result<(), crate::store::StoreError> {
-    match notes.get(KIND, &name.stem())? {
-        Some(old) => notes.put(REPLACED, &format!("{}@{now}", name.stem()), &old),
+fn replaced(
+    notes: &mut dyn Notes,
+    scope: &Scope,
+    name: &FileName,
+    now: &str,
+) -> Result<(), crate::store::StoreError> {
+    match notes.get(&scope.kind(KIND), &name.stem())? {
+        Some(old) => notes.put(&scope.kind(REPLACED), &format!("{}@{now}", name.stem()), &old),
         None => Ok(()),
     }
 }
@@ -405,6 +448,9 @@ fn malformed(path: &Path, refusal: &Refusal) -> PaperError {
 }
 
 fn is_same(left: &Path, right: &Path) -> bool {
+    if left == right {
+        return true;
+    }
     match (left.canonicalize(), right.canonicalize()) {
         (Ok(left), Ok(right)) => left == right,
         (Ok(_) | Err(_), _) => false,

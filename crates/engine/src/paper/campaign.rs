@@ -12,6 +12,7 @@ use ftl_core::plan::{Cascade, Graph, Place as TaskPlace, Progress, Seq, Status, 
 
 use super::archive;
 use super::projection::{Form, Projected, json_text, stamp_pending};
+use super::scope::Scope;
 use super::sheet::{self, Sheet, Trail};
 use super::{Paper, PaperError};
 use crate::gates::plain;
@@ -81,9 +82,10 @@ pub struct Revised {
     pub kept: Vec<String>,
 }
 
-pub(super) fn projected() -> Projected {
+pub(super) fn projected(scope: Scope) -> Projected {
     Projected {
-        kind: "campaign",
+        kind: scope.kind("campaign"),
+        scope: Some(scope),
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("campaign.json"),
         check: |text| json_text(text, check),
@@ -265,6 +267,13 @@ impl Campaign {
 #[derive(Default)]
 struct Taken(BTreeSet<String>);
 
+/// Whether a path is one that a delta names, or lies below or above one.
+pub(super) fn overlap(path: &str, delta: &[String]) -> bool {
+    let mut taken = Taken::default();
+    taken.take(delta);
+    taken.overlaps(&[path.to_owned()])
+}
+
 impl Taken {
     fn take(&mut self, delta: &[String]) {
         self.0.extend(delta.iter().map(|path| plain(path).to_owned()));
@@ -282,14 +291,19 @@ impl Taken {
 }
 
 impl Paper {
+    /// The note of the campaign that is looked at.
+    fn campaign_note(&self) -> Result<Projected, PaperError> {
+        Ok(projected(self.scope()?))
+    }
+
     /// The current campaign, whether it goes on or is complete.
     pub fn campaign(&self) -> Result<Option<Campaign>, PaperError> {
-        self.read(&projected())?.map(|json| understood(&json)).transpose()
+        self.read(&self.campaign_note()?)?.map(|json| understood(&json)).transpose()
     }
 
     /// The campaign as it is now, for somebody who knows what it was: only tasks that have changed are read again.
     pub fn follow_campaign(&self, before: Option<Followed>) -> Result<Option<Followed>, PaperError> {
-        let what = projected();
+        let what = self.campaign_note()?;
         self.look_over(&what)?;
         let book = &**self.store();
         let trail = Trail::now(book, &what)?;
@@ -320,9 +334,9 @@ impl Paper {
 
     /// The name of the campaign that goes on, if it has one. Its tasks are not looked at.
     pub fn active_campaign(&self) -> Result<Option<String>, PaperError> {
-        let what = projected();
+        let what = self.campaign_note()?;
         self.look_over(&what)?;
-        let Some(body) = self.store().note(what.kind, &what.key)? else { return Ok(None) };
+        let Some(body) = self.store().note(&what.kind, &what.key)? else { return Ok(None) };
         let head = understood(&sheet::head_of(&body, &what)?.0)?;
         Ok(head.id().filter(|_| head.is_active()).map(str::to_owned))
     }
@@ -334,8 +348,9 @@ impl Paper {
         framework: Option<&str>,
         now: &str,
     ) -> Result<Campaign, PaperError> {
+        check_objective(objective)?;
         let id = crate::id::random().map_err(|error| PaperError::disk("/dev/urandom", &error))?;
-        self.create_campaign_once(&format!("{id:016x}"), objective, framework, now)
+        self.open_plain()?.create_campaign_once(&format!("{id:016x}"), objective, framework, now)
     }
 
     /// Opens a campaign under a name of its own. One that has it already is the same campaign.
@@ -346,14 +361,13 @@ impl Paper {
         framework: Option<&str>,
         now: &str,
     ) -> Result<Campaign, PaperError> {
-        if objective.trim().is_empty() {
-            return Err(PaperError::refused("the objective is empty", "say what the campaign is to reach"));
-        }
+        check_objective(objective)?;
+        self.open_apart()?;
         if let Some(same) = self.campaign()?.filter(|campaign| campaign.id() == Some(id)) {
             return Ok(same);
         }
         let new = Campaign::new(objective, framework, id, now);
-        let archived = self.change(&projected(), |before, notes| {
+        let archived = self.change(&self.campaign_note()?, |before, notes| {
             let before = before.map(|json| understood(&json)).transpose()?;
             let archived = match before.filter(Campaign::is_active) {
                 Some(old) => Some(archive_replaced(&old, notes, now)?),
@@ -426,7 +440,7 @@ impl Paper {
         let status = Status::parse(status).map_err(|error| {
             PaperError::refused(error.to_string(), "a task is pending, in_progress, complete or blocked")
         })?;
-        let what = projected();
+        let what = self.campaign_note()?;
         if self.lag.is_allowed() {
             return self.settle_later(&what, seq, (status, now));
         }
@@ -469,7 +483,7 @@ impl Paper {
     /// Blocks every task that can never run; their seqs. Of a task only that is read and written which has to do
     /// with it: a campaign of ten thousand takes long to take apart and to put together again.
     pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, PaperError> {
-        self.change_items(&projected(), |sheet| {
+        self.change_items(&self.campaign_note()?, |sheet| {
             let Some(sheet) = sheet else { return Ok((BTreeMap::new(), Vec::new())) };
             let blocked = progress(&TaskTexts(sheet).outlines()?)?.propagate();
             let mut items = BTreeMap::new();
@@ -506,7 +520,10 @@ impl Paper {
             Ok((Some(archive::put(campaign, notes, now)?), campaign.clone()))
         })?;
         match name {
-            Some(name) => self.project_archive(&name)?,
+            Some(name) => {
+                self.project_archive(&name)?;
+                self.leave_front()?;
+            }
             None => self.notice("the campaign was complete already: nothing was changed"),
         }
         Ok(campaign)
@@ -531,7 +548,7 @@ impl Paper {
         &self,
         mut work: impl FnMut(&mut Campaign, &mut dyn Notes) -> Result<T, PaperError>,
     ) -> Result<T, PaperError> {
-        self.change(&projected(), |before, notes| {
+        self.change(&self.campaign_note()?, |before, notes| {
             let Some(json) = before else { return Err(no_campaign()) };
             let mut campaign = understood(&json)?;
             // What was read makes room for what is written.
@@ -542,16 +559,24 @@ impl Paper {
     }
 }
 
+/// The head of a campaign, without its tasks, as it is kept.
+pub(super) fn head_at(paper: &Paper, scope: &Scope) -> Result<Option<Campaign>, StoreError> {
+    let what = projected(scope.clone());
+    let Some(body) = paper.store().note(&what.kind, &what.key)? else { return Ok(None) };
+    let head = sheet::head_of(&body, &what)?.0;
+    Campaign::read(&head).map(Some).map_err(StoreError::Corrupt)
+}
+
 /// Tells the campaign of that name, in the middle of another change, how a task of it ended; whether
 /// there is such a task.
 pub(super) fn settle_in(
     notes: &mut dyn Notes,
+    scope: &Scope,
     (id, seq): (&str, &str),
-    status: Status,
-    now: &str,
+    (status, now): (Status, &str),
 ) -> Result<bool, PaperError> {
-    let what = projected();
-    let Some(body) = notes.get(what.kind, &what.key)? else { return Ok(false) };
+    let what = projected(scope.clone());
+    let Some(body) = notes.get(&what.kind, &what.key)? else { return Ok(false) };
     let head = understood(&sheet::head_of(&body, &what)?.0)?;
     if !head.is_active() || head.id() != Some(id) {
         return Ok(false);
@@ -567,7 +592,7 @@ fn settle_row(
     seq: &str,
     (status, now): (Status, &str),
 ) -> Result<bool, PaperError> {
-    let Some(body) = notes.get(what.kind, &what.key)? else { return Err(no_campaign()) };
+    let Some(body) = notes.get(&what.kind, &what.key)? else { return Err(no_campaign()) };
     let is_parted = sheet::head_of(&body, what)?.1;
     drop(body);
     let guess = if is_parted { guessed(notes, what, seq)? } else { None };
@@ -611,18 +636,18 @@ fn settled(text: &str, status: Status, now: &str) -> Result<String, PaperError> 
 
 impl Paper {
     /// Takes over a copy of the campaign that was changed by hand.
-    pub(super) fn take_over_campaign(&self) -> Result<(), PaperError> {
-        self.take_over(&projected())
+    pub(super) fn take_over_campaign(&self, scope: &Scope) -> Result<(), PaperError> {
+        self.take_over(&projected(scope.clone()))
     }
 
     /// Writes the copy of the campaign as it is now, or a little later where it may lag.
-    pub(super) fn project_campaign(&self) -> Result<(), PaperError> {
-        self.project_later(&projected())
+    pub(super) fn project_campaign(&self, scope: &Scope) -> Result<(), PaperError> {
+        self.project_later(&projected(scope.clone()))
     }
 
     /// Writes the copy of the campaign if it lags. Where that fails, whoever looks next writes it.
     pub(super) fn catch_up_campaign(&self) {
-        let _ = self.catch_up(&projected());
+        let _ = self.campaign_note().and_then(|what| self.catch_up(&what));
     }
 }
 
@@ -689,6 +714,13 @@ impl TaskTexts<'_> {
 
 fn parsed(text: &str) -> Result<Json, PaperError> {
     Json::parse(text).map_err(|error| damaged(error.to_string()))
+}
+
+fn check_objective(objective: &str) -> Result<(), PaperError> {
+    if objective.trim().is_empty() {
+        return Err(PaperError::refused("the objective is empty", "say what the campaign is to reach"));
+    }
+    Ok(())
 }
 
 /// The error of everything that needs a campaign.

@@ -9,13 +9,15 @@ use std::io;
 use std::path::PathBuf;
 
 use super::projection::{Form, Projected, json_text};
+use super::scope::Scope;
 use super::{Paper, PaperError};
 use crate::exploration::{self, Mode};
 use ftl_core::json::Json;
 
-fn projected() -> Projected {
+fn projected(scope: Scope) -> Projected {
     Projected {
-        kind: "exploration",
+        kind: scope.kind("exploration"),
+        scope: Some(scope),
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("exploration.json"),
         check: |text| json_text(text, check),
@@ -30,7 +32,7 @@ fn check(json: &Json) -> Result<(), String> {
 impl Paper {
     /// The exploration, if there is one.
     pub fn exploration(&self) -> Result<Option<Json>, PaperError> {
-        self.read(&projected())
+        self.read(&projected(self.scope()?))
     }
 
     /// Keeps an exploration in the place of the one before.
@@ -40,16 +42,17 @@ impl Paper {
             return Err(PaperError::refused(message, "pipe in what `ftl exploration aggregate` prints"));
         }
         // What is replaced may be beyond repair: the new one stands for itself.
-        self.forget_broken(&projected())?;
-        self.change(&projected(), |_, _| Ok((Some(exploration.clone()), ())))
+        let what = projected(self.scope()?);
+        self.forget_broken(&what)?;
+        self.change(&what, |_, _| Ok((Some(exploration.clone()), ())))
     }
 
     /// Removes the exploration and what explorers staged; whether there was one.
     pub fn clear_exploration(&self) -> Result<bool, PaperError> {
-        let file = self.file(&projected());
-        let there = file.exists();
-        self.forget_broken(&projected())?;
-        let kept = self.change(&projected(), |before, _| Ok((None, before.is_some())))?;
+        let what = projected(self.scope()?);
+        let there = self.file(&what).exists();
+        self.forget_broken(&what)?;
+        let kept = self.change(&what, |before, _| Ok((None, before.is_some())))?;
         for mode in Mode::ALL {
             remove(&self.staged(mode))?;
         }

@@ -15,6 +15,7 @@ pub mod logfile;
 pub mod observer;
 pub mod phase;
 pub mod projection;
+pub mod scope;
 mod sheet;
 #[cfg(test)]
 mod tests;
@@ -36,9 +37,10 @@ pub struct Paper {
     place: Place,
     store: Arc<SqliteStore>,
     config: Config,
-    embedder: OnceLock<Chosen>,
-    notices: Mutex<Vec<String>>,
+    embedder: Arc<OnceLock<Chosen>>,
+    notices: Arc<Mutex<Vec<String>>>,
     lag: lag::Lag,
+    view: scope::View,
 }
 
 impl Paper {
@@ -49,8 +51,8 @@ impl Paper {
 
     /// The same with settings: they say which embedder makes the vectors of lessons.
     pub fn with(place: Place, store: Arc<SqliteStore>, config: Config) -> Paper {
-        let (embedder, notices, lag) = (OnceLock::new(), Mutex::default(), lag::Lag::default());
-        Paper { place, store, config, embedder, notices, lag }
+        let (embedder, notices, lag) = (Arc::default(), Arc::default(), lag::Lag::default());
+        Paper { place, store, config, embedder, notices, lag, view: scope::View::default() }
     }
 
     /// Its settings.

@@ -59,7 +59,8 @@ fn moves(table: &[(&str, &'static [&'static str])], from: &str) -> Option<&'stat
 
 fn projected() -> Projected {
     Projected {
-        kind: "phase",
+        kind: Cow::Borrowed("phase"),
+        scope: None,
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("phase_state.json"),
         check: |text| json_text(text, check),
@@ -89,7 +90,7 @@ impl Paper {
         match self.read(&what) {
             Ok(found) => Ok(found.unwrap_or_else(fresh)),
             Err(error @ PaperError::Malformed { .. })
-                if self.store().note(what.kind, &what.key)?.is_none() =>
+                if self.store().note(&what.kind, &what.key)?.is_none() =>
             {
                 self.notice(format!("{error}: the phase begins anew"));
                 Ok(fresh())

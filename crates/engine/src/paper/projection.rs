@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::scope::Scope;
 use super::sheet::{self, Sheet, stow};
 use super::{Paper, PaperError};
 use crate::folder::{self, Use};
@@ -89,15 +90,24 @@ pub(super) fn digest(bytes: &[u8]) -> String {
 #[derive(Clone, Debug)]
 pub struct Projected {
     /// The kind of the note.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// Its key.
     pub key: Cow<'static, str>,
-    /// The file, from `.ftl/`.
+    /// The file, from the folder of its scope; from `.ftl/` where it belongs to no campaign.
     pub file: Cow<'static, str>,
+    /// Whose it is; nothing where it belongs to no campaign.
+    pub scope: Option<Scope>,
     /// Whether a text can be taken over, and as which; what is wrong with it if not.
     pub check: fn(&str) -> Result<String, String>,
     /// How the note is kept.
     pub form: Form,
+}
+
+impl Projected {
+    /// Under which name it is remembered what its copy was last, wherever that stands now.
+    pub(super) fn copy_name(&self) -> String {
+        self.scope.as_ref().map_or_else(|| self.file.to_string(), |scope| scope.copy_name(&self.file))
+    }
 }
 
 /// How a note is kept.
@@ -138,11 +148,6 @@ fn sheet_text(sheet: Option<Sheet>, what: &Projected) -> Result<Option<String>, 
 }
 
 impl Paper {
-    /// Where a copy stands.
-    pub(super) fn file(&self, what: &Projected) -> PathBuf {
-        self.place.state().join(&*what.file)
-    }
-
     /// The text of a note, after a change by hand was taken over.
     pub(super) fn read_text(&self, what: &Projected) -> Result<Option<String>, PaperError> {
         self.look_over(what)?;
@@ -188,7 +193,7 @@ impl Paper {
                 }
             }
         });
-        self.finish(what, amended, kept, told)
+        self.finish(what, (amended, kept), told, &path)
     }
 
     /// Changes items of a note that is kept in rows while nobody else does, and its copy after it. Where the work
@@ -217,16 +222,16 @@ impl Paper {
         if amended.is_ok() && kept.is_none() {
             return told.unwrap_or_else(undone);
         }
-        self.finish(what, amended, kept, told)
+        self.finish(what, (amended, kept), told, &path)
     }
 
     /// Brings a change to its end, once the store has it or has refused it.
     fn finish<T>(
         &self,
         what: &Projected,
-        amended: Result<(), StoreError>,
-        kept: Option<Copied>,
+        (amended, kept): (Result<(), StoreError>, Option<Copied>),
         told: Option<Result<T, PaperError>>,
+        path: &Path,
     ) -> Result<T, PaperError> {
         if let Err(error) = amended {
             if let Some(Copied::Writing(writing, _)) = kept {
@@ -236,23 +241,29 @@ impl Paper {
         }
         let done = told.unwrap_or_else(undone)?;
         match kept {
-            Some(copied) => self.project_kept(what, copied)?,
+            Some(copied) => self.project_kept(what, copied, path)?,
             None => self.project(what)?,
         }
         Ok(done)
     }
 
     /// Puts the copy of a note that was just kept in its place, if nobody has kept a newer one since.
-    fn project_kept(&self, what: &Projected, copied: Copied) -> Result<(), PaperError> {
-        let path = self.file(what);
-        let on_disk = |error: io::Error| PaperError::disk(&path, &error);
+    fn project_kept(&self, what: &Projected, copied: Copied, path: &Path) -> Result<(), PaperError> {
+        let on_disk = |error: io::Error| PaperError::disk(path, &error);
         let _held = self.hold().map_err(on_disk)?;
-        let newest = stamps(self.store.note(STAMPS, &what.file)?).pop();
+        if self.file(what) != *path {
+            // Another campaign has come to the front meanwhile, and its files stand here now.
+            if let Copied::Writing(writing, _) = copied {
+                let _ = joined(writing);
+            }
+            return self.copy(what);
+        }
+        let newest = stamps(self.store.note(STAMPS, &what.copy_name())?).pop();
         let is_newest = |digest: &String| newest.as_ref() == Some(digest);
         let (beside, digest) = match copied {
             Copied::Text((body, digest)) if is_newest(&digest) => {
                 path.parent().map_or(Ok(()), folder::make).map_err(on_disk)?;
-                (Beside::marked(&path, body.as_bytes()), digest)
+                (Beside::marked(path, body.as_bytes()), digest)
             }
             Copied::Text(_) => return self.copy(what),
             Copied::Writing(writing, digest) => (joined(writing), digest),
@@ -261,7 +272,7 @@ impl Paper {
             return self.copy(what);
         }
         let mark = beside.and_then(Beside::install).map_err(on_disk)?;
-        self.set_seen(&what.file, &digest, Some(&mark));
+        self.set_seen(&what.copy_name(), &digest, Some(&mark));
         Ok(())
     }
 
@@ -296,7 +307,7 @@ impl Paper {
                 None
             }
         };
-        self.set_seen(&what.file, &digest, mark.as_deref());
+        self.set_seen(&what.copy_name(), &digest, mark.as_deref());
         Ok(())
     }
 
@@ -304,17 +315,17 @@ impl Paper {
     fn laid_out(&self, what: &Projected) -> Result<(Option<String>, String), PaperError> {
         match what.form {
             Form::Text => {
-                let body = self.store.note(what.kind, &what.key)?;
+                let body = self.store.note(&what.kind, &what.key)?;
                 Ok(with_digest(body))
             }
             Form::Json => {
-                let body = self.store.note(what.kind, &what.key)?;
+                let body = self.store.note(&what.kind, &what.key)?;
                 Ok(with_digest(body.map(|body| parsed(&body)).transpose()?.as_ref().map(written)))
             }
             Form::Rows(_) if !self.is_pending(what)? => {
                 let found = with_digest(sheet_text(Sheet::now(&*self.store, what)?, what)?);
                 // Somebody may have changed it in this very moment, and let its copy lag.
-                let is_known = stamps(self.store.note(STAMPS, &what.file)?).contains(&found.1);
+                let is_known = stamps(self.store.note(STAMPS, &what.copy_name())?).contains(&found.1);
                 if is_known { Ok(found) } else { self.stamp_lagging(what) }
             }
             Form::Rows(_) => self.stamp_lagging(what),
@@ -322,7 +333,7 @@ impl Paper {
     }
 
     fn is_pending(&self, what: &Projected) -> Result<bool, PaperError> {
-        Ok(stamps(self.store.note(STAMPS, &what.file)?).last().is_some_and(|last| last == PENDING))
+        Ok(stamps(self.store.note(STAMPS, &what.copy_name())?).last().is_some_and(|last| last == PENDING))
     }
 
     /// Lays out a copy that lags, and keeps its digest before anybody writes it.
@@ -422,13 +433,13 @@ impl Paper {
 
     /// How the copy stands to its note. One that nobody has touched since we wrote it need not be read.
     fn glance(&self, what: &Projected) -> Result<Standing, PaperError> {
-        let (seen, marked) = self.seen_and_mark(&what.file);
+        let (seen, marked) = self.seen_and_mark(&what.copy_name());
         // A mark names one file on one disk.
         let found = folder::peek(&self.file(what)).ok().filter(fs::Metadata::is_file);
         if let (Some(digest), Some(marked), Some(found)) = (&seen, marked, found)
             && mark(&found) == marked
         {
-            let known = stamps(self.store.note(STAMPS, &what.file)?);
+            let known = stamps(self.store.note(STAMPS, &what.copy_name())?);
             match standing(&known, Some(digest), digest) {
                 Standing::Foreign => {}
                 at_home @ (Standing::Newest | Standing::Behind) => return Ok(at_home),
@@ -441,8 +452,8 @@ impl Paper {
     fn look_at(&self, what: &Projected) -> Result<(Standing, Vec<u8>), PaperError> {
         let bytes = read(&self.file(what))?;
         let found = bytes.as_deref().map_or_else(|| GONE.to_owned(), digest);
-        let known = stamps(self.store.note(STAMPS, &what.file)?);
-        Ok((standing(&known, self.seen(&what.file).as_deref(), &found), bytes.unwrap_or_default()))
+        let known = stamps(self.store.note(STAMPS, &what.copy_name())?);
+        Ok((standing(&known, self.seen(&what.copy_name()).as_deref(), &found), bytes.unwrap_or_default()))
     }
 
     /// Takes over a copy that somebody else wrote. It is looked at again while nobody writes copies:
@@ -455,12 +466,12 @@ impl Paper {
         let found = digest(&bytes);
         let mut is_first = true;
         self.store.amend(&mut |notes| {
-            is_first = notes.get(STAMPS, &what.file)?.is_none();
+            is_first = notes.get(STAMPS, &what.copy_name())?.is_none();
             keep_text(notes, what, &text)?;
             stamp(notes, what, &found)?;
             Ok(true)
         })?;
-        self.set_seen(&what.file, &found, None);
+        self.set_seen(&what.copy_name(), &found, None);
         let how = if is_first { "found" } else { "changed by hand" };
         self.notice(format!("{} was {how} and is taken over", path.display()));
         Ok(())
@@ -514,13 +525,15 @@ impl Paper {
         (what.check)(text).map_err(wrong)
     }
 
-    /// Only one process writes copies at a time.
+    /// Only one process writes copies at a time. Files that were on their way to another place are there afterwards.
     pub(super) fn hold(&self) -> io::Result<(Locked, Inside)> {
         let path = self.place.store().join("paper.lock");
         let inside = Gate::of(&path).enter(MAX_COPY_WAIT).ok_or(io::ErrorKind::TimedOut)?;
         let file = folder::open_as(&path, Use::Update, 0o644)?;
         let wait = || Wait::new("the lock of the files in .ftl", vec![path], MAX_COPY_WAIT);
-        Ok((holder::lock(file, Locking::Alone, wait)?, inside))
+        let held = holder::lock(file, Locking::Alone, wait)?;
+        self.finish_move()?;
+        Ok((held, inside))
     }
 
     /// Whether nobody writes copies, now or in a moment. Whoever drives a run does not only look, and waits for them.
@@ -666,7 +679,7 @@ pub(super) fn keep_text(notes: &mut dyn Notes, what: &Projected, text: &str) -> 
 }
 
 fn stamp(notes: &mut dyn Notes, what: &Projected, digest: &str) -> Result<(), StoreError> {
-    stamp_file(notes, &what.file, digest)
+    stamp_file(notes, &what.copy_name(), digest)
 }
 
 /// Remembers that the copy of a note lags behind it.

@@ -35,12 +35,12 @@ pub(super) struct Sheet {
 impl Sheet {
     /// The sheet as it is in the middle of a change.
     pub(super) fn fetch(notes: &mut dyn Notes, what: &Projected) -> Result<Option<Sheet>, StoreError> {
-        Sheet::of(what, notes.all(what.kind)?)
+        Sheet::of(what, notes.all(&what.kind)?)
     }
 
     /// The sheet as it is now.
     pub(super) fn now(book: &dyn Notebook, what: &Projected) -> Result<Option<Sheet>, StoreError> {
-        Sheet::of(what, book.notes(what.kind)?)
+        Sheet::of(what, book.notes(&what.kind)?)
     }
 
     /// Puts the notes of a kind together.
@@ -142,7 +142,7 @@ impl Sheet {
             return self.keep_all(notes, what);
         }
         set.iter().try_for_each(|at| match self.items.get(*at) {
-            Some(item) => notes.put(what.kind, &part(what, *at), item),
+            Some(item) => notes.put(&what.kind, &part(what, *at), item),
             None => Ok(()),
         })?;
         leave_trail(notes, what, &set.iter().map(|at| Some(*at)).collect::<Vec<_>>())
@@ -154,19 +154,19 @@ impl Sheet {
             true => (self.head(), self.items.as_slice()),
             false => (self.body(), &[][..]),
         };
-        let mut old = notes.all(what.kind)?.into_iter().peekable();
+        let mut old = notes.all(&what.kind)?.into_iter().peekable();
         let mut place = |notes: &mut dyn Notes, key: &str, body: &str| {
             let is_there = match old.next_if(|(found, _)| found == key) {
                 Some((_, found)) => found == body,
                 None => false,
             };
-            if is_there { Ok(()) } else { notes.put(what.kind, key, body) }
+            if is_there { Ok(()) } else { notes.put(&what.kind, key, body) }
         };
         place(notes, &what.key, &head)?;
         for (at, item) in items.iter().enumerate() {
             place(notes, &part(what, at), item)?;
         }
-        old.try_for_each(|(key, _)| notes.remove(what.kind, &key))?;
+        old.try_for_each(|(key, _)| notes.remove(&what.kind, &key))?;
         leave_trail(notes, what, &[None])
     }
 }
@@ -174,7 +174,7 @@ impl Sheet {
 /// The body of a note, however it is kept, in the middle of a change.
 pub(super) fn fetch(notes: &mut dyn Notes, what: &Projected) -> Result<Option<String>, StoreError> {
     match what.form {
-        Form::Text | Form::Json => notes.get(what.kind, &what.key),
+        Form::Text | Form::Json => notes.get(&what.kind, &what.key),
         Form::Rows(_) => Ok(Sheet::fetch(notes, what)?.map(|sheet| sheet.body())),
     }
 }
@@ -182,7 +182,7 @@ pub(super) fn fetch(notes: &mut dyn Notes, what: &Projected) -> Result<Option<St
 /// The body of a note, however it is kept, as it is now.
 pub(super) fn fetch_now(book: &dyn Notebook, what: &Projected) -> Result<Option<String>, StoreError> {
     match what.form {
-        Form::Text | Form::Json => book.note(what.kind, &what.key),
+        Form::Text | Form::Json => book.note(&what.kind, &what.key),
         Form::Rows(_) => Ok(Sheet::now(book, what)?.map(|sheet| sheet.body())),
     }
 }
@@ -190,19 +190,19 @@ pub(super) fn fetch_now(book: &dyn Notebook, what: &Projected) -> Result<Option<
 /// Keeps the body of a note, in parts where it has some.
 pub(super) fn stow(notes: &mut dyn Notes, what: &Projected, body: &str) -> Result<(), StoreError> {
     match what.form {
-        Form::Text | Form::Json => notes.put(what.kind, &what.key, body),
+        Form::Text | Form::Json => notes.put(&what.kind, &what.key, body),
         Form::Rows(_) => Sheet::read(body, what)?.keep_all(notes, what),
     }
 }
 
 /// Removes a note with all of its parts; whether it was there.
 pub(super) fn drop_note(notes: &mut dyn Notes, what: &Projected) -> Result<bool, StoreError> {
-    let is_there = notes.get(what.kind, &what.key)?.is_some();
+    let is_there = notes.get(&what.kind, &what.key)?.is_some();
     let keys = match what.form {
         Form::Text | Form::Json => vec![what.key.to_string()],
-        Form::Rows(_) => notes.keys(what.kind)?,
+        Form::Rows(_) => notes.keys(&what.kind)?,
     };
-    keys.iter().try_for_each(|key| notes.remove(what.kind, key))?;
+    keys.iter().try_for_each(|key| notes.remove(&what.kind, key))?;
     if let (Form::Rows(_), true) = (what.form, is_there) {
         leave_trail(notes, what, &[None])?;
     }
@@ -219,7 +219,7 @@ pub(super) fn head_of(body: &str, what: &Projected) -> Result<(Json, bool), Stor
 
 /// One item of a note that is kept in parts.
 pub(super) fn item(notes: &mut dyn Notes, what: &Projected, at: usize) -> Result<Option<String>, StoreError> {
-    notes.get(what.kind, &part(what, at))
+    notes.get(&what.kind, &part(what, at))
 }
 
 /// Puts a text in the place of one item of a note that is kept in parts.
@@ -228,7 +228,7 @@ pub(super) fn put_item(
     what: &Projected,
     (at, text): (usize, &str),
 ) -> Result<(), StoreError> {
-    notes.put(what.kind, &part(what, at), text)?;
+    notes.put(&what.kind, &part(what, at), text)?;
     leave_trail(notes, what, &[Some(at)])
 }
 
@@ -238,7 +238,7 @@ pub(super) fn item_now(
     what: &Projected,
     at: usize,
 ) -> Result<Option<String>, StoreError> {
-    book.note(what.kind, &part(what, at))
+    book.note(&what.kind, &part(what, at))
 }
 
 /// What was changed last: for those who look again and again and need not read all of it each time.
@@ -253,7 +253,7 @@ pub(super) struct Trail {
 impl Trail {
     /// The trail as it is now. Whoever reads items too reads this first: what is newer than it stands in the next one.
     pub(super) fn now(book: &dyn Notebook, what: &Projected) -> Result<Trail, StoreError> {
-        Ok(Trail::read(book.note(TRAIL, what.kind)?.as_deref().unwrap_or_default()))
+        Ok(Trail::read(book.note(TRAIL, &what.kind)?.as_deref().unwrap_or_default()))
     }
 
     /// What was written down; what cannot be read is the trail of nothing.
@@ -273,7 +273,7 @@ impl Trail {
 
 /// Writes down what was changed, in the same change.
 fn leave_trail(notes: &mut dyn Notes, what: &Projected, changed: &[Option<usize>]) -> Result<(), StoreError> {
-    let before = notes.get(TRAIL, what.kind)?;
+    let before = notes.get(TRAIL, &what.kind)?;
     let Trail { count, mut last } = Trail::read(before.as_deref().unwrap_or_default());
     last.extend_from_slice(changed);
     let last = &last[last.len().saturating_sub(MAX_TRAIL)..];
@@ -282,7 +282,7 @@ fn leave_trail(notes: &mut dyn Notes, what: &Projected, changed: &[Option<usize>
         text.push(' ');
         text.push_str(&one.map_or("*".to_owned(), |at| at.to_string()));
     }
-    notes.put(TRAIL, what.kind, &text)
+    notes.put(TRAIL, &what.kind, &text)
 }
 
 /// The key of an item: in the order of keys, items stand behind their head in the order of the list.

@@ -63,7 +63,8 @@ impl Bench {
 
     /// The campaign as the store has it, as its copy is to be.
     fn kept(&self) -> String {
-        let found = self.paper.read(&super::campaign::projected()).unwrap().unwrap();
+        let found =
+            self.paper.read(&super::campaign::projected(super::scope::Scope::default())).unwrap().unwrap();
         format!("{}\n", found.pretty())
     }
 
@@ -312,7 +313,11 @@ fn what_the_original_left_becomes_rows_too() {
             format!(r#"{{"objective": "old", "status": "active", "tasks": {tasks}, "more": [1, 2.50]}}"#);
         fs::write(bench.file(), &text).unwrap();
         let json = Json::parse(&text).unwrap();
-        assert_eq!(bench.paper.read(&super::campaign::projected()).unwrap(), Some(json), "{tasks}");
+        assert_eq!(
+            bench.paper.read(&super::campaign::projected(super::scope::Scope::default())).unwrap(),
+            Some(json),
+            "{tasks}"
+        );
         assert_eq!(bench.copy(), text, "it stays as it is until something changes");
     }
     bench.paper.update_task("1", "complete", NOW).unwrap();

@@ -60,6 +60,9 @@ pub enum Status {
 }
 
 impl Status {
+    /// Every one of them.
+    pub const ALL: [Status; 3] = [Status::Active, Status::Complete, Status::Blocked];
+
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {

@@ -85,7 +85,11 @@ fn flow(board: &Board, entry: &Entry) -> Option<String> {
         Fact::Emitted { event: None, .. } => Some(lines::line(entry)),
         Fact::Heard { action, answer: Answer::Done(value), .. } => {
             let whom = board.asked.get(&(entry.instance, *action))?;
-            (&**whom == "branch.deliver").then(|| one_line(&text(value, "summary")))
+            match &**whom {
+                "branch.deliver" => Some(one_line(&text(value, "summary"))),
+                "workspace.create" => overlaps(value),
+                _ => None,
+            }
         }
         Fact::Held { .. } | Fact::Suspended { .. } | Fact::Waived { .. } | Fact::Raised { .. } => {
             Some(lines::line(entry))
@@ -95,6 +99,19 @@ fn flow(board: &Board, entry: &Entry) -> Option<String> {
         Fact::Paid(_) | Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => None,
         Fact::Refused { .. } | Fact::Adopted { .. } => None,
     }
+}
+
+/// What a task changes that another run is changing too.
+fn overlaps(brief: &Value) -> Option<String> {
+    let both: Vec<&str> = brief.field("overlaps").items().iter().filter_map(Value::as_text).collect();
+    (!both.is_empty()).then(|| {
+        let told = format!(
+            "{} is also being changed by {}: whoever lands second is merged and verified again",
+            text(brief, "id"),
+            both.join(", ")
+        );
+        paint(paint::WARNING, one_line(&told))
+    })
 }
 
 fn unobserved(fields: &Fields) -> bool {

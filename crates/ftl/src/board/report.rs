@@ -34,17 +34,43 @@ impl Board {
         let Some(root) = self.run.instance(ROOT) else { return false };
         let state = format!("{}.COMPLETE", root.protocol);
         let asked = self.run.terms().policies.get(&state);
+        self.missed_landing().is_some() && (by_flag || set.get(&state) != asked)
+    }
+
+    /// Why a landing that a flag or the settings asked for was not done, where it was not.
+    pub(crate) fn missed_landing(&self) -> Option<String> {
+        let root = self.run.instance(ROOT)?;
+        let asked = self.run.terms().policies.get(&format!("{}.COMPLETE", root.protocol));
         let lands =
             matches!(asked, Some(Policy::Answer(how)) if matches!(how.as_text(), Some("ff" | "squash")));
-        let status = self.heard.delivered.as_ref().map(|delivered| text(delivered, "status"));
-        lands && (by_flag || set.get(&state) != asked) && status.is_some_and(|status| status != "landed")
+        let delivered = self.heard.delivered.as_ref().filter(|_| lands)?;
+        (text(delivered, "status") != "landed").then(|| one_line(&text(delivered, "summary")))
+    }
+
+    /// Whether the work of a flow that has ended is on the person's branch; if not, why.
+    pub(crate) fn landing(&self, run: &RunId) -> Result<(), String> {
+        match &self.heard.delivered {
+            Some(delivered) if text(delivered, "status") == "landed" => Ok(()),
+            Some(delivered) => Err(one_line(&text(delivered, "summary"))),
+            None => {
+                let rows = self.rows();
+                let landed = rows.iter().filter(|row| matches!(row.stands, Standing::Landed(_))).count();
+                match landed {
+                    0 => Err(String::from("nothing was built that could land")),
+                    _ => Err(format!(
+                        "{landed} of {} landed: what is complete stays on `ftl/{run}`",
+                        count(rows.len(), "task")
+                    )),
+                }
+            }
+        }
     }
 
     /// The end for people, in a few lines.
     pub(crate) fn told(&self, run: &RunId, meters: &BTreeMap<String, Spent>) -> String {
         let rows = self.rows();
         let mut lines = Vec::new();
-        lines.push((paint(paint::GOOD, "landed"), self.landed(&rows)));
+        lines.push((paint(paint::GOOD, "landed"), self.landed(run, &rows)));
         for row in &rows {
             if let Standing::Blocked(why) = &row.stands {
                 let why = cause(why);
@@ -101,7 +127,7 @@ impl Board {
         })
     }
 
-    fn landed(&self, rows: &[Row]) -> String {
+    fn landed(&self, run: &RunId, rows: &[Row]) -> String {
         let landed = rows.iter().filter(|row| matches!(row.stands, Standing::Landed(_))).count();
         let text = match rows.len() {
             0 => String::from("nothing: there was no plan"),
@@ -109,6 +135,7 @@ impl Board {
         };
         match &self.heard.delivered {
             Some(delivered) => format!("{text}; {}", one_line(&self::text(delivered, "summary"))),
+            None if landed > 0 => format!("{text}, on the branch `ftl/{run}`: your own is left alone"),
             None => text,
         }
     }
@@ -211,7 +238,7 @@ impl Board {
             Some(status) if status == "landed" => {
                 next.push(String::from("`git log` shows the commits; `ftl undo` takes them back"));
             }
-            Some(_) if has_landed => {
+            Some(_) | None if has_landed => {
                 next.push(format!(
                     "`git merge ftl/{run}` takes the work over, `git diff HEAD...ftl/{run}` shows it"
                 ));

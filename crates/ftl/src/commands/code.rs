@@ -71,11 +71,13 @@ fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Fail
     }
     let flow = Flow {
         tools: None,
-        objective: name_of(file, &text),
+        objective: Some(name_of(file, &text)),
         plan: None,
+        from_dry_run: None,
         dry_run: asked.dry_run,
         jobs: asked.coders,
         land: asked.land.clone(),
+        land_partial: asked.land_partial,
         allow: asked.allow.clone(),
         chosen: asked.chosen.clone(),
         talk: asked.talk,

@@ -10,19 +10,20 @@ use std::sync::Arc;
 
 use ftl_core::json::Json;
 use ftl_core::run::{Policy, ROOT, Terms};
-use ftl_core::value::{Name, Value};
+use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::commands::{Commands, look, missing_files};
 use ftl_engine::config::PULL_REQUEST;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
 use ftl_engine::gates::Allowance;
 use ftl_engine::hands::site::Route;
+use ftl_engine::hands::site::retry::Retried;
 use ftl_engine::id::RunId;
 use ftl_engine::order::Order;
 use ftl_engine::plan_file::preview::Preview;
 use ftl_engine::plan_file::{self, Plan, PlanError, Reading, Task as PlanTask, Worker};
 use ftl_engine::process::Cancel;
-use ftl_engine::session::{Given, Session};
+use ftl_engine::session::{Given, Session, find};
 use ftl_engine::{decision, place::Place};
 
 use super::code::{needs_forge, tell_own_reviewer};
@@ -53,18 +54,23 @@ const UNASKED: &str = "branch-only";
 
 /// One of the two flows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
+pub(super) enum Which {
     Task,
     Campaign,
 }
 
 impl Which {
     /// The protocol.
-    const fn protocol(self) -> &'static str {
+    pub(super) const fn protocol(self) -> &'static str {
         match self {
             Which::Task => "task",
             Which::Campaign => "campaign",
         }
+    }
+
+    /// The flow of a protocol, if it is one.
+    pub(super) fn of(protocol: &str) -> Option<Which> {
+        [Which::Task, Which::Campaign].into_iter().find(|which| which.protocol() == protocol)
     }
 
     /// How many tasks its plan may have.
@@ -80,32 +86,111 @@ impl Which {
 pub(crate) fn task(cli: &Cli, asked: &Group<Task>, out: &Out) -> Result<Exit, Failure> {
     match &asked.verb {
         None => help(out, "task", Exit::Usage),
-        Some(Task::Run(flow)) => run(cli, (Which::Task, None), flow, out),
+        Some(Task::Run(flow)) => run(cli, Which::Task, flow, out),
     }
 }
 
 /// `ftl campaign run`.
 pub(crate) fn campaign(cli: &Cli, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
-    run(cli, (Which::Campaign, None), flow, out)
+    run(cli, Which::Campaign, flow, out)
 }
 
 /// A campaign of the stories in a document.
 pub(crate) fn of_document(cli: &Cli, flow: &Flow, document: &str, out: &Out) -> Result<Exit, Failure> {
-    run(cli, (Which::Campaign, Some(document)), flow, out)
+    let objective = objective(flow.objective.as_deref().unwrap_or_default())?.to_owned();
+    carry_out(cli, Course { document: Some(document), ..Course::new(Which::Campaign, objective) }, flow, out)
 }
 
-fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+/// Takes the plan of a dry run on, as `ftl resume` of it does.
+pub(super) fn take_on(cli: &Cli, run: &RunId, talk: bool, out: &Out) -> Result<Exit, Failure> {
+    let session = session::open(cli)?;
+    let course = planned_course(&session, run)?;
+    drop(session);
+    let flow = Flow {
+        objective: None,
+        plan: None,
+        from_dry_run: Some(run.to_string()),
+        dry_run: false,
+        tools: None,
+        jobs: None,
+        land: None,
+        land_partial: false,
+        allow: Vec::new(),
+        chosen: Default::default(),
+        talk,
+    };
+    carry_out(cli, course, &flow, out)
+}
+
+/// The course that a dry run has planned.
+fn planned_course(session: &Session, run: &RunId) -> Result<Course<'static>, Failure> {
+    let machine = session.look(run).map_err(|error| session_failure(&error))?;
+    let root = machine.instance(ROOT);
+    let which = root.and_then(|root| Which::of(&root.protocol));
+    let plan = planned(session, run)?.filter(|_| session.only_plans(run));
+    let (Some(root), Some(which), Some(plan)) = (root, which, plan) else {
+        let message = format!("run {run} is no dry run that came to a plan");
+        return Err(Failure {
+            exit: Exit::NotAllowed,
+            ..Failure::new(message, "`ftl status --all` lists the runs")
+        });
+    };
+    let objective = root.inputs.get("objective").and_then(Value::as_text).unwrap_or_default();
+    Ok(Course { plan: Some(plan), ..Course::new(which, objective.to_owned()) })
+}
+
+/// What a flow is to do.
+pub(super) struct Course<'a> {
+    pub(super) which: Which,
+    pub(super) objective: String,
+    /// The plan, where there is one already.
+    pub(super) plan: Option<Plan>,
+    /// The document of which stories are made.
+    pub(super) document: Option<&'a str>,
+    /// The run that it goes on from.
+    pub(super) after: Option<RunId>,
+    /// Tasks that are tried again.
+    pub(super) retried: Vec<Retried>,
+}
+
+impl Course<'_> {
+    pub(super) fn new(which: Which, objective: String) -> Course<'static> {
+        Course { which, objective, plan: None, document: None, after: None, retried: Vec::new() }
+    }
+}
+
+fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
-    let objective = objective(&flow.objective)?;
-    let plan = flow.plan.as_deref().map(|file| plan(file, (objective, place.root()), which)).transpose()?;
+    if let Some(named) = &flow.from_dry_run {
+        let session = session::open(cli)?;
+        let found = find(&**session.store(), named).map_err(|error| session_failure(&error))?;
+        let course = planned_course(&session, &found.row.run)?;
+        if course.which != which {
+            let message = format!("run {} planned a {}", found.row.run, course.which.protocol());
+            let hint = format!("`ftl resume {}` takes it on as what it is", found.row.run);
+            return Err(Failure::usage(message, hint));
+        }
+        drop(session);
+        return carry_out(cli, course, flow, out);
+    }
+    let objective = objective(flow.objective.as_deref().unwrap_or_default())?.to_owned();
+    let plan = flow.plan.as_deref().map(|file| plan(file, (&objective, place.root()), which)).transpose()?;
+    carry_out(cli, Course { plan, ..Course::new(which, objective) }, flow, out)
+}
+
+/// Carries a flow out, from its first state to its report.
+pub(super) fn carry_out(cli: &Cli, course: Course<'_>, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+    let Course { which, objective, plan, document, after, retried } = course;
+    let place = session::place(cli)?;
+    session::not_an_agent(&place)?;
     let allowed = allowances(cli, &place, &flow.allow)?;
     if let (Some(plan), true) = (&plan, flow.dry_run) {
         let commands = Commands::of(&session::config(&place)?, place.root());
         return show(None, plan, &commands, out);
     }
     needs_git(&place)?;
-    let inputs = [(Name::from("objective"), Value::text(objective))].into();
+    let inputs = inputs(which, &objective, flow);
     let library = can_be_opened(Shelf::load(cli)?, which.protocol(), &inputs)?;
     let session = session::open_with(cli, library)?;
     if flow.talk {
@@ -135,6 +220,8 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         document,
         landing: pulls.then_some(Route::PullRequest),
         choice: choice.as_ref(),
+        after: after.as_ref(),
+        retried: &retried,
         ..Given::default()
     };
     session.staffed(&opening.protocol, given).map_err(|error| session_failure(&error))?;
@@ -193,6 +280,16 @@ fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result
             Ok(())
         }
     }
+}
+
+/// What the protocol of a flow is given.
+fn inputs(which: Which, objective: &str, flow: &Flow) -> Fields {
+    let mut inputs: Fields = [(Name::from("objective"), Value::text(objective))].into();
+    // A plan of one task is complete or has nothing that could land.
+    if flow.land_partial && which == Which::Campaign {
+        inputs.insert(Name::from("land_partial"), Value::Bool(true));
+    }
+    inputs
 }
 
 /// What is to be reached: words, and not too many of them.
@@ -341,7 +438,7 @@ pub(super) fn tell_branch(run: &RunId, out: &Out) -> Result<(), Failure> {
 }
 
 /// The plan that a run has come to, if it has.
-fn planned(session: &Session, run: &RunId) -> Result<Option<Plan>, Failure> {
+pub(super) fn planned(session: &Session, run: &RunId) -> Result<Option<Plan>, Failure> {
     let machine = session.look(run).map_err(|error| session_failure(&error))?;
     let Some(root) = machine.instance(ROOT) else { return Ok(None) };
     let Some(value) = root.tracked.get("plan").filter(|plan| !plan.is_none()) else { return Ok(None) };
@@ -373,7 +470,11 @@ fn show(run: Option<&RunId>, plan: &Plan, commands: &Commands, out: &Out) -> Res
         out.bytes(&format!("{}\n", json.pretty()))?;
         return Ok(Exit::Done);
     }
-    out.text(&format!("{}{}", commands_text(commands), preview_text(plan, &preview)))?;
+    let mut text = format!("{}{}", commands_text(commands), preview_text(plan, &preview));
+    if let Some(run) = run {
+        text.push_str(&format!("{} `ftl resume {run}` carries this plan out\n", paint(paint::HINT, "hint:")));
+    }
+    out.text(&text)?;
     Ok(Exit::Done)
 }
 

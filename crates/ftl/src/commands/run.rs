@@ -23,7 +23,7 @@ use ftl_engine::store::{Lease, Most, RunRow, Store};
 use ftl_engine::summary::Summary;
 use serde_json::{Value as Json, json};
 
-use super::code;
+use super::{code, flow};
 use crate::board::live::Live;
 use crate::board::{Board, news};
 use crate::cli::{Cli, Resume, Run};
@@ -151,6 +151,11 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
     }
     let stop = signals::stop(out)?;
     match rows.as_slice() {
+        [row] if row.settled && session.only_plans(&row.run) => {
+            let run = row.run.clone();
+            drop(session);
+            flow::take_on(cli, &run, asked.talk, out)
+        }
         [row] => {
             let wheel = Wheel::new(&session, &stop, out);
             let left = match wheel.resume(row, by.as_deref())? {
@@ -503,6 +508,10 @@ pub(super) fn report_landing(
             let board = ended_flow(wheel, id, left)?;
             if let Some(board) = &board {
                 json["report"] = board.document();
+                let landing = board.landing(id);
+                json["verdict"] = json["standing"].clone();
+                json["landed"] = json!(landing.is_ok());
+                json["not_landed"] = json!(landing.err());
             }
             note(board.as_ref(), left);
             runs.push(json);
@@ -520,6 +529,9 @@ pub(super) fn report_landing(
             }
             note(board.as_ref(), left);
             text.push_str(&left_text(id, left));
+            if let Some(why) = board.as_ref().and_then(Board::missed_landing) {
+                text.push_str(&format!("not landed: {}\n", safe(&why)));
+            }
         }
         out.text(&text)?;
     }

@@ -103,7 +103,8 @@ fn a_brief_becomes_a_verified_commit_and_the_person_s_checkout_is_not_touched() 
     assert_eq!(dir.git(&["diff", "--name-only", "HEAD", &branch]), "calc.py\n");
     let message = dir.git(&["log", "-1", "--format=%B", &branch]);
     assert!(
-        message.starts_with("Add mul\n\nmultiply numbers\n\nFtl-Task: 001-add-mul\nFtl-Run: "),
+        message
+            .starts_with("Add mul\n\nmultiply numbers\n\nFtl-Agent: play\nFtl-Task: 001-add-mul\nFtl-Run: "),
         "{message}"
     );
     assert_eq!(dir.git(&["log", "-1", "--format=%an", &branch]), "Ada\n");
@@ -480,7 +481,7 @@ fn a_story_is_coded_tested_and_merged_in_its_worktree() {
     assert_eq!(end["values"]["files"], json!(["calc.py"]));
     assert_eq!(end["values"]["last"], "all passed");
     let message = dir.git(&["log", "-1", "--format=%B", &format!("ftl/{run}")]);
-    assert!(message.starts_with("Teach it to multiply\n\nFtl-Run: "), "{message}");
+    assert!(message.starts_with("Teach it to multiply\n\nFtl-Agent: play\nFtl-Run: "), "{message}");
     assert_eq!((worktrees(&dir).len(), kept(&dir).len()), (0, 0));
 }
 

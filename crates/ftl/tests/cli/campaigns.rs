@@ -32,7 +32,7 @@ pub(crate) fn builds(id: &str, file: &str, text: &str, command: &str) -> String 
     )
 }
 
-fn replans(told: &str, tasks: &[Json]) -> String {
+pub(crate) fn replans(told: &str, tasks: &[Json]) -> String {
     let plan = json!({ "objective": "all is done", "tasks": tasks });
     format!(
         "[[scene]]\nrole = \"planner\"\ntold = '''{told}'''\n[[scene.step]]\n\
@@ -63,7 +63,7 @@ pub(crate) fn go(dir: &Dir, more: &[&str]) -> Ended {
     dir.ftl(&[&GO[..], more, &["--json"]].concat())
 }
 
-fn seqs(list: &Json) -> Vec<&str> {
+pub(crate) fn seqs(list: &Json) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|one| one["seq"].as_str().unwrap()).collect()
 }
 
@@ -171,8 +171,20 @@ fn a_block_takes_its_children_with_it_and_what_landed_stays() {
     let scenes =
         [builds("001-fails", "a.txt", "not yet", "true"), builds("003-alone", "c.txt", "done", "true")];
     let dir = repository(&tasks, &scenes);
-    let ended = go(&dir, &["--land", "squash"]).code(3);
-    let json = ended.json();
+    let json = go(&dir, &["--land", "squash"]).code(3).json();
+    assert_eq!((json["verdict"].as_str(), &json["landed"]), (Some("blocked"), &json!(false)));
+    let why = json["not_landed"].as_str().unwrap();
+    assert!(why.contains("1 of 3 tasks landed: what is complete stays on `ftl/"), "{why}");
+    assert_eq!((dir.read("c.txt"), &json["report"]["delivered"]), ("c\n".to_owned(), &Json::Null));
+    let dir = repository(&tasks, &scenes);
+    dir.ftl(&[&GO[..], &["--land", "ff"]].concat()).code(3).says(&[
+        "1 of 3 tasks, on the branch `ftl/",
+        "your own is left alone",
+        "git merge ftl/",
+    ]);
+    let dir = repository(&tasks, &scenes);
+    let json = go(&dir, &["--land", "squash", "--land-partial"]).code(3).json();
+    assert_eq!(json["landed"], true, "{json:#}");
     assert_eq!(
         (seqs(&json["report"]["landed"]), seqs(&json["report"]["blocked"])),
         (vec!["003"], vec!["001"])
@@ -322,6 +334,13 @@ fn work_lands_as_it_was_asked_for_and_nothing_of_the_person_s_is_lost() {
     // A landing that a flag asked for and that could not be done is no success for a script.
     let json = go(&dir, &["--land", "ff"]).code(3).json();
     assert_eq!(json["report"]["delivered"]["status"], "kept", "{json:#}");
+    assert_eq!((json["verdict"].as_str(), &json["landed"]), (Some("complete"), &json!(false)));
+    assert!(json["not_landed"].as_str().unwrap().contains("the work stays on `ftl/"), "{json:#}");
+    // From the settings it is one, and the last line says why.
+    dir.write(".ftl/config.toml", "[landing]\nhow = \"ff\"\n");
+    let ended = dir.ftl(&GO).code(0);
+    let last = ended.out.trim_end().lines().last().unwrap_or_default();
+    assert!(last.starts_with("not landed: the work stays on `ftl/"), "{ended:#?}");
     assert_eq!(
         (dir.read("a.txt"), dir.read("c.txt"), count(&dir)),
         ("mine\n".to_owned(), "mine too\n".to_owned(), 1)
@@ -331,6 +350,39 @@ fn work_lands_as_it_was_asked_for_and_nothing_of_the_person_s_is_lost() {
     let json = go(&dir, &["--land", "ff"]).code(0).json();
     assert_eq!(json["report"]["delivered"]["status"], "landed", "{json:#}");
     assert_eq!((dir.read("a.txt"), dir.read("c.txt")), ("done\n".to_owned(), "mine too\n".to_owned()));
+}
+
+#[test]
+fn commits_say_what_was_done_and_why_in_the_words_of_whoever_did_it() {
+    let tasks = [task("001", "one", "a.txt", &[]), task("002", "two", "b.txt", &[])];
+    let scenes = [builds("001-one", "a.txt", "done", "true"), builds("002-two", "b.txt", "done", "true")];
+    let said = scenes[0].replace("written", "Added the word that was missing. It is tested.");
+    let scenes = [said, scenes[1].clone()];
+    let dir = repository(&tasks, &scenes);
+    dir.write(
+        "ftl.toml",
+        BOUND.replace("builder = \"play\"", "builder = { agent = \"play\", model = \"m1\" }"),
+    );
+    go(&dir, &["--land", "ff"]).code(0);
+    let log = dir.git(&["log", "--format=%B"]);
+    let first = "Add the word that was missing\n\nAdded the word that was missing. It is tested.\n\nall is done\n\n\
+        Ftl-Agent: play\nFtl-Model: m1\nFtl-Task: 001-one\nFtl-Run: ";
+    assert!(log.contains(first), "{log}");
+    assert!(
+        log.contains("Two\n\nall is done\n\nFtl-Agent: play\nFtl-Model: m1\nFtl-Task: 002-two\n"),
+        "{log}"
+    );
+    // One commit for all names the objective, lists the tasks, and is signed off where the settings say so.
+    let dir = repository(&tasks, &scenes);
+    dir.write(".ftl/config.toml", "[commit]\nsign_off = true\ntemplate = \"work: {subject}\\n\\n{body}\"\n");
+    go(&dir, &["--land", "squash"]).code(0);
+    let message = dir.git(&["log", "-1", "--format=%B"]);
+    let wanted = "work: all is done\n\n- Add the word that was missing (001-one)\n- Two (002-two)\n\n\
+        Ftl-Agent: play\nFtl-Task: 001-one\nFtl-Task: 002-two\nSigned-off-by: Ada <ada@example.org>\nFtl-Run: ";
+    assert!(message.starts_with(wanted), "{message}");
+    dir.write(".ftl/config.toml", "[commit]\ntemplate = \"{subjct}\"\n");
+    let refused = dir.ftl(&GO).code(1);
+    assert!(refused.err.contains("nobody fills in `{subjct}`"), "{refused:#?}");
 }
 
 fn demo_is_done(place: &Dir, json: &Json) {

@@ -11,6 +11,8 @@ fn help_is_as_recorded() {
         "task",
         "run",
         "resume",
+        "retry",
+        "clean",
         "stop",
         "status",
         "why",

@@ -7,6 +7,7 @@
     reason = "a test that cannot prepare its folder fails by panicking, and one that is left out says so"
 )]
 
+mod again;
 mod agents;
 mod audit;
 mod building;
@@ -14,6 +15,7 @@ mod campaign;
 mod campaigns;
 mod causes;
 mod check;
+mod cleaning;
 mod coding;
 mod colour;
 mod config;
@@ -43,6 +45,7 @@ mod runs;
 mod salvage;
 mod secrets;
 mod shell;
+mod side_by_side;
 mod signals;
 mod speakers;
 mod steer;

@@ -38,12 +38,6 @@ impl Noted {
         Brief::of(&self.spec)
     }
 
-    /// What a commit of its work says.
-    pub(super) fn message(&self) -> String {
-        let objective = self.spec.objective.as_deref().unwrap_or_default().trim();
-        format!("{}\n\n{objective}\n\nFtl-Task: {}", self.subject(), self.spec.id)
-    }
-
     /// What it is about, in a few words.
     pub(super) fn subject(&self) -> String {
         let id = self.spec.id.as_str();
@@ -72,7 +66,7 @@ pub(super) fn task_of(notes: &dyn Notebook, run: &str, instance: u32) -> Result<
     Ok(noted.map(|noted| noted.spec.id))
 }
 
-fn key(job: &Job) -> String {
+pub(super) fn key(job: &Job) -> String {
     format!("{}/{}", job.run, job.action.instance.0)
 }
 

@@ -13,16 +13,19 @@ use ftl_core::plan::Status;
 use ftl_core::run::{Failure, Wanted};
 use ftl_core::value::Value;
 
+use super::retry::Retried;
 use super::{Sites, prefix};
+use crate::context::Sources;
 use crate::environment::CommandKind;
 use crate::git::{Branch, GitError, Repo, Trouble};
 use crate::hands::admission::{Admission, Rank};
-use crate::hands::paper::{analyzed, brief, read_plan, shaped, tasks_of, timeout};
+use crate::hands::paper::{BriefSources, analyzed, brief, read_plan, shaped, tasks_of, timeout};
 use crate::hands::typed::params;
 use crate::hands::{Job, Workshop};
 use crate::paper::campaign::no_campaign;
-use crate::plan_file::Plan;
 use crate::plan_file::merge::CampaignTask;
+use crate::plan_file::{Plan, Task};
+use crate::workspace::KnownFailure;
 
 pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
     let (briefs, observer, summary, tasks) = (sites.clone(), sites.clone(), sites.clone(), sites.clone());
@@ -91,15 +94,28 @@ impl Sites {
     }
 
     fn brief_of(&self, job: &Job, plan: &Plan, seq: Option<&str>) -> Result<Brief, Failure> {
+        let retried = |task: &Task| -> Vec<KnownFailure> {
+            let id = task.id();
+            self.retried.iter().filter(|one| one.task == id).map(Retried::known).collect()
+        };
         match self.run_s_branch(job)? {
-            None => brief(&self.paper, plan, seq, (&|path| self.paper.source(path), &self.builds)),
+            None => {
+                let sources: Sources<'_> = &|path| self.paper.source(path);
+                brief(
+                    &self.paper,
+                    plan,
+                    seq,
+                    BriefSources { sources, settings: &self.builds, retried: &retried },
+                )
+            }
             Some((repo, branch)) => {
                 let below = prefix(&repo);
-                let source = |path: &str| {
+                let sources = |path: &str| {
                     crate::plan_file::check_path(path).ok()?;
                     repo.file_at(&branch.tip, &below.join(path)).ok().flatten()
                 };
-                brief(&self.paper, plan, seq, (&source, &self.builds))
+                let told = BriefSources { sources: &sources, settings: &self.builds, retried: &retried };
+                brief(&self.paper, plan, seq, told)
             }
         }
     }

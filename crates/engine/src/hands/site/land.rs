@@ -20,6 +20,7 @@ use ftl_core::value::{Fields, Name};
 use serde::{Deserialize, Serialize};
 
 use super::brief::Noted;
+use super::message::{About, Author, cut_subject};
 use super::{Met, Route, Site, Sites};
 use crate::change::{Change, Content, Kind};
 use crate::clock;
@@ -27,7 +28,7 @@ use crate::environment::CommandKind;
 use crate::folder;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified};
 use crate::gates::{Restore, blocks, restore, told};
-use crate::git::{self, Branch, Checked, Delivering, Key, Landed, Merged, Oid, Repo};
+use crate::git::{self, Branch, Checked, Delivering, Key, LANDED, Landed, Merged, Oid, Repo};
 use crate::hands::typed::Done;
 use crate::hands::{Ended, Job, Workshop};
 use crate::id::RunId;
@@ -53,6 +54,43 @@ struct LandedNote {
     verify: Vec<String>,
     /// What it was for, as a commit says it.
     about: String,
+    /// What the whole run is to reach; nothing in notes of earlier versions, and for a story.
+    #[serde(default)]
+    objective: Option<String>,
+    /// The task.
+    #[serde(default)]
+    task: Option<String>,
+    /// Who did the work.
+    #[serde(default)]
+    author: Option<Author>,
+}
+
+/// What has landed in a run.
+#[derive(Debug, Default)]
+pub(super) struct LandedWork {
+    /// The commands that it was verified with.
+    pub(super) commands: Vec<String>,
+    /// What each landing was for.
+    about: Vec<String>,
+    objective: Option<String>,
+    tasks: Vec<String>,
+    authors: Vec<Author>,
+}
+
+impl LandedWork {
+    /// What a commit is about that holds all of it: the objective, and the tasks one by one.
+    pub(super) fn about(&self, run: &RunId) -> About {
+        let run = run.to_string();
+        let Some(objective) = &self.objective else {
+            return About::of_text(&message_of(&self.about), None, &run);
+        };
+        let subject = cut_subject(objective);
+        let whole = (subject != objective.trim()).then(|| objective.trim().to_owned());
+        let tasks = self.about.iter().map(|one| format!("- {one}")).collect::<Vec<_>>().join("\n");
+        let body = whole.into_iter().chain([tasks]).collect::<Vec<_>>().join("\n\n");
+        let (tasks, authors) = (self.tasks.clone(), self.authors.clone());
+        About { subject, body, objective: objective.clone(), tasks, run, authors }
+    }
 }
 
 /// What is to land.
@@ -62,17 +100,20 @@ pub(super) struct Wish {
     /// The commands that must succeed on the merged tree.
     pub(super) verify: Vec<String>,
     /// What the commit says.
-    pub(super) message: String,
+    pub(super) about: About,
     /// The brief, where there is one.
     pub(super) noted: Option<Noted>,
 }
 
 impl Sites {
     fn land(&self, job: &Job, asked: &WorkLand) -> Done<WorkLand> {
-        let noted = self.noted(job)?;
-        let message = noted.as_ref().map_or_else(|| String::from("Work of ftl"), Noted::message);
+        let (noted, author, run) = (self.noted(job)?, self.author(job)?, job.run.as_str());
+        let about = match &noted {
+            Some(noted) => About::of_brief(noted, author, run),
+            None => About::of_text("Work of ftl", author, run),
+        };
         let tree = asked.tree.as_ref().map(|tree| tree.as_str().parse()).transpose()?;
-        self.land_as(job, Wish { tree, verify: vec![asked.verify.clone()], message, noted })
+        self.land_as(job, Wish { tree, verify: vec![asked.verify.clone()], about, noted })
     }
 
     /// Lands what stands in the worktree of a job's instance, once, and closes the worktree.
@@ -84,11 +125,12 @@ impl Sites {
         }
         let site = self.site(job)?;
         let key: Key = job.key().parse()?;
+        let message = self.style.message(&wish.about, site.repo.author());
         let landing = git::Landing {
             worktree: &site.tree.id,
             key: &key,
             tree: wish.tree.as_ref(),
-            message: &wish.message,
+            message: &message,
             when: clock::wall() / 1000,
         };
         let mut met = Met::default();
@@ -97,8 +139,11 @@ impl Sites {
         let landed = met.over(landed)?;
         let answer = site.answer(&wish, landed, site.repo.branch(&job.run)?);
         if answer.status == LandingStatus::Landed {
-            let about = wish.message.lines().next().unwrap_or_default().to_owned();
-            let note = LandedNote { answer: answer.clone(), verify: wish.verify, about };
+            let About { subject: about, tasks, authors, .. } = wish.about;
+            let (task, author) = (tasks.into_iter().next(), authors.into_iter().next());
+            let objective = wish.noted.and_then(|noted| noted.spec.objective);
+            let verify = wish.verify;
+            let note = LandedNote { answer: answer.clone(), verify, about, objective, task, author };
             self.put_note(LANDINGS, &job.key(), &note)?;
             // It has landed, whatever becomes of the worktree; one that is left is swept when the run rests.
             let _ = self.close(job, LANDED);
@@ -156,12 +201,12 @@ impl Sites {
     pub(super) fn bring(&self, job: &Job, how: Delivery) -> Result<Delivered, Failure> {
         let repo = self.repo()?;
         repo.begin(&job.run)?;
-        let (commands, about) = self.landed(&job.run)?;
-        let message = message_of(&about);
+        let work = self.landed(&job.run)?;
+        let message = self.style.message(&work.about(&job.run), repo.author());
         let when = clock::wall() / 1000;
         let delivering = Delivering { run: &job.run, how, message: &message, when };
         let mut met = Met::default();
-        let mut again = |merged: &Merged| met.note(self.passes_all(job, &repo, merged, &commands));
+        let mut again = |merged: &Merged| met.note(self.passes_all(job, &repo, merged, &work.commands));
         let delivered = repo.deliver(&delivering, &job.cancel, &mut again);
         met.over(delivered)
     }
@@ -180,23 +225,32 @@ impl Sites {
         self.bring(&Job::new(run.clone(), action, Usage::new(), cancel.clone(), desk), how)
     }
 
-    /// The commands that what has landed in a run was verified with, and what it was about.
-    pub(super) fn landed(&self, run: &RunId) -> Result<(Vec<String>, Vec<String>), Failure> {
-        let (mut commands, mut about) = (Vec::new(), Vec::new());
+    /// What has landed in a run, with the commands that it was verified with.
+    pub(super) fn landed(&self, run: &RunId) -> Result<LandedWork, Failure> {
+        let (mut work, mut landed) = (LandedWork::default(), Vec::new());
         let ours = format!("{run}.");
         for (key, note) in self.paper.store().notes(LANDINGS)? {
             if !key.starts_with(&ours) {
                 continue;
             }
-            let note = read(&note)?;
-            about.push(note.about);
+            landed.push(read(&note)?);
+        }
+        landed.sort_by(|one, other| one.task.cmp(&other.task));
+        for note in landed {
+            work.about.push(match &note.task {
+                Some(task) => format!("{} ({task})", note.about),
+                None => note.about,
+            });
+            work.objective = work.objective.or(note.objective);
+            work.tasks.extend(note.task);
+            work.authors.extend(note.author);
             for command in note.verify {
-                if !commands.contains(&command) {
-                    commands.push(command);
+                if !work.commands.contains(&command) {
+                    work.commands.push(command);
                 }
             }
         }
-        Ok((commands, about))
+        Ok(work)
     }
 
     fn passes_all(
@@ -228,7 +282,7 @@ pub(super) fn unlooked(failure: Failure) -> CouldNotRun {
 }
 
 /// What is said of all that has landed, as a commit says it.
-pub(super) fn message_of(about: &[String]) -> String {
+fn message_of(about: &[String]) -> String {
     match about {
         [one] => one.clone(),
         all => format!("Work of {} tasks\n\n{}", all.len(), all.join("\n")),
@@ -241,9 +295,6 @@ fn read(note: &str) -> Result<LandedNote, Failure> {
         Failure::new(FailureKind::CouldNotRun, message)
     })
 }
-
-/// Why a worktree is closed whose work has landed.
-const LANDED: &str = "its work has landed";
 
 impl Site {
     /// What a landing came to, in the words of protocols.
@@ -262,7 +313,7 @@ impl Site {
         };
         match landed {
             Landed::Done { commit, tree, files } => {
-                let about = wish.message.lines().next().unwrap_or_default();
+                let about = &wish.about.subject;
                 let counted = if files == 1 { String::from("1 file") } else { format!("{files} files") };
                 answer.summary = format!("{about}: {counted} changed, {} on {name}", commit.short());
                 answer.status = LandingStatus::Landed;

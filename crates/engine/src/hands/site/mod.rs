@@ -11,9 +11,10 @@
 //! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
 //! | `inherit` | what an earlier attempt at the same brief left |
 //! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
-//! | `land` | `work.land`, `branch.deliver` |
+//! | `land`, `message` | `work.land`, `branch.deliver`; what commits say |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
+//! | `retry` | tasks that are tried again |
 //! | `story`, `commands`, `programs` | a story's worktree, its tests and its merge; how a project is tested, and whether it can be |
 //! | `close` | worktrees that nobody needs any more |
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
@@ -24,8 +25,10 @@ mod close;
 mod gates;
 mod inherit;
 mod land;
+pub(crate) mod message;
 mod proof;
 mod pull;
+pub mod retry;
 mod story;
 pub(super) mod task;
 
@@ -72,8 +75,12 @@ pub struct Sites {
     limits: Limits,
     setup: String,
     copied: Vec<String>,
+    unkept: Vec<String>,
     commands: Commands,
     environment: Environment,
+    style: message::Style,
+    /// Tasks that are tried again.
+    retried: Vec<retry::Retried>,
     allowed: Vec<Allowance>,
     /// What builds may take.
     builds: BuildSettings,
@@ -118,8 +125,11 @@ impl Sites {
             limits: config.command_limits(),
             setup: config.text("worktree.setup").trim().to_owned(),
             copied: config.texts("worktree.copy"),
+            unkept: config.texts("keep.ignore"),
             commands: Commands::set(config),
             environment: config.environment().clone(),
+            style: message::Style::of(config),
+            retried: Vec::new(),
             allowed: Vec::new(),
             builds: config.builds(),
             followed: Mutex::default(),
@@ -173,6 +183,7 @@ impl Sites {
                 && folder::is_folder(&self.place().store().join("git"));
             if missing { GitError { trouble: Trouble::Machine, ..error } } else { error }
         })?;
+        let repo = repo.not_keeping(self.unkept.clone());
         let repo = self.fence.iter().cloned().fold(repo, Repo::fenced);
         Ok(open.insert(repo).clone())
     }
@@ -204,7 +215,9 @@ impl Sites {
         let tree = met.over(tree)?;
         inherited?;
         let folder = folder_in(&repo, &tree.path);
-        Ok(Site { repo, tree, folder })
+        let site = Site { repo, tree, folder };
+        self.lay_retried(job, &site)?;
+        Ok(site)
     }
 
     /// Whether the instance of a job works in a worktree: it has a brief, or one is open.

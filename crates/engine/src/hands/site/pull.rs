@@ -9,7 +9,6 @@ use ftl_core::run::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
 use super::Sites;
-use super::land::message_of;
 use crate::clock;
 use crate::forge::{Forge, ForgeError, GitHub, PULL, Pull, Reached, Wanted};
 use crate::git::{GitError, Remote, Trouble, WorktreeId};
@@ -79,8 +78,8 @@ impl Sites {
                 "no branch was checked out when the run began (hint: check out the one that is meant)";
             return Err(Ended::failed(FailureKind::CouldNotRun, message));
         };
-        let (_, about) = self.landed(&job.run)?;
-        let about = message_of(&about);
+        let about = self.landed(&job.run)?.about(&job.run);
+        let about = format!("{}\n\n{}", about.subject, about.body).trim().to_owned();
         match self.try_pull(job, &about, &target)? {
             Tried::Merged(pull) => Ok(Delivered {
                 status: DeliveryStatus::Landed,

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gates::{Command, no_answer};
 use super::land::Wish;
+use super::message::{About, MAX_SUBJECT_LETTERS};
 use super::{Route, Site, Sites, folder_in, prefix};
 use crate::clock;
 use crate::commands::{Commands, look, programs};
@@ -43,9 +44,6 @@ const REVIEWED: &str = "story-reviews";
 
 /// How many repetitions an architect is told.
 const MAX_REPEATS: usize = 5;
-
-/// The longest subject of a commit.
-const MAX_SUBJECT_LETTERS: usize = 72;
 
 pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
     let shared = || sites.clone();
@@ -306,7 +304,8 @@ impl Sites {
             self.catch_up(job)?;
         }
         let about = story.about.clone();
-        let mut landed = self.land_as(job, Wish { tree, verify, message: story.about, noted: None })?;
+        let said = About::of_text(&story.about, self.author(job)?, job.run.as_str());
+        let mut landed = self.land_as(job, Wish { tree, verify, about: said, noted: None })?;
         match route.filter(|_| landed.status == LandingStatus::Landed) {
             Some(Route::Branch(how)) => {
                 let delivered = self.bring(job, how)?;

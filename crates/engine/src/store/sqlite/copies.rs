@@ -5,7 +5,7 @@
 //! person has changed by hand is not what we wrote, and stays.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -36,17 +36,25 @@ pub(super) fn move_unknown(
     let mut moved = Vec::new();
     for name in written.iter().filter_map(|name| name.to_str()) {
         let file = name.replace('%', "/");
-        let Some(digest) = ours(&store.join(WRITTEN).join(name), &state.join(&file)) else { continue };
+        let written = store.join(WRITTEN).join(name);
+        let found = places(state, &file).into_iter().find_map(|copy| Some((ours(&written, &copy)?, copy)));
+        let Some((digest, copy)) = found else { continue };
         if is_known(open, &file, &digest)? {
             continue;
         }
         let to = aside.join(WRITTEN);
-        match folder::make(&to).and_then(|()| folder::rename(&state.join(&file), &to.join(name))) {
+        match folder::make(&to).and_then(|()| folder::rename(&copy, &to.join(name))) {
             Err(error) => return Ok(Err(error)),
             Ok(()) => moved.push(file),
         }
     }
     Ok(Ok(moved))
+}
+
+/// Where a copy may stand: that of a campaign also at the paths of the one in front.
+fn places(state: &Path, file: &str) -> Vec<PathBuf> {
+    let own = file.strip_prefix("campaigns/").and_then(|rest| rest.split_once('/'));
+    [Some(file), own.map(|(_, file)| file)].into_iter().flatten().map(|file| state.join(file)).collect()
 }
 
 /// The digest of a copy, if it is the one that we wrote last.

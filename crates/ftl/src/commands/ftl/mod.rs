@@ -41,7 +41,15 @@ pub(crate) fn open(cli: &Cli) -> Result<Paper, Failure> {
     session::prepare(&place)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| session::store_failure(&error))?;
     let config = session::config(&place)?;
-    Ok(Paper::with(place, Arc::new(store), config))
+    named(cli, Paper::with(place, Arc::new(store), config))
+}
+
+/// The paperwork of the campaign that was named, or of the current one.
+fn named(cli: &Cli, paper: Paper) -> Result<Paper, Failure> {
+    match &cli.campaign {
+        Some(id) => paper.for_campaign(id).map_err(|error| failure(&error)),
+        None => Ok(paper),
+    }
 }
 
 /// What the original left behind, from `.ftl/`.
@@ -68,7 +76,7 @@ pub(crate) fn existing(cli: &Cli) -> Result<Option<Paper>, Failure> {
     match found {
         Some(store) => {
             let config = session::config(&place)?;
-            Ok(Some(Paper::with(place, Arc::new(store), config)))
+            named(cli, Paper::with(place, Arc::new(store), config)).map(Some)
         }
         None => Ok(None),
     }

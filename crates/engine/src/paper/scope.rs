@@ -1,0 +1,318 @@
+//! Whose papers are looked at: the campaign, its workspaces and its exploration belong to the run that opened them.
+//!
+//! Notes of a run stand under kinds of their own, so that equal numbers and names of two runs never meet. One of all
+//! stands in front: the one opened last that is not complete. Its files are at the specification's paths, those of
+//! every other below `.ftl/campaigns/<run>/`. When another one comes to the front the files are moved, in two steps that
+//! are written down, so that whoever comes after a crash finishes them before anything else is read or written. What
+//! commands open themselves, and what versions before this one kept, has no run: its notes stand under the plain kinds.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::projection::Projected;
+use super::{Paper, PaperError, campaign, lag};
+use crate::folder;
+use crate::id::RunId;
+use crate::store::{Notebook as _, Store as _, StoreError};
+
+/// The kind of the notes that say which campaigns there are, by run: the number with which each was opened.
+const OPENED: &str = "campaigns";
+
+/// The kind of the note that says which one stands in front, and of what is being moved.
+const FRONT: &str = "campaign_front";
+const CURRENT: &str = "current";
+const MOVING: &str = "moving";
+
+/// Where the files of campaigns are that do not stand in front.
+pub const CAMPAIGNS: &str = "campaigns";
+
+/// The name of what commands have opened.
+pub const COMMANDS: &str = "commands";
+
+/// What moves when another campaign comes to the front.
+const FILES: [&str; 3] = ["campaign.json", "exploration.json", WORKSPACES];
+
+/// The folder of workspaces.
+pub(super) const WORKSPACES: &str = "workspace";
+
+/// Whose papers they are: a run's, or those of commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Scope(Option<String>);
+
+impl Scope {
+    fn read(name: &str) -> Scope {
+        Scope((!name.is_empty() && name != COMMANDS).then(|| name.to_owned()))
+    }
+
+    /// The name of its folder, and under which it is known.
+    pub fn name(&self) -> &str {
+        self.0.as_deref().unwrap_or(COMMANDS)
+    }
+
+    /// The kind of its notes.
+    pub(super) fn kind(&self, plain: &'static str) -> Cow<'static, str> {
+        match &self.0 {
+            None => Cow::Borrowed(plain),
+            Some(run) => Cow::Owned(format!("{plain}@{run}")),
+        }
+    }
+
+    /// Under which name it is remembered what a copy was last, wherever the file stands now.
+    pub(super) fn copy_name(&self, file: &str) -> String {
+        match &self.0 {
+            None => file.to_owned(),
+            Some(run) => format!("{CAMPAIGNS}/{run}/{file}"),
+        }
+    }
+}
+
+/// Which papers a command or a run works with.
+#[derive(Clone, Debug, Default)]
+pub(super) enum View {
+    /// Those that stand in front.
+    #[default]
+    Front,
+    /// Those of a run, once it has opened some.
+    Run(RunId),
+    /// Those that a person named.
+    Named(Scope),
+}
+
+impl Paper {
+    /// The same for a run: what it opens is its own.
+    pub fn for_run(&self, run: &RunId) -> Arc<Paper> {
+        Arc::new(self.viewed(View::Run(run.clone())))
+    }
+
+    /// The same for a campaign that a person named: by its run, the beginning of that, or `commands`.
+    pub fn for_campaign(&self, named: &str) -> Result<Paper, PaperError> {
+        let known = self.opened()?;
+        let mut fits: Vec<&Scope> = known.keys().filter(|scope| scope.name().starts_with(named)).collect();
+        fits.retain(|scope| scope.name() == named || !known.keys().any(|other| other.name() == named));
+        match fits.as_slice() {
+            [one] => Ok(self.viewed(View::Named((*one).clone()))),
+            _ => {
+                let names: Vec<&str> = known.keys().rev().take(5).map(Scope::name).collect();
+                let message = format!("`{named}` names {} campaigns", fits.len());
+                Err(PaperError::refused(message, format!("name one by its run: {}", names.join(", "))))
+            }
+        }
+    }
+
+    fn viewed(&self, view: View) -> Paper {
+        Paper {
+            place: self.place.clone(),
+            store: self.store.clone(),
+            config: self.config.clone(),
+            embedder: self.embedder.clone(),
+            notices: self.notices.clone(),
+            lag: lag::Lag::default(),
+            view,
+        }
+    }
+
+    /// Whose papers are looked at now.
+    pub(super) fn scope(&self) -> Result<Scope, StoreError> {
+        match &self.view {
+            View::Front => self.front(),
+            View::Named(scope) => Ok(scope.clone()),
+            View::Run(run) if self.store.note(OPENED, run.as_str())?.is_some() => {
+                Ok(Scope(Some(run.as_str().to_owned())))
+            }
+            // What a run of an earlier version opened stands among those of commands.
+            View::Run(run) if self.is_plain_of(run)? => Ok(Scope::default()),
+            View::Run(_) => self.front(),
+        }
+    }
+
+    /// Whether a run of an earlier version has opened what stands among the papers of commands.
+    fn is_plain_of(&self, run: &RunId) -> Result<bool, StoreError> {
+        let id = campaign::head_at(self, &Scope::default())?.and_then(|head| head.id().map(str::to_owned));
+        Ok(id.is_some_and(|id| id.split_once('.').is_some_and(|(opened_by, _)| opened_by == run.as_str())))
+    }
+
+    /// Whose papers stand in front.
+    fn front(&self) -> Result<Scope, StoreError> {
+        Ok(Scope::read(self.store.note(FRONT, CURRENT)?.as_deref().unwrap_or_default()))
+    }
+
+    /// All that were opened, with the number of each; those that only explore have none.
+    fn opened(&self) -> Result<BTreeMap<Scope, u64>, StoreError> {
+        let all = self.store.notes(OPENED)?;
+        Ok(all.into_iter().map(|(name, body)| (Scope::read(&name), body.parse().unwrap_or(0))).collect())
+    }
+
+    /// The folder of a scope's files, as it stands now.
+    pub(super) fn scope_folder(&self, scope: &Scope) -> PathBuf {
+        match self.front() {
+            Ok(front) if front != *scope => self.own_folder(scope),
+            Ok(_) | Err(_) => self.place.state(),
+        }
+    }
+
+    fn own_folder(&self, scope: &Scope) -> PathBuf {
+        self.place.state().join(CAMPAIGNS).join(scope.name())
+    }
+
+    /// Where the copy of a note stands now.
+    pub(super) fn file(&self, what: &Projected) -> PathBuf {
+        match &what.scope {
+            None => self.place.state().join(&*what.file),
+            Some(scope) => self.scope_folder(scope).join(&*what.file),
+        }
+    }
+
+    /// Whose workspaces lie in a folder, if any do.
+    pub(super) fn scope_of_folder(&self, above: &Path) -> Option<Scope> {
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        let below = real(above).strip_prefix(real(&self.place.state())).ok()?.to_owned();
+        let parts: Vec<&str> = below.iter().filter_map(|part| part.to_str()).collect();
+        match parts.as_slice() {
+            [WORKSPACES] => self.scope().ok(),
+            [CAMPAIGNS, name, WORKSPACES] => {
+                let scope = Scope::read(name);
+                self.opened().ok()?.contains_key(&scope).then_some(scope)
+            }
+            _ => None,
+        }
+    }
+
+    /// Has papers of its own for the run that this is for. While nobody else is at work they stand in front.
+    pub fn explore_apart(&self) -> Result<(), PaperError> {
+        let View::Run(run) = &self.view else { return Ok(()) };
+        if self.store.note(OPENED, run.as_str())?.is_some() || self.is_plain_of(run)? {
+            return Ok(());
+        }
+        let scope = Scope(Some(run.as_str().to_owned()));
+        let front = self.front()?;
+        let is_free = !self.is_live(&front)?;
+        self.enter(&scope, Some(0), is_free.then_some(&scope))
+    }
+
+    /// The campaign or task of the run that this is for is open now: its papers stand in front.
+    pub fn open_apart(&self) -> Result<(), PaperError> {
+        let View::Run(run) = &self.view else { return Ok(()) };
+        let known = self.store.note(OPENED, run.as_str())?;
+        if known.as_deref().is_some_and(|number| number != "0") || self.is_plain_of(run)? {
+            return Ok(());
+        }
+        let scope = Scope(Some(run.as_str().to_owned()));
+        self.enter(&scope, None, Some(&scope))
+    }
+
+    /// Commands open a campaign: it stands in front.
+    pub(super) fn open_plain(&self) -> Result<Paper, PaperError> {
+        let scope = Scope::default();
+        self.enter(&scope, None, Some(&scope))?;
+        Ok(self.viewed(View::Named(scope)))
+    }
+
+    /// What stands in front has come to its end: the one opened last that has not comes there.
+    pub fn leave_front(&self) -> Result<(), PaperError> {
+        let front = self.front()?;
+        if self.is_live(&front)? {
+            return Ok(());
+        }
+        let mut live = None;
+        for (scope, number) in self.opened()? {
+            if number > 0 && live.as_ref().is_none_or(|(most, _)| *most < number) && self.is_live(&scope)? {
+                live = Some((number, scope));
+            }
+        }
+        match live {
+            Some((number, scope)) => self.enter(&scope, Some(number), Some(&scope)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a campaign or a task is not complete.
+    fn is_live(&self, scope: &Scope) -> Result<bool, PaperError> {
+        let head = campaign::head_at(self, scope)?;
+        let Some(run) = &scope.0 else { return Ok(head.is_some_and(|head| head.is_active())) };
+        let Ok(run) = RunId::try_from(run.clone()) else { return Ok(false) };
+        let goes_on = self.store.run(&run)?.is_some_and(|row| !row.settled);
+        Ok(goes_on && head.is_none_or(|head| head.is_active()))
+    }
+
+    /// Writes down that there is a scope, with its number or the next one, and brings one to the front.
+    fn enter(&self, scope: &Scope, number: Option<u64>, front: Option<&Scope>) -> Result<(), PaperError> {
+        let on_disk = |error: io::Error| PaperError::disk(self.own_folder(scope), &error);
+        let _held = self.hold().map_err(on_disk)?;
+        let next = self.opened()?.values().max().copied().unwrap_or(0) + 1;
+        let number = number.unwrap_or(next).to_string();
+        self.store.amend(&mut |notes| {
+            notes.put(OPENED, scope.name(), &number)?;
+            let before = notes.get(FRONT, CURRENT)?;
+            let before = Scope::read(before.as_deref().unwrap_or_default());
+            if let Some(front) = front.filter(|front| **front != before) {
+                notes.put(FRONT, CURRENT, front.name())?;
+                notes.put(FRONT, MOVING, &format!("out {}", before.name()))?;
+            }
+            Ok(true)
+        })?;
+        self.finish_move().map_err(on_disk)
+    }
+
+    /// Moves the files of what stood in front away, and those of what stands there now to the specification's paths,
+    /// where that was begun and is not done. Nobody else reads or writes copies meanwhile.
+    pub(super) fn finish_move(&self) -> io::Result<()> {
+        let failed = |error: StoreError| io::Error::other(error.to_string());
+        let Some(moving) = self.store.note(FRONT, MOVING).map_err(failed)? else { return Ok(()) };
+        if self.store.writable().is_err() {
+            return Ok(());
+        }
+        let (stage, old) = moving.split_once(' ').unwrap_or(("in", ""));
+        let state = self.place.state();
+        if stage == "out" {
+            move_files(&state, &self.own_folder(&Scope::read(old)))?;
+            let note = format!("in {old}");
+            let done = self.store.amend(&mut |notes| notes.put(FRONT, MOVING, &note).map(|()| true));
+            done.map_err(failed)?;
+        }
+        let own = self.own_folder(&self.front().map_err(failed)?);
+        if folder::is_folder(&own) {
+            move_files(&own, &state)?;
+            let _ = folder::Spot::at(&own).and_then(|spot| spot.remove_folder());
+        }
+        self.store.amend(&mut |notes| notes.remove(FRONT, MOVING).map(|()| true)).map_err(failed)
+    }
+
+    /// The scopes at work beside this one.
+    pub(super) fn live_others(&self) -> Result<Vec<Scope>, PaperError> {
+        let own = self.scope()?;
+        let mut others = Vec::new();
+        for (scope, _) in self.opened()? {
+            if scope != own && self.is_live(&scope)? {
+                others.push(scope);
+            }
+        }
+        Ok(others)
+    }
+}
+
+/// A path without links, also where its last parts are not there.
+fn real(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(real), _, _) => real,
+        (Err(_), Some(above), Some(name)) if above.as_os_str().is_empty() => real(Path::new(".")).join(name),
+        (Err(_), Some(above), Some(name)) => real(above).join(name),
+        (Err(_), _, _) => path.to_owned(),
+    }
+}
+
+/// Moves what a campaign has in a folder to another one; what is not there is not moved.
+fn move_files(from: &Path, to: &Path) -> io::Result<()> {
+    for name in FILES {
+        let (from, to) = (from.join(name), to.join(name));
+        let is_empty = name == WORKSPACES && folder::names(&from).is_ok_and(|names| names.is_empty());
+        if is_empty || folder::metadata(&from).is_err() {
+            continue;
+        }
+        to.parent().map_or(Ok(()), folder::make)?;
+        folder::rename(&from, &to)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! `ftl retry RUN [SEQ…]`: the blocked tasks of a run that has ended, and what waited for them, as a new run.
+//!
+//! The new run goes on from the branch of the earlier one where the person has not got its work, tells each task why it
+//! was blocked, and begins from the work that is kept unless it is to begin anew. The earlier run stays as it is.
+
+use std::collections::BTreeSet;
+
+use ftl_core::run::ROOT;
+use ftl_core::value::Value;
+use ftl_engine::hands::site::retry::Retried;
+use ftl_engine::id::RunId;
+use ftl_engine::plan_file::Plan;
+use ftl_engine::session::{Session, find};
+
+use super::flow::{Course, Which, carry_out, planned};
+use crate::board::{Board, Row, Standing};
+use crate::cli::{Cli, Flow, Retry};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::session::{self, session_failure};
+
+/// Tries blocked tasks again.
+pub(crate) fn retry(cli: &Cli, asked: &Retry, out: &Out) -> Result<Exit, Failure> {
+    let place = session::place(cli)?;
+    session::not_an_agent(&place)?;
+    let store = session::store_of_runs(&place)?;
+    let row = find(&*store, &asked.run).map_err(|error| session_failure(&error))?.row;
+    drop(store);
+    if !row.settled {
+        let message = format!("run {} has not ended", row.run);
+        let hint =
+            format!("`ftl resume {}` goes on with it; `ftl why {}` tells where it stands", row.run, row.run);
+        return Err(Failure { exit: Exit::NotAllowed, ..Failure::new(message, hint) });
+    }
+    let session = session::open(cli)?;
+    let course = course(&session, &row.run, asked)?;
+    drop(session);
+    let flow = Flow {
+        tools: None,
+        chosen: Default::default(),
+        objective: None,
+        plan: None,
+        from_dry_run: None,
+        dry_run: false,
+        jobs: asked.jobs,
+        land: asked.land.clone(),
+        land_partial: asked.land_partial,
+        allow: asked.allow.clone(),
+        talk: asked.talk,
+    };
+    carry_out(cli, course, &flow, out)
+}
+
+/// What is to be done again of a run.
+fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course<'static>, Failure> {
+    let machine = session.look(run).map_err(|error| session_failure(&error))?;
+    let root = machine.instance(ROOT);
+    let which = root.and_then(|root| Which::of(&root.protocol));
+    let (Some(root), Some(which), Some(plan)) = (root, which, planned(session, run)?) else {
+        let message = format!("run {run} has no plan whose tasks could be tried again");
+        return Err(not_allowed(message, "`ftl retry` is for tasks and campaigns that came to a plan"));
+    };
+    let rows = rows(session, run)?;
+    let again = chosen(&rows, &asked.tasks, run)?;
+    let plan = part_of(plan, &rows, &again);
+    let retried = retried(session, run, (&plan, &rows), asked.fresh)?;
+    let objective = root.inputs.get("objective").and_then(Value::as_text).unwrap_or_default().to_owned();
+    Ok(Course { plan: Some(plan), after: Some(run.clone()), retried, ..Course::new(which, objective) })
+}
+
+fn rows(session: &Session, run: &RunId) -> Result<Vec<Row>, Failure> {
+    let mut board = Board::new(session.library().clone());
+    for entry in &session.entries(run).map_err(|error| session_failure(&error))? {
+        board.see(entry);
+    }
+    Ok(board.rows())
+}
+
+/// Whether a task began and has not landed.
+fn is_blocked(row: &Row) -> bool {
+    match row.stands {
+        Standing::Blocked(_) | Standing::Held(_) | Standing::Works(_) => true,
+        Standing::Waits(_) | Standing::Unreachable(_) | Standing::Landed(_) => false,
+    }
+}
+
+/// The blocked tasks that were named, or all of them.
+fn chosen(rows: &[Row], named: &[String], run: &RunId) -> Result<BTreeSet<String>, Failure> {
+    let blocked: Vec<&Row> = rows.iter().filter(|row| is_blocked(row)).collect();
+    if blocked.is_empty() {
+        let message = format!("no task of run {run} is blocked");
+        return Err(not_allowed(message, "`ftl why` tells how a run has ended"));
+    }
+    let known = || blocked.iter().map(|row| row.seq.clone()).collect::<Vec<_>>();
+    if named.is_empty() {
+        return Ok(known().into_iter().collect());
+    }
+    let plain = |seq: &str| seq.trim_start_matches('0').to_owned();
+    let mut again = BTreeSet::new();
+    for name in named {
+        match blocked.iter().find(|row| plain(&row.seq) == plain(name)) {
+            Some(row) => drop(again.insert(row.seq.clone())),
+            None => {
+                let message = format!("run {run} has no blocked task `{name}`");
+                return Err(Failure::new(message, format!("its blocked tasks are {}", known().join(", "))));
+            }
+        }
+    }
+    Ok(again)
+}
+
+/// The part of a plan that is done again: these tasks, and whatever needs nothing but them and what has landed.
+fn part_of(mut plan: Plan, rows: &[Row], again: &BTreeSet<String>) -> Plan {
+    let landed: BTreeSet<&str> = rows
+        .iter()
+        .filter(|row| matches!(row.stands, Standing::Landed(_)))
+        .map(|row| row.seq.as_str())
+        .collect();
+    let never_ran: Vec<&Row> = rows
+        .iter()
+        .filter(|row| matches!(row.stands, Standing::Waits(_) | Standing::Unreachable(_)))
+        .collect();
+    let mut part = again.clone();
+    // Each round takes those up whose parents are there; a plan has no more rounds than tasks.
+    for _ in 0..never_ran.len() {
+        for row in &never_ran {
+            let is_there = |seq: &String| landed.contains(seq.as_str()) || part.contains(seq);
+            if row.depends.iter().all(is_there) {
+                part.insert(row.seq.clone());
+            }
+        }
+    }
+    plan.tasks.retain(|task| part.contains(&task.seq));
+    for task in &mut plan.tasks {
+        task.depends.retain(|seq| part.contains(seq));
+    }
+    plan
+}
+
+/// Why each task was blocked, and what is kept of its work.
+fn retried(
+    session: &Session,
+    run: &RunId,
+    (plan, rows): (&Plan, &[Row]),
+    fresh: bool,
+) -> Result<Vec<Retried>, Failure> {
+    let mut all = Vec::new();
+    for task in &plan.tasks {
+        let Some(row) = rows.iter().find(|row| row.seq == task.seq && is_blocked(row)) else { continue };
+        let reason = match &row.stands {
+            Standing::Blocked(why) | Standing::Held(why) => why.clone(),
+            Standing::Works(_) | Standing::Waits(_) | Standing::Unreachable(_) | Standing::Landed(_) => {
+                String::from("it was stopped before it came to its end")
+            }
+        };
+        let kept = match fresh {
+            true => None,
+            false => session.kept_of_task(run, &task.id()).map_err(|error| session_failure(&error))?,
+        };
+        all.push(Retried { task: task.id(), reason, kept });
+    }
+    Ok(all)
+}
+
+fn not_allowed(message: String, hint: &str) -> Failure {
+    Failure { exit: Exit::NotAllowed, ..Failure::new(message, hint) }
+}
