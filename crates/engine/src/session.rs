@@ -790,6 +790,7 @@ impl Session {
             if let (Some(paper), Some(sites)) = (&paper, &sites) {
                 workshop = workshop.with_story_agents(paper, sites, wishes.document.as_deref());
                 workshop = workshop.with_task_agents(paper, sites, &self.secrets);
+                workshop = workshop.counting_repeats(paper);
             }
         }
         if let Some(script) = script {

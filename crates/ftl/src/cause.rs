@@ -6,10 +6,11 @@
 use crate::board::news::{reason, telling};
 
 /// How reasons of the built-in protocols begin, and what is said behind the cause instead.
-const BEGINNINGS: [(&str, &str); 4] = [
+const BEGINNINGS: [(&str, &str); 5] = [
     ("discovery needed: ", "no lesson tells how to fix it"),
     ("budget exhausted: ", "no tool calls were left to fix it"),
     ("same failure after a retry: ", "it failed the same way after a fix was tried"),
+    ("the same failure three times in a row: ", "it failed in the same way three times in a row"),
     ("idiom violation: ", "the framework's idioms are not kept"),
 ];
 

@@ -23,7 +23,10 @@ pub(super) fn look(paper: Option<&Paper>, objective: &str) -> Result<Json, Paper
     let (asked, now) = (Asked { objective: Some(objective.to_owned()), ..Asked::default() }, now());
     let (given, totals) = paper.look_up(|lessons| {
         let totals = (lessons.count(Kind::Failure)?, lessons.count(Kind::Pattern)?);
-        Ok((lessons.context(&asked, &now)?, totals))
+        let mut given = lessons.context(&asked, &now)?;
+        // A failure without a remedy takes room in the planner's prompt and helps nobody.
+        given.failures.retain(|entry| entry.lesson.has_remedy());
+        Ok((given, totals))
     })?;
     let similar = paper.campaigns_like(objective, SIMILAR, MAX_SIMILAR, &alike)?;
     let told =

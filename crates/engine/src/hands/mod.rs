@@ -13,6 +13,7 @@ pub mod planned;
 pub mod programs;
 pub mod questions;
 pub mod record;
+pub mod repeats;
 mod resume;
 pub mod script;
 pub mod shell;

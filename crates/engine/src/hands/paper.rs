@@ -549,7 +549,8 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
         .doing(move |_, asked: flow::LessonLearn| {
             let failure = crate::observe::repaired(&asked.trigger, &asked.fix, asked.source.as_deref());
             let told = learn.learn(|lessons| lessons.learn(Kind::Failure, failure.to_json(), &now()))?;
-            Ok(flow::Learned { name: told.name, result: told.outcome.word().to_owned() })
+            let (name, result) = (told.name, told.outcome.word());
+            Ok(flow::Learned { name, result })
         })
         .doing(move |_, asked: flow::LessonExperience| {
             let json = Json::object([

@@ -182,7 +182,12 @@ pub fn is_harness_reason(reason: &str) -> bool {
 
 /// A reason without the builder's own words before the error: the error alone comes again.
 fn without_verdict(reason: &str) -> &str {
-    const WORDS: [&str; 3] = ["discovery needed: ", "budget exhausted: ", "same failure after a retry: "];
+    const WORDS: [&str; 4] = [
+        "discovery needed: ",
+        "budget exhausted: ",
+        "same failure after a retry: ",
+        "the same failure three times in a row: ",
+    ];
     WORDS.iter().find_map(|words| reason.strip_prefix(words)).unwrap_or(reason)
 }
 

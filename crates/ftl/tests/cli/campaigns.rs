@@ -399,8 +399,11 @@ fn demo_is_done(place: &Dir, json: &Json) {
 
 #[test]
 fn a_small_task_starts_direct_and_gets_a_full_attempt_when_that_fails() {
-    let dir = repository(&[task("001", "one", "a.txt", &[])], &[]);
-    // The direct attempt leaves nothing behind but its kept work; the full one is told the same brief.
+    // A plan that gives it more tools than DIRECT has would make it FULL.
+    let mut small = task("001", "one", "a.txt", &[]);
+    small.as_object_mut().unwrap().remove("budget");
+    let dir = repository(&[small], &[]);
+    // The full attempt is told the same brief, and goes on from what the direct one wrote.
     let scenes = "[[scene]]\nrole = \"builder\"\nform = \"implement\"\n[[scene.step]]\ncalls = [\
         { tool = \"bash\", command = \"if test -f ../../../meet-1; then echo done > a.txt; else echo no > a.txt; fi; touch ../../../meet-1\" }]\n\
         [[scene.step]]\nsubmit = { summary = \"written\", utilized = [] }\n";

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{BOUND, TESTED, bash, code, codes, content, plans, repository, run_of, says, scene, set, walked};
+use super::{
+    BOUND, TESTED, TRIES, bash, code, codes, content, failing_otherwise, plans, repository, run_of, says,
+    scene, set, walked,
+};
 use crate::support::{Dir, until};
 
 /// The edges that the program draws.
@@ -34,8 +37,8 @@ fn every_edge_is_walked() {
     // The architect gives up, three times.
     walk(&repository(&but(&[says("plan_review", "", "ABANDON", "no")])), &story, 1, "PLAN_REVIEW ERROR");
     walk(&repository(&but(&[says("code_review", "", "ABANDON", "no")])), &story, 1, "CODE_REVIEW ERROR");
-    let never = [codes("", "true"), says("budget_review", "", "ABANDON", "no")];
-    walk(&repository(&but(&never)), &story, 1, "BUDGET_REVIEW ERROR");
+    let never = [codes("", TRIES), says("budget_review", "", "ABANDON", "no")];
+    walk(&failing_otherwise(&but(&never)), &story, 1, "BUDGET_REVIEW ERROR");
     // A claim that is not proved, then one that is.
     let evidence = |quote: &str| {
         let evidence = format!("[{{ claim = \"it is there\", path = \"a.txt\", quote = \"{quote}\" }}]");
@@ -58,19 +61,19 @@ fn every_edge_is_walked() {
         codes("GO ON", "echo done > a.txt"),
         codes("ONCE MORE", "echo done twice > a.txt"),
         codes("PIVOTED", "echo done > a.txt"),
-        codes("", "true"),
+        codes("", TRIES),
         plans("TURN", "PIVOTED"),
         says("plan_review", "PIVOTED", "APPROVE", "PIVOTED"),
         says("budget_review", "", "CONTINUE", "GO ON"),
         says("code_review", "twice", "APPROVE", "good"),
         says("code_review", "", "CHANGES", "ONCE MORE"),
     ];
-    walk(&repository(&but(&back)), &story, 0, "AWAIT_MERGE DONE");
+    walk(&failing_otherwise(&but(&back)), &story, 0, "AWAIT_MERGE DONE");
     let pivot: Vec<String> = but(&back)
         .iter()
         .map(|one| one.replace("CONTINUE\", feedback = \"GO ON", "PIVOT\", feedback = \"TURN"))
         .collect();
-    walk(&repository(&pivot), &story, 0, "AWAIT_MERGE DONE");
+    walk(&failing_otherwise(&pivot), &story, 0, "AWAIT_MERGE DONE");
     // What passes only where the coder stood does not pass where it is merged.
     let cached = set(
         &but(&[codes("", "echo done > a.txt; touch cache")]),

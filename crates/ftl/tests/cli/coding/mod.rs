@@ -67,6 +67,14 @@ pub(super) fn repository(scenes: &[String]) -> Dir {
     set(scenes, &format!("{BOUND}{TESTED}"))
 }
 
+/// What a coder does who gets nowhere: nothing that git would see.
+pub(super) const TRIES: &str = "echo x >> cache";
+
+/// The same, where the tests fail in another way after each try of [`TRIES`]: equal failures would end the story.
+pub(super) fn failing_otherwise(scenes: &[String]) -> Dir {
+    set(scenes, &format!("{BOUND}[worktree]\ntests = [\"wc -l cache; grep -q done a.txt\"]\n"))
+}
+
 pub(super) fn set(scenes: &[String], settings: &str) -> Dir {
     let dir = Dir::repository();
     dir.write("a.txt", "a\n").write("b.txt", "b\n").write(".gitignore", "cache\n");

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::{
-    BOUND, TESTED, code, codes, content, plans, prompts, repository, run_of, says, scene, set, states,
-    walked, worktrees,
+    BOUND, TESTED, TRIES, code, codes, content, failing_otherwise, plans, prompts, repository, run_of, says,
+    scene, set, states, walked, worktrees,
 };
 use crate::support::{Dir, until};
 
@@ -125,7 +125,13 @@ fn a_claim_without_proof_is_no_completion() {
 
 #[test]
 fn plans_that_nobody_approves_are_held_after_five() {
-    let dir = repository(&but(&[says("plan_review", "", "CHANGES", "NOT LIKE THIS")]));
+    // Each time another plan, and something else that is wrong with it.
+    let rounds = (1..=5).flat_map(|round| {
+        let (plan, wrong) = (format!("way {}", round + 1), format!("NOT {round} LIKE THIS"));
+        [plans(&wrong, &plan), says("plan_review", &format!("way {round}"), "CHANGES", &wrong)]
+    });
+    let scenes: Vec<String> = rounds.chain([plans("", "way 1")]).collect();
+    let dir = repository(&but(&scenes));
     let run = run_of(&code(&dir, &[]).code(3));
     assert_eq!(held(&dir, &run), "PLANNING");
     assert_eq!(prompts(&dir, &run, "coder", "plan").len(), 5);
@@ -136,8 +142,38 @@ fn plans_that_nobody_approves_are_held_after_five() {
 }
 
 #[test]
+fn equal_failures_three_times_in_a_row_hold_the_story_and_resuming_tests_again() {
+    let dir = set(&content(), BOUND);
+    let mended = dir.path("mended");
+    let tests = format!("echo no module frozen; test -f '{}' && grep -q done a.txt", mended.display());
+    dir.write("ftl.toml", format!("{BOUND}[worktree]\ntests = [\"{tests}\"]\n"));
+    fs::write(dir.path(".git/info/exclude"), "ftl.toml\nplay.toml\nmended\n/.ftl/\n").unwrap();
+    let run = run_of(&code(&dir, &[]).code(3));
+    assert_eq!(held(&dir, &run), "TESTING");
+    assert_eq!(prompts(&dir, &run, "coder", "code").len(), 3);
+    let told = ["the same failure three times in a row: ", "no module frozen"];
+    dir.ftl(&["log", &run, "--all"]).code(0).says(&told);
+    dir.ftl(&["resume", &run]).code(3);
+    assert_eq!(prompts(&dir, &run, "coder", "code").len(), 3, "nobody is asked while nothing has changed");
+    dir.write("mended", "");
+    dir.ftl(&["resume", &run]).code(0);
+    assert_eq!(prompts(&dir, &run, "coder", "code").len(), 3);
+    assert_eq!(walked(&dir, &run).last().unwrap(), "AWAIT_MERGE DONE");
+}
+
+#[test]
+fn a_reviewer_that_says_the_same_three_times_holds_the_story() {
+    let dir = repository(&but(&[says("plan_review", "", "CHANGES", "NOT LIKE THIS")]));
+    let run = run_of(&code(&dir, &[]).code(3));
+    assert_eq!(held(&dir, &run), "PLAN_REVIEW");
+    assert_eq!(prompts(&dir, &run, "coder", "plan").len(), 3);
+    dir.ftl(&["log", &run, "--all"]).code(0).says(&["the same failure three times in a row: NOT LIKE THIS"]);
+}
+
+#[test]
 fn the_budget_is_reviewed_and_three_extensions_are_the_most() {
-    let dir = repository(&but(&[codes("", "true"), says("budget_review", "", "CONTINUE", "TRY HARDER")]));
+    let scenes = but(&[codes("", TRIES), says("budget_review", "", "CONTINUE", "TRY HARDER")]);
+    let dir = failing_otherwise(&scenes);
     let run = run_of(&code(&dir, &[]).code(3));
     assert_eq!(held(&dir, &run), "BUDGET_REVIEW");
     let edges = walked(&dir, &run);
@@ -154,11 +190,11 @@ fn a_pivot_and_another_plan_are_reviewed_again() {
     for verdict in ["PIVOT", "REPLAN"] {
         let scenes = [
             codes("THE OTHER WAY", "echo done > a.txt"),
-            codes("", "true"),
+            codes("", TRIES),
             plans("TURN ROUND", "THE OTHER WAY"),
             says("budget_review", "", verdict, "TURN ROUND"),
         ];
-        let dir = repository(&but(&scenes));
+        let dir = failing_otherwise(&but(&scenes));
         let run = run_of(&code(&dir, &[]).code(0));
         let edges = walked(&dir, &run);
         let at = edges.iter().position(|edge| edge == "BUDGET_REVIEW PLANNING").unwrap();
