@@ -568,7 +568,12 @@ impl Talk {
         self.calls.running.remove(id);
         let Some(called) = self.calls.open.remove(id) else { return Ok(()) };
         if !self.calls.ruled.contains_key(id) {
-            self.late(&called)?;
+            if wrong && self.is_harmless_when_wrong(&called) {
+                // The program refused it by itself, before it asked: nothing came of it.
+                self.ruled(&called)?.ok();
+            } else {
+                self.late(&called)?;
+            }
         }
         let denied = self.calls.ruled.remove(id).and_then(|(_, ruling)| ruling.err());
         let seen = self.binding.adapter.tools.seen(&self.folder, &called.tool, &called.args);
@@ -580,6 +585,13 @@ impl Talk {
         let wrong = denied.or_else(|| wrong.then(first));
         self.desk.say(Said::Back(&seen.tool, wrong.as_deref()));
         Ok(())
+    }
+
+    /// Whether a call that a program tells as failed, and never asked about, did nothing: it asks before each that it
+    /// makes, and a file that it could not change is as it was. A command may have done half of its work.
+    fn is_harmless_when_wrong(&self, called: &Called) -> bool {
+        let seen = self.binding.adapter.tools.seen(&self.folder, &called.tool, &called.args);
+        self.binding.adapter.protocol.asks() && !seen.runs
     }
 
     fn is_ours(&self, tool: &str) -> bool {

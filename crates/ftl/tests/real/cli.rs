@@ -253,6 +253,31 @@ fn claude_is_cut_off_at_its_budget() {
     assert_eq!(room.text("src/a.txt"), None);
 }
 
+/// It refuses an edit by itself that would not work, of a file outside its delta, and asks nobody: nothing was done, and
+/// the session goes on. One that would work is asked about and denied.
+#[test]
+fn claude_refuses_an_edit_by_itself_and_goes_on() {
+    if installed(CLAUDE.name).is_none() {
+        return;
+    }
+    let edit = |old: &str| {
+        let args = json!({ "file_path": "{{cwd}}/other.txt", "old_string": old, "new_string": "new" });
+        json!({ "call": { "name": "Edit", "args": args } })
+    };
+    let steps = json!([edit("nowhere"), edit("nowhere"), CLAUDE.submit(&done())]);
+    let room = Room::new(json!({ "edits": { "steps": steps } }));
+    std::fs::write(room.work().join("other.txt"), "other\n").unwrap();
+    let clerk = Arc::new(Clerk::new(&allowance(9)));
+    let ended = CLAUDE.talk(&room, "edits", &clerk, &allowance(9));
+    let heard = clerk.heard();
+    assert_eq!(ended.outcome, Ok(Answer::Done(done())), "{heard:#?}");
+    assert!(
+        heard.denied.iter().any(|(_, why)| why.starts_with("other.txt may not be written here")),
+        "{heard:#?}"
+    );
+    assert_eq!(room.text("other.txt").as_deref(), Some("other\n"));
+}
+
 /// What is installed is what is pinned, and says so.
 #[test]
 fn each_tells_the_version_that_is_pinned() {

@@ -4,10 +4,11 @@
 //! step of a scenario answers is found from the request alone, so sessions side by side, sessions that
 //! are resumed and requests that are repeated never disturb one another; the only thing that is counted
 //! is how often a step was asked for. Paths may begin with `/s/NAME` to choose a scenario; a marker
-//! `[[scenario:NAME]]` in what the user says does the same and wins.
+//! `[[scenario:NAME]]` in what the user says does the same and wins. A scenario with `pick: [[WORDS, NAME], …]` hands over to the first
+//! whose words stand in the conversation.
 //!
-//! A step may say `text`, `think`, `json`, `call` or `calls` (`@write`, `@shell`, `@read`, `*suffix`, or a
-//! plain name), `usage {in, out, cached}`, `stop`, `delay`, `chunk_delay`, `fail {status, times,
+//! A step may say `text`, `think`, `json`, `call` or `calls` (`@write`, `@shell`, `@read`, `*suffix`,
+//! `!name` for a tool that is not on offer, or a plain name), `usage {in, out, cached}`, `stop`, `delay`, `chunk_delay`, `fail {status, times,
 //! retry_after, message}`, `cut`, `hang`, `raw_args`; and, beyond the reference, `kind` (another content
 //! type), `cut` with a number (only so many times), `flood` (bytes of text without an end), `dribble` (bytes one by one, never an event) and
 //! `no_usage`. Where a client makes the model choose a tool by a schema, `call` names the choice, and `fills` an answer that goes on until

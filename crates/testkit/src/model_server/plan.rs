@@ -267,6 +267,10 @@ fn resolve(call: &Json, seen: &Seen, step: usize) -> Option<Made> {
             let tool = find(&seen.tools, &READERS)?;
             made(tool, fill(&tool.schema, &[(&PATHS, args["path"].clone())], &[]))
         }
+        // A tool that is not on offer, as models call it all the same.
+        forced if forced.starts_with('!') => {
+            Some(Made { name: forced[1..].to_owned(), args, kind: String::from("function") })
+        }
         suffix if suffix.starts_with('*') => by_suffix(&suffix[1..], args, seen, step),
         name => made(seen.tools.iter().find(|tool| tool.name == name)?, args),
     }

@@ -75,6 +75,7 @@ pub(super) fn post(
         let state = shared.lock();
         state.scenarios.get(&scenario).or_else(|| state.scenarios.get("default")).cloned().unwrap_or_default()
     };
+    let (scenario, script) = picked(shared, &seen, scenario, script);
     let planned = answer(&seen, &script, &shared.cwd);
     log(shared, number, request, &scenario, &seen, &planned, &body);
     let failed = {
@@ -99,6 +100,16 @@ pub(super) fn post(
         return http::send_json(stream, 200, &[], &out.whole()).map(|()| true);
     }
     streamed(stream, &out, cuts, shared)
+}
+
+/// The scenario that answers: where one picks another by words that stand in the conversation, the first that fits.
+fn picked(shared: &Shared, seen: &Seen, scenario: String, script: Json) -> (String, Json) {
+    let picks = script["pick"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let fits = |pick: &&Json| pick[0].as_str().is_some_and(|words| seen.system.contains(words));
+    let name = picks.iter().find(fits).and_then(|pick| pick[1].as_str()).map(str::to_owned);
+    let found =
+        name.and_then(|name| shared.lock().scenarios.get(&name).cloned().map(|script| (name, script)));
+    found.unwrap_or((scenario, script))
 }
 
 #[allow(clippy::too_many_arguments, reason = "one line of a log")]
