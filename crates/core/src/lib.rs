@@ -14,5 +14,6 @@ pub mod machine;
 pub mod plan;
 pub mod program;
 pub mod run;
+pub mod signature;
 pub mod types;
 pub mod value;

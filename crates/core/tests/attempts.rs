@@ -135,7 +135,7 @@ fn play(stage: &mut Stage, agent: &Action, one: &Move) -> Decision {
         Move::Cancelled => Outcome::Cancelled,
         Move::Calls => {
             let (instance, action, tool) = (agent.instance, agent.id, Name::from("edit"));
-            return stage.send(Event::Tool { instance, action, tool });
+            return stage.send(Event::Tool { instance, action, tool, file: None });
         }
         Move::Silent => fails(FailureKind::Timeout),
         Move::BadAnswer => Outcome::Done(Value::text("nonsense")),
@@ -363,12 +363,12 @@ fn what_was_set_aside_is_free_while_the_machine_holds_an_agent() {
     let purse = |stage: &Stage| stage.run.purses(ROOT).unwrap()["tokens"].clone();
     assert_eq!(purse(&stage).reserved, 100);
     let (instance, action) = (agent.instance, agent.id);
-    stage.send(Event::Tool { instance, action, tool: Name::from("edit") });
+    stage.send(Event::Tool { instance, action, tool: Name::from("edit"), file: None });
     let usage = Some(Usage::from([(Name::from("tokens"), 0)]));
     stage.send(Event::Outcome { instance, action, outcome: broken(), usage });
     assert_eq!((purse(&stage).reserved, purse(&stage).used), (0, 0));
     // Nothing comes of what nobody is at work on.
-    let late = stage.send(Event::Tool { instance, action, tool: Name::from("edit") });
+    let late = stage.send(Event::Tool { instance, action, tool: Name::from("edit"), file: None });
     assert!(late.refusal.is_some());
     let late = stage.outcome(&agent, Outcome::Died("gone".to_owned()));
     assert!(late.refusal.is_some() && late.start.is_empty());

@@ -295,7 +295,7 @@ fn a_recovery_asks_again_with_what_was_asked_first() {
     let library = library_with(&[("telling", TELLING)]);
     let mut stage = Stage::open_with(library, "telling", "{}", Terms::default());
     let agent = stage.find("Task(coder)");
-    let tool = Event::Tool { instance: ROOT, action: agent.id, tool: Name::from("edit") };
+    let tool = Event::Tool { instance: ROOT, action: agent.id, tool: Name::from("edit"), file: None };
     assert_eq!(kind(&stage.send(tool)), None);
     let decision = stage.outcome(&agent, Outcome::Cancelled);
     assert_eq!(decision.start, std::slice::from_ref(&agent), "cancelled");
@@ -338,7 +338,7 @@ fn only_agents_that_pay_are_asked_for_their_tools() {
     let library = library_with(&[("telling", TELLING)]);
     let mut stage = Stage::open_with(library, "telling", r#"{"budget":1}"#, Terms::default());
     let agent = stage.find("Task(coder)");
-    let tool = || Event::Tool { instance: ROOT, action: agent.id, tool: Name::from("edit") };
+    let tool = || Event::Tool { instance: ROOT, action: agent.id, tool: Name::from("edit"), file: None };
     assert_eq!(kind(&stage.send(tool())), None);
     let denied = stage.send(tool());
     assert_eq!(kind(&denied), Some(RefusalKind::Guard));
@@ -349,6 +349,6 @@ fn only_agents_that_pay_are_asked_for_their_tools() {
     assert_eq!(stage.asks(), ["Task(coder)"]);
     let mut stage = builder();
     let parse = stage.find("workspace.parse");
-    let free = Event::Tool { instance: ROOT, action: parse.id, tool: Name::from("edit") };
+    let free = Event::Tool { instance: ROOT, action: parse.id, tool: Name::from("edit"), file: None };
     assert_eq!(stage.send(free).entries, []);
 }

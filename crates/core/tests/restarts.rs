@@ -102,7 +102,7 @@ STATE: A
     let agent = stage.find("Task(observer)");
     let call = |stage: &mut Stage| {
         let tool = Name::from("edit");
-        stage.send(Event::Tool { instance: ROOT, action: agent.id, tool }).refusal
+        stage.send(Event::Tool { instance: ROOT, action: agent.id, tool, file: None }).refusal
     };
     let used = |stage: &Stage| stage.run.instance(ROOT).unwrap().meters["tools"].used();
     assert!(call(&mut stage).is_none() && call(&mut stage).is_none());

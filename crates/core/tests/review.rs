@@ -759,7 +759,7 @@ STATE: A
 "#;
     let mut stage = open_on(program, "{}", terms(&[("tokens", 1000)], &[("tokens", 100)]));
     let agent = stage.find("Task(observer)");
-    stage.send(Event::Tool { instance: ROOT, action: agent.id, tool: Name::from("read") });
+    stage.send(Event::Tool { instance: ROOT, action: agent.id, tool: Name::from("read"), file: None });
     ends(&mut stage, &agent, Outcome::Interrupted, Some(usage(&[("tokens", 60)])));
     assert_eq!((purse(&stage, "tokens").used, purse(&stage, "tokens").reserved), (60, 0));
 }

@@ -381,7 +381,7 @@ impl Walk {
         let (instance, action) =
             self.dice.pick(&tasks).copied().unwrap_or((ROOT, ActionId { entry: 1, index: 0 }));
         if self.dice.chance(50) {
-            return Event::Tool { instance, action, tool: Name::from("edit") };
+            return Event::Tool { instance, action, tool: Name::from("edit"), file: None };
         }
         Event::Spent { instance, action, usage: self.usage().unwrap_or_default() }
     }
@@ -475,7 +475,7 @@ impl Walk {
                 };
                 Event::Outcome { instance, action, outcome, usage: self.usage() }
             }
-            2 => Event::Tool { instance, action, tool: Name::from("bash") },
+            2 => Event::Tool { instance, action, tool: Name::from("bash"), file: None },
             3 => Event::Spent { instance, action, usage: self.usage().unwrap_or_default() },
             4 => {
                 let word = ["sing", "next", "plan", "accept"][self.dice.roll(4)];
@@ -748,7 +748,7 @@ STATE: WORK
     let inputs = r#"{"workspace":["a.rs"]}"#;
     let mut stage = support::Stage::open_with(library, "meterful", inputs, Terms::default());
     let (instance, action) = (ROOT, stage.find("Task(builder)").id);
-    stage.send(Event::Tool { instance, action, tool: Name::from("edit") });
+    stage.send(Event::Tool { instance, action, tool: Name::from("edit"), file: None });
     let decision = stage.send(Event::Recover);
     let held = stage.standing() == Standing::Held;
     assert!(!decision.start.is_empty() || held, "nobody is at work and nobody knows");

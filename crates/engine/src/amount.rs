@@ -14,6 +14,8 @@ pub enum Unit {
     Time,
     /// Bytes.
     Bytes,
+    /// A factor, kept in thousandths.
+    Factor,
 }
 
 impl Unit {
@@ -39,7 +41,7 @@ impl Unit {
     fn scale(self, suffix: &str) -> Option<u64> {
         let scale = match (self, suffix) {
             (Unit::Count | Unit::Bytes, "") | (Unit::Bytes, "B") | (Unit::Time, "ms") => 1,
-            (Unit::Count, "k") => 1_000,
+            (Unit::Count, "k") | (Unit::Factor, "") => 1_000,
             (Unit::Count, "M") => 1_000_000,
             (Unit::Money, "") => 1_000_000,
             (Unit::Time, "s" | "") => 1_000,
@@ -49,7 +51,7 @@ impl Unit {
             (Unit::Bytes, "KiB" | "K") => 1 << 10,
             (Unit::Bytes, "MiB" | "M") => 1 << 20,
             (Unit::Bytes, "GiB" | "G") => 1 << 30,
-            (Unit::Count | Unit::Money | Unit::Time | Unit::Bytes, _) => return None,
+            (Unit::Count | Unit::Money | Unit::Time | Unit::Bytes | Unit::Factor, _) => return None,
         };
         Some(scale)
     }
@@ -60,6 +62,7 @@ impl Unit {
             Unit::Money => "money such as 12.50",
             Unit::Time => "a time such as 90s, 10m or 4h",
             Unit::Bytes => "a size such as 512KiB or 16MiB",
+            Unit::Factor => "a factor such as 2 or 1.5",
         };
         format!("`{text}` is not {like}")
     }
@@ -77,6 +80,11 @@ impl Unit {
             Unit::Bytes if amount >= 10 << 20 => format!("{} MiB", amount >> 20),
             Unit::Bytes if amount >= 10 << 10 => format!("{} KiB", amount >> 10),
             Unit::Bytes => format!("{amount} B"),
+            Unit::Factor if amount.is_multiple_of(1_000) => (amount / 1_000).to_string(),
+            Unit::Factor => {
+                let text = format!("{}.{:03}", amount / 1_000, amount % 1_000);
+                text.trim_end_matches('0').to_owned()
+            }
         }
     }
 }
@@ -132,6 +140,8 @@ mod tests {
             (Unit::Bytes, "16MiB", 16 << 20),
             (Unit::Bytes, "1.5KiB", 1536),
             (Unit::Bytes, "7", 7),
+            (Unit::Factor, "2", 2_000),
+            (Unit::Factor, "1.5", 1_500),
         ] {
             assert_eq!(unit.parse(text), Ok(amount), "{text}");
         }
@@ -150,6 +160,7 @@ mod tests {
             (Unit::Time, "4 weeks"),
             (Unit::Time, "1."),
             (Unit::Bytes, "1.0001KiB"),
+            (Unit::Factor, "2x"),
             (Unit::Count, "18446744073709551615k"),
         ] {
             let message = unit.parse(text).expect_err(text);
@@ -166,5 +177,6 @@ mod tests {
         assert_eq!(shown(Unit::Time, 1_540), "1.5s");
         assert_eq!(shown(Unit::Time, 8_100_000), "2h15m");
         assert_eq!(shown(Unit::Bytes, 20 << 20), "20 MiB");
+        assert_eq!((shown(Unit::Factor, 3_000), shown(Unit::Factor, 1_250)), ("3".into(), "1.25".into()));
     }
 }

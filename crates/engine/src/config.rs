@@ -19,10 +19,12 @@ use ftl_core::run::{Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
 
 use crate::amount::Unit;
+use crate::build_budget::{BuildSettings, FACTOR_ONE};
 use crate::environment::{ENVIRONMENT, Environment};
 use crate::folder;
 use crate::forge::MAX_CHECKS_MILLIS;
 use crate::hands::Width;
+use crate::plan_file::{DirectMode, MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
 use crate::process::Limits;
 use crate::roster::{AGENTS, ROLES, Roster, Said};
 use crate::store::MAX_CONTENT_BYTES;
@@ -57,6 +59,13 @@ impl Setting {
 /// How much of each end of an output may be kept at hand: both ends of both streams are one answer.
 const MAX_AT_HAND: u64 = 512 * 1024;
 
+/// What the tools of a plan may be multiplied by at most, in thousandths.
+const MAX_TOOLS_FACTOR: u64 = 100 * FACTOR_ONE;
+
+/// The settings that may also stand where a role is bound: of which role, and in which section they belong.
+const OF_ROLES: [(&str, &[&str]); 2] =
+    [("builder", &["tools", "tools_factor", "direct", "repairs", "plan_reads"]), ("explorer", &["tools"])];
+
 const SETTINGS: &[Setting] = &[
     setting("limits.tokens", Unit::Count, "5M", "tokens that one run may use"),
     setting("limits.money", Unit::Money, "20", "money that one run may use"),
@@ -85,6 +94,20 @@ const SETTINGS: &[Setting] = &[
         .at_most(MAX_AT_HAND),
     needed("process.keep", Unit::Bytes, "16MiB", "of an output that is kept in the store")
         .at_most(MAX_CONTENT_BYTES as u64),
+    setting(
+        "builder.tools",
+        Unit::Count,
+        "none",
+        "tools that a full build has at least; none: as many as its plan and its files give, 5 to 9",
+    )
+    .at_most(MAX_BUDGET),
+    needed("builder.tools_factor", Unit::Factor, "1", "the tools of a plan are multiplied by this")
+        .at_most(MAX_TOOLS_FACTOR),
+    needed("builder.repairs", Unit::Count, "0", "how often a red verify goes back to its author")
+        .at_most(MAX_REPAIRS),
+    needed("builder.plan_reads", Unit::Count, "0", "files that a builder may read while it plans")
+        .at_most(MAX_PLAN_READS),
+    needed("explorer.tools", Unit::Count, "4", "calls that an explorer has").at_most(MAX_BUDGET),
     needed("forge.checks", Unit::Time, "1h", "how long the checks of a pull request are waited for")
         .at_most(MAX_CHECKS_MILLIS),
     setting(
@@ -148,6 +171,12 @@ const TEXTS: &[Words] = &[
         "builder",
         &["builder", "coder"],
         "who does a task of a campaign whose plan does not say",
+    ),
+    words(
+        "builder.direct",
+        "auto",
+        &["auto", "never"],
+        "whether a small task is built in the direct mode, with 3 tools and no second try",
     ),
     words(
         "landing.how",
@@ -330,7 +359,8 @@ impl Config {
                 said.extend(table.iter().map(|(key, one)| (key.clone(), (one.clone(), origin.clone()))));
             }
             ROLES => {
-                self.roles.insert(name.to_owned(), (value.clone(), origin.clone()));
+                let value = self.set_of_role(name, value, origin)?;
+                self.roles.insert(name.to_owned(), (value, origin.clone()));
             }
             ENVIRONMENT => self.set_environment(name, value, origin)?,
             PROBES => {
@@ -356,6 +386,23 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Takes the settings of a role out of where it is bound: `builder = { agent = "x", tools = 40 }`.
+    fn set_of_role(
+        &mut self,
+        role: &str,
+        value: &toml::Value,
+        origin: &Origin,
+    ) -> Result<toml::Value, (String, String)> {
+        let known = OF_ROLES.iter().find(|(name, _)| *name == role);
+        let (Some((_, keys)), Some(table)) = (known, value.as_table()) else { return Ok(value.clone()) };
+        let (own, bound): (toml::Table, toml::Table) =
+            table.clone().into_iter().partition(|(key, _)| keys.contains(&key.as_str()));
+        for (key, value) in &own {
+            self.set(role, key, value, origin)?;
+        }
+        Ok(toml::Value::Table(bound))
     }
 
     /// Settings that contradict each other are refused before anything runs.
@@ -446,6 +493,27 @@ impl Config {
     /// How long the checks of a pull request are waited for.
     pub fn checks(&self) -> Duration {
         self.duration("forge.checks").unwrap_or_default()
+    }
+
+    /// What builds may take.
+    pub fn builds(&self) -> BuildSettings {
+        let direct = match self.text("builder.direct") {
+            "never" => DirectMode::Never,
+            _ => DirectMode::Auto,
+        };
+        BuildSettings {
+            given_tools: None,
+            tools: self.amount("builder.tools"),
+            tools_factor: self.amount("builder.tools_factor").unwrap_or(FACTOR_ONE),
+            direct,
+            repairs: self.amount("builder.repairs").unwrap_or(0),
+            plan_reads: self.amount("builder.plan_reads").unwrap_or(0),
+        }
+    }
+
+    /// How many calls an explorer has.
+    pub fn explorer_calls(&self) -> u64 {
+        self.amount("explorer.tools").unwrap_or(0)
     }
 
     /// How many work at the same time.
@@ -709,6 +777,38 @@ mod tests {
         assert_eq!(config.texts("worktree.copy"), [".env", "a b"]);
         assert!(terms("[worktree]\ncopy = [1]\n").unwrap_err().message.contains("worktree.copy"));
         assert!(terms("[worktree]\nsetup = [\"x\"]\n").unwrap_err().message.contains("no text"));
+    }
+
+    #[test]
+    fn a_builder_s_settings_may_stand_where_its_role_is_bound() {
+        let builds = |text: &str| {
+            let mut config = Config::default();
+            config.add(Path::new("ftl.toml"), text).map(|()| config.builds())
+        };
+        assert_eq!(builds("").unwrap(), BuildSettings::default());
+        let wanted = BuildSettings {
+            tools: Some(40),
+            tools_factor: 1_500,
+            direct: DirectMode::Never,
+            repairs: 2,
+            plan_reads: 12,
+            ..BuildSettings::default()
+        };
+        let keys = "tools = 40\ntools_factor = 1.5\ndirect = \"never\"\nrepairs = 2\nplan_reads = 12\n";
+        assert_eq!(builds(&format!("[builder]\n{keys}")).unwrap(), wanted);
+        assert_eq!(builds(&format!("[roles.builder]\nagent = \"x\"\n{keys}")).unwrap(), wanted);
+        for (wrong, told) in [
+            ("[builder]\ntools = 1001\n", "builder.tools: 1001 is more than the most"),
+            ("[builder]\nrepairs = 21\n", "builder.repairs: 21 is more"),
+            ("[builder]\nplan_reads = 201\n", "builder.plan_reads: 201 is more"),
+            ("[builder]\ntools_factor = 101\n", "builder.tools_factor: 101 is more"),
+            ("[builder]\ndirect = \"always\"\n", "builder.direct is none of auto, never"),
+            ("[builder]\nrepairs = \"none\"\n", "builder.repairs"),
+            ("[roles]\nbuilder = { agent = \"x\", tools = 1001 }\n", "builder.tools: 1001 is more"),
+        ] {
+            let error = builds(wrong).unwrap_err();
+            assert!(error.message.contains(told), "{wrong}: {error}");
+        }
     }
 
     #[test]

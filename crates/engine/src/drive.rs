@@ -365,8 +365,8 @@ impl<'a> Wheel<'a> {
                     reply.send(if goes_on { Ok(()) } else { Err(String::from("it is no longer wanted")) });
                 self.carry_out(todo)
             }
-            Told::Tool(instance, action, tool, reply) => {
-                let todo = self.take(Event::Tool { instance, action, tool })?;
+            Told::Tool(instance, action, (tool, file), reply) => {
+                let todo = self.take(Event::Tool { instance, action, tool, file })?;
                 let denied = todo.refusal.as_ref().map(|refusal| refusal.message.clone());
                 let _ = reply.send(denied.map_or(Ok(()), Err));
                 self.carry_out(todo)

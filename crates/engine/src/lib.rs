@@ -4,6 +4,7 @@
 //! next; `ftl-core` does. Nothing in this crate prints.
 
 pub mod amount;
+pub mod build_budget;
 pub mod change;
 pub mod clock;
 pub mod commands;

@@ -181,6 +181,8 @@ pub struct Given<'a> {
     pub only_plans: bool,
     /// How many agents work at the same time, where it is not what the settings say.
     pub jobs: Option<usize>,
+    /// How many tools every full build has, where it is not what plan and settings say.
+    pub tools: Option<u64>,
     /// Findings of gates that the person who opens it allows.
     pub allowed: &'a [Allowance],
     /// How a story that is run by itself gets to the person's branch; it stays on its own otherwise.
@@ -198,6 +200,7 @@ pub struct Given<'a> {
 #[serde(default)]
 struct Wishes {
     jobs: Option<usize>,
+    tools: Option<u64>,
     allowed: Vec<Allowance>,
     landing: Option<Route>,
     is_story: bool,
@@ -209,8 +212,9 @@ impl Wishes {
     /// What a run was given, without secrets; nothing for most.
     fn of(given: Given<'_>, secrets: &Secrets) -> Option<Wishes> {
         let document = given.document.map(|text| secrets.redact(text));
-        let Given { jobs, landing, is_story, .. } = given;
+        let Given { jobs, tools, landing, is_story, .. } = given;
         let is_wished = jobs.is_some()
+            || tools.is_some()
             || landing.is_some()
             || is_story
             || document.is_some()
@@ -219,6 +223,7 @@ impl Wishes {
         let choice = given.choice.cloned().unwrap_or_default();
         is_wished.then(|| Wishes {
             jobs,
+            tools,
             allowed: given.allowed.to_vec(),
             landing,
             is_story,
@@ -398,7 +403,7 @@ impl Session {
     /// What is kept of what a run is given, by file.
     fn kept(&self, run: &RunId, given: Given<'_>) -> Vec<(PathBuf, String)> {
         let script = given.script.map(|text| (self.script_file(run), text.to_owned()));
-        let plan = given.plan.map(|plan| (self.plan_file(run), self.staff(plan).to_json().pretty()));
+        let plan = given.plan.map(|plan| (self.plan_file(run), self.staff(plan).to_json_as_given().pretty()));
         let only = given.only_plans.then(|| (self.only_plans_file(run), String::new()));
         let wishes = Wishes::of(given, &self.secrets);
         let wishes = wishes.and_then(|wishes| serde_json::to_string(&wishes).ok());
@@ -728,7 +733,8 @@ impl Session {
         let sites = self.paper.as_ref().filter(|_| !whole).map(|paper| {
             let sites = Sites::new(paper.clone(), supervisor.clone(), &self.config);
             let fence = Fence { file: self.fence(run), epoch: lease.epoch };
-            let sites = sites.allowing(wishes.allowed.clone()).landing(wishes.landing).fenced(fence);
+            let sites = sites.allowing(wishes.allowed.clone()).with_tools(wishes.tools);
+            let sites = sites.landing(wishes.landing).fenced(fence);
             (paper, Arc::new(sites))
         });
         if let Some((paper, sites)) = &sites {
@@ -793,7 +799,8 @@ impl Session {
             commands: self.config.command_limits(),
             programs: self.config.agent_limits(),
         };
-        let mut agents = Agents::new(seats, means).with_lobby(lobby);
+        let mut agents =
+            Agents::new(seats, means).with_lobby(lobby).with_explorer_calls(self.config.explorer_calls());
         if let Some(paper) = &self.paper {
             agents = agents.with_memory(paper.clone(), hall.secrets().clone());
         }

@@ -70,7 +70,7 @@ impl Stage {
             let mut ruled = Ruled::default();
             for told in words {
                 match told {
-                    Told::Tool(_, _, tool, reply) => {
+                    Told::Tool(_, _, (tool, _), reply) => {
                         ruled.tools.push(tool.to_string());
                         let fine = ruled.tools.len() <= calls;
                         reply.send(if fine { Ok(()) } else { Err("tools spent".into()) }).unwrap();

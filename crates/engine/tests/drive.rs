@@ -221,7 +221,7 @@ STATE: END
     let allowed = Arc::new(AtomicUsize::new(0));
     let count = allowed.clone();
     let hand = With(move |job: &Job| {
-        while job.tool("edit").is_ok() {
+        while job.tool("edit", None).is_ok() {
             count.fetch_add(1, Ordering::SeqCst);
         }
         Report::free(Ended::Cancelled)

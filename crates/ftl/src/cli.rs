@@ -324,6 +324,10 @@ pub(crate) struct Flow {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
     pub(crate) jobs: Option<u16>,
 
+    /// How many tools each build has; else what the plan and the setting builder.tools say
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_TOOLS))]
+    pub(crate) tools: Option<u64>,
+
     /// How the work gets to your branch; else the setting landing.how
     #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
     pub(crate) land: Option<String>,
@@ -435,6 +439,9 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
+
+/// How many tools a build may be given.
+pub(crate) const MAX_TOOLS: u64 = ftl_engine::plan_file::MAX_BUDGET;
 
 /// How many agents may work at the same time.
 pub(crate) const MAX_JOBS: u16 = 256;

@@ -28,7 +28,7 @@ impl Stagehand {
         let last = turns.pop().unwrap_or_default();
         for turn in turns {
             self.world.spend(&key, &turn)?;
-            if job.spent(turn).and_then(|()| job.tool("edit")).is_err() || job.cancel.is_cancelled() {
+            if job.spent(turn).and_then(|()| job.tool("edit", None)).is_err() || job.cancel.is_cancelled() {
                 return Ok(Report { ended: Ended::Cancelled, usage: self.nothing() });
             }
         }

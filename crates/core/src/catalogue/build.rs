@@ -80,6 +80,8 @@ crate::records! {
         output: Option<Digest>,
         /// Whether it failed before anything was changed.
         red_before: Option<bool>,
+        /// Of a failure what makes it the same as another one; none of a success.
+        signature: Option<Digest>,
     }
 
     /// What a syntax check of files showed.

@@ -287,6 +287,16 @@ crate::actions! {
         among: Option<PriorKnowledge>,
     ) -> LessonMatch;
 
+    /// Learns a failure together with what mended it.
+    LessonLearn = "lesson.learn" act (
+        /// What went wrong.
+        trigger: String,
+        /// What mended it.
+        fix: String,
+        /// Where it happened: a workspace or a run.
+        source: Option<String>,
+    ) -> Learned;
+
     /// Writes down an experience: what happened, what was tried, where.
     LessonExperience = "lesson.experience" act (
         /// What went wrong.

@@ -23,6 +23,14 @@ crate::choices! {
         /// The coder, with an architect's reviews.
         Coder = "coder",
     }
+
+    /// Whether a small task may be built in the direct mode.
+    DirectMode {
+        /// Where it is small enough.
+        Auto = "auto",
+        /// Not at all.
+        Never = "never",
+    }
 }
 
 crate::records! {
@@ -70,8 +78,14 @@ crate::records! {
         verify: String,
         /// The test file behind that command; derived from the command when left out.
         verify_source: Option<String>,
-        /// How many tool calls it may take; 5 unless said.
+        /// How many tools it may take; 5 unless said.
         budget: Option<u64>,
+        /// Whether it may be built in the direct mode; the setting builder.direct unless said.
+        direct: Option<DirectMode>,
+        /// How often a red verify goes back to its author; the setting builder.repairs unless said.
+        repairs: Option<u64>,
+        /// How many files its builder may read while it plans; the setting builder.plan_reads unless said.
+        plan_reads: Option<u64>,
         /// The tasks that must be complete before it starts, by seq.
         depends: Option<Depends>,
         /// Commands that must succeed before the verify command is worth running.

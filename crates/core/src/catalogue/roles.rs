@@ -323,6 +323,20 @@ crate::records! {
         write: Option<Value>,
     }
 
+    /// What a builder is asked to do about work of its own that did not verify.
+    AskRepair {
+        /// The workspace, parsed.
+        spec: Spec,
+        /// What the verify command said: the failing tests, as far as they matter.
+        error: Value,
+        /// The whole output, by its digest; the end of it is shown by `ftl`.
+        output: Option<Value>,
+        /// What was changed so far, as a patch; filled in by `ftl`.
+        change: Option<String>,
+        /// The files it may write.
+        write: Option<Value>,
+    }
+
     /// What a builder is asked to do about a conflict.
     AskResolve {
         /// Both sides of every place.
@@ -545,6 +559,7 @@ fn builder() -> Role {
         form::<AskImplement, Work>(Some("implement"), "Writes the files of the delta."),
         form::<AskFixSyntax, Repair>(Some("fix_syntax"), "Mends files that are not well formed."),
         form::<AskApplyFix, Repair>(Some("apply_fix"), "Applies a fix that helped before."),
+        form::<AskRepair, Repair>(Some("repair"), "Mends its own work by what the verify command said."),
         form::<AskResolve, Repair>(Some("resolve"), "Resolves a conflict, keeping what both sides meant."),
     ];
     role("builder", "Builds one brief with a few tools.", Some("step"), forms)

@@ -51,8 +51,12 @@ crate::records! {
         verify: String,
         /// The test file behind that command; empty when there is none.
         verify_source: Option<String>,
-        /// How many tool calls it may take.
+        /// How many tools it may take: files that are read or written, and commands.
         budget: u64,
+        /// How often a red verify goes back to whoever wrote the work; not at all unless said.
+        repairs: Option<u64>,
+        /// How many files may be read while the approach is planned; none unless said.
+        plan_reads: Option<u64>,
         /// Commands that must succeed before the verify command is worth running.
         preflight: Vec<String>,
         /// Findings of gates that the plan allows, each `KIND` or `KIND PATH`.

@@ -33,6 +33,7 @@ const CALLS: &str = "
     campaign.summary look () -> complete_count: number, blocked_count: number, pending_count: number, total: number, target: text
     workspace.block act (path: text, reason: text, tried: any) ->
     lesson.experience act (trigger: text, attempted: any, source: text) ->
+    lesson.learn act (trigger: text, fix: text, source: text) ->
     workspace.parse look (path: text) -> delta: list text, framework: text, verify_source: text, verify: text, prior_knowledge: PriorKnowledge, framework_confidence: number
     workspace.validate gate (spec: Spec) -> passed: bool, summary: text
     file.read look (path: text) -> text: text
@@ -81,6 +82,7 @@ const TASKS: &str = "
     builder implement (spec: Spec, approach: any, tests: text, write: any) -> utilized: list Used
     builder fix_syntax (errors: any, write: any) ->
     builder apply_fix (error: any, fix: any, write: any) ->
+    builder repair (spec: Spec, error: any, output: any, write: any) -> summary: text
     builder resolve (sides: any, write: any) ->
     coder plan (story: any, feedback: any) -> digest: digest
     coder code (story: any, plan: digest, feedback: any, write: any) ->

@@ -3,7 +3,7 @@
 //! It looks at nothing but the fact and what earlier facts have made. It cannot fail and cannot
 //! refuse; a fact about something unknown changes nothing, and `verify` finds such journals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::fact::{
@@ -196,17 +196,21 @@ impl Instance {
                 }
                 self.moved(from, to, code, params, cause);
             }
-            Fact::Paid(Payment::Meter { meter, keys, action }) => {
+            Fact::Paid(Payment::Meter { meter, keys, action, file }) => {
                 self.paid(meter, keys);
                 if let Some(action) = action {
                     let count = keys.len() as u64;
-                    self.change(*action, |open| *open.paid.entry(meter.clone()).or_default() += count);
+                    self.change(*action, |open| {
+                        *open.paid.entry(meter.clone()).or_default() += count;
+                        open.files.extend(file.clone());
+                    });
                 }
             }
             Fact::Paid(Payment::Back { action, meter, count }) => {
                 self.given_back(meter, *count);
                 self.change(*action, |open| {
                     open.paid.remove(meter);
+                    open.files.clear();
                 });
             }
             Fact::Paid(Payment::Attempts { action, message, forbidden }) => {
@@ -599,6 +603,7 @@ fn opening(seen: Seen, thread: ThreadId, place: u32, ask: &Ask, kind: OpenKind) 
         held: None,
         paused: None,
         paid: BTreeMap::new(),
+        files: BTreeSet::new(),
         suspended: None,
         reserved: Usage::new(),
         seen,

@@ -513,6 +513,9 @@ pub enum Payment {
         /// The agent's task whose tool call it pays for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<ActionId>,
+        /// The file that the call reads or writes, where it is about one: it is paid for once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<Name>,
     },
     /// The built-in meters, here and in every ancestor.
     Purse {

@@ -49,6 +49,8 @@ pub enum Event {
         action: ActionId,
         /// The tool.
         tool: Name,
+        /// The file that it reads or writes: each file is paid for once, however often it is read or written.
+        file: Option<Name>,
     },
     /// An action that still runs has used something since the last report.
     Spent {

@@ -2,7 +2,7 @@
 //!
 //! Nothing here decides. The parts that grow are shared, so that a copy of an instance is cheap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::eval::Names;
@@ -174,6 +174,8 @@ pub struct Open {
     pub paused: Option<Time>,
     /// What its tool calls have paid, by meter.
     pub paid: BTreeMap<Name, u64>,
+    /// The files that its tool calls have paid for.
+    pub files: BTreeSet<Name>,
     /// When to ask again, if its service does not answer.
     pub suspended: Option<(String, Time)>,
     /// What is set aside for it and not used.

@@ -336,7 +336,7 @@ impl Draft<'_> {
             let message = format!("{meter} spent: the limit is {limit}");
             return Err(Refusal::new(RefusalKind::Guard, message).hint(format!("raise `{meter}` first")));
         }
-        self.put(id, Fact::Paid(Payment::Meter { meter, keys, action: None }));
+        self.put(id, Fact::Paid(Payment::Meter { meter, keys, action: None, file: None }));
         let given = [("feedback", reason), ("reason", reason)]
             .map(|(name, text)| (Name::from(name), Value::text(text)));
         let cause = super::fact::Cause::Redo { by: by.to_owned(), reason: reason.to_owned() };
@@ -496,7 +496,9 @@ pub(super) fn request(event: &Event) -> Option<(InstanceId, String, Option<Strin
     match event {
         Event::Open { .. } | Event::Tick | Event::Recover => None,
         Event::Outcome { instance, action, .. } => Some((*instance, format!("outcome of {action}"), None)),
-        Event::Tool { instance, action, tool } => Some((*instance, format!("tool {tool} of {action}"), None)),
+        Event::Tool { instance, action, tool, .. } => {
+            Some((*instance, format!("tool {tool} of {action}"), None))
+        }
         Event::Spent { instance, action, .. } => Some((*instance, format!("report of {action}"), None)),
         Event::Say { instance, word, by, .. } => Some((*instance, word.to_string(), Some(by.clone()))),
         Event::Reply { instance, by, .. } => Some((*instance, "answer".to_owned(), Some(by.clone()))),

@@ -41,7 +41,9 @@ impl Draft<'_> {
             Event::Outcome { instance, action, outcome, usage } => {
                 self.outcome(*instance, *action, outcome, usage.as_ref())
             }
-            Event::Tool { instance, action, tool } => self.tool(*instance, *action, tool),
+            Event::Tool { instance, action, tool, file } => {
+                self.tool(*instance, *action, tool, file.as_ref())
+            }
             Event::Spent { instance, action, usage } => {
                 if self.get(*instance).is_some_and(|one| one.owed.contains_key(action)) {
                     self.charge_known(*instance, *action, usage);
@@ -281,15 +283,20 @@ impl Draft<'_> {
         }
     }
 
-    /// An agent wants to call a tool: the meter is paid first, or the task ends.
-    fn tool(&mut self, id: InstanceId, action: ActionId, tool: &Name) -> Taken {
+    /// An agent wants to call a tool: the meter is paid first, or the task ends. A file that was read or written
+    /// before is paid for already.
+    fn tool(&mut self, id: InstanceId, action: ActionId, tool: &Name, file: Option<&Name>) -> Taken {
         self.is_open(id, action)?;
         let Some((meter, keeping)) = self.paying(id, action) else { return Ok(()) };
+        let open = self.get(id).and_then(|one| one.open.get(&action));
+        if open.zip(file).is_some_and(|(open, file)| open.files.contains(file)) {
+            return Ok(());
+        }
         let keys = vec![Name::default()];
         let counter = self.get(id).and_then(|one| one.meters.get(&meter)).cloned();
         if counter.as_ref().is_some_and(|counter| counter.can_pay(&keys, keeping)) {
-            let action = Some(action);
-            self.put(id, Fact::Paid(Payment::Meter { meter, keys, action }));
+            let (action, file) = (Some(action), file.cloned());
+            self.put(id, Fact::Paid(Payment::Meter { meter, keys, action, file }));
             return Ok(());
         }
         let limit = counter.map_or(0, |counter| counter.limit);

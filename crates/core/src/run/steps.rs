@@ -130,7 +130,8 @@ impl Draft<'_> {
             return self.could_not_ask(here, &failure);
         };
         if counter.can_pay(&keys, 0) {
-            self.put(here.id, Fact::Paid(Payment::Meter { meter: meter.clone(), keys, action: None }));
+            let (meter, action, file) = (meter.clone(), None, None);
+            self.put(here.id, Fact::Paid(Payment::Meter { meter, keys, action, file }));
             return Flow::On(here.node.next);
         }
         let failure = spent(meter, counter.limit, &keys);

@@ -466,7 +466,10 @@ impl Search {
         }
         if paying {
             let (instance, action) = (here.instance, here.action);
-            events.push((Sender::World, Event::Tool { instance, action, tool: Name::from("edit") }));
+            events.push((
+                Sender::World,
+                Event::Tool { instance, action, tool: Name::from("edit"), file: None },
+            ));
         }
     }
 }

@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
             self.bad("no agent pays for its tools")
         };
         let (instance, action, tool) = (agent.instance, agent.id, Name::from("edit"));
-        self.stage.send(Event::Tool { instance, action, tool })
+        self.stage.send(Event::Tool { instance, action, tool, file: None })
     }
 
     /// A planner revises the plan, and the world takes the revision in.

@@ -5,7 +5,7 @@
 //! that its task names, or the listed files of its instance's own; a task that names neither may write
 //! nothing. This hand never judges an answer beyond its type.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use ftl_agents::schema::Schema;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::window::Lobby;
 use ftl_core::catalogue::{Catalogue, Form, schema};
-use ftl_core::desk::{Allowance, Call, Ruling, Write, rule};
+use ftl_core::desk::{Allowance, Call, Deed, Ruling, Spot, Write, rule};
 use ftl_core::run::{Failure, FailureKind, Usage, Wanted};
 use ftl_core::types::Type;
 use ftl_core::value::{Name, Value};
@@ -32,12 +32,14 @@ use super::questions;
 use super::record::Record;
 use super::resume::Thread;
 use super::site::Sites;
+use super::stories::shown;
 use super::{Ended, Hand, Job, Report};
 use crate::environment::{CommandKind, Environment};
 use crate::paper::Paper;
 use crate::place::Place;
 use crate::process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, Supervisor};
 use crate::services;
+use crate::store::Store as _;
 
 /// The parameters that are not told as inputs: feedback has a place of its own, and where an agent may
 /// write stands among the rules.
@@ -94,6 +96,7 @@ pub struct Agents {
     listener: Option<Arc<dyn Listener>>,
     sites: Option<Arc<Sites>>,
     stand_ins: BTreeMap<String, String>,
+    explorer_calls: u64,
 }
 
 impl Agents {
@@ -101,8 +104,18 @@ impl Agents {
     /// be used, with the reason.
     pub fn new(seats: BTreeMap<String, Result<Seat, String>>, means: Means) -> Agents {
         let secrets = Arc::new(Secrets::new());
-        let stand_ins = BTreeMap::new();
-        Agents { seats, means, lobby: None, paper: None, secrets, listener: None, sites: None, stand_ins }
+        let (stand_ins, explorer_calls) = (BTreeMap::new(), EXPLORER_CALLS);
+        Agents {
+            seats,
+            means,
+            lobby: None,
+            paper: None,
+            secrets,
+            listener: None,
+            sites: None,
+            stand_ins,
+            explorer_calls,
+        }
     }
 
     /// The same, with windows for agents' own programs.
@@ -140,6 +153,13 @@ impl Agents {
         self
     }
 
+    /// The same where an explorer has so many calls.
+    #[must_use]
+    pub fn with_explorer_calls(mut self, calls: u64) -> Agents {
+        self.explorer_calls = calls;
+        self
+    }
+
     /// Whether anybody is bound to a role, of use or not.
     pub fn is_bound(&self, role: &str) -> bool {
         self.seats.contains_key(self.whose(role))
@@ -159,6 +179,8 @@ impl Agents {
     }
 
     fn ask(&self, job: &Job) -> Result<Talked, Ended> {
+        let with_evidence = self.with_evidence(job)?;
+        let job = with_evidence.as_ref().unwrap_or(job);
         let could_not = |why: String| Ended::failed(FailureKind::CouldNotRun, why);
         let Wanted::Task { role, .. } = &job.action.wanted else {
             return Err(could_not(String::from("this is no task for an agent")));
@@ -166,14 +188,16 @@ impl Agents {
         let seat = self.seat(role).map_err(could_not)?;
         let mut asked = Asked::of(role, job).map_err(could_not)?;
         let answers = self.answers(job)?;
-        let parts = [asked.feedback.take(), answers, job.action.forbidden.as_deref().map(warning)];
+        let inherited = self.inherited(role, job)?;
+        let parts = [asked.feedback.take(), answers, inherited, job.action.forbidden.as_deref().map(warning)];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         asked.feedback = (!parts.is_empty()).then(|| parts.join("\n\n"));
         let (folder, write) = self.site(role, job)?;
+        let calls = self.calls(role, asked.form.word, job);
         let allowance = Allowance {
-            tools: tools(role, asked.form.word, &write),
+            tools: tools(role, asked.form.word, &write, calls),
             write,
-            calls: calls(role),
+            calls,
             ..Allowance::default()
         };
         let answer = Schema::new(shape(role, &asked.form.answer)).map_err(could_not)?;
@@ -227,7 +251,8 @@ impl Agents {
         let desk = Arc::new(JobDesk {
             job: job.clone(),
             allowance,
-            used: Mutex::new(0),
+            used: Mutex::default(),
+            files_count_once: &**role == "builder",
             record: Mutex::new(record),
             paper: self.paper.clone(),
             listener: self.listener.clone(),
@@ -249,6 +274,50 @@ impl Agents {
             let _ = desk.record().keep(paper);
         }
         Ok(talked)
+    }
+
+    /// How many counted calls a role has, where no meter of its protocol counts them.
+    fn calls(&self, role: &str, form: Option<&str>, job: &Job) -> Option<u64> {
+        match (role, form) {
+            ("explorer", _) => Some(self.explorer_calls),
+            ("builder", Some("plan")) => Some(plan_reads(job)).filter(|reads| *reads > 0),
+            (_, _) => None,
+        }
+    }
+
+    /// The same job with what shows a failure: the end of what the command printed, and what was changed so far. A
+    /// conversation that is new knows neither. Nothing for any other job.
+    fn with_evidence(&self, job: &Job) -> Result<Option<Job>, Failure> {
+        let params = &job.action.params;
+        if !is_repair(job) {
+            return Ok(None);
+        }
+        let mut asked = job.clone();
+        let output = params.get("output").and_then(Value::as_text).and_then(|digest| digest.parse().ok());
+        let printed = match (&self.paper, &output) {
+            (Some(paper), Some(digest)) => paper.store().get(digest)?,
+            (_, _) => None,
+        };
+        let printed = printed.map(|bytes| Value::text(end_of(&String::from_utf8_lossy(&bytes))));
+        asked.action.params.insert(Name::from("output"), printed.unwrap_or(Value::None));
+        if let Some(sites) = &self.sites {
+            let change = sites.change_so_far(job)?;
+            asked.action.params.insert(Name::from("change"), Value::text(shown(&change)));
+        }
+        Ok(Some(asked))
+    }
+
+    /// What a builder is told about work that an earlier attempt at its brief left in its worktree.
+    fn inherited(&self, role: &str, job: &Job) -> Result<Option<String>, Failure> {
+        let Some(sites) = self.sites.as_ref().filter(|_| role == "builder") else { return Ok(None) };
+        let files = sites.inherited(job)?;
+        Ok((!files.is_empty()).then(|| {
+            format!(
+                "An earlier attempt at this task ended without success. What it changed stands in the folder: {}. Go on \
+                 from there; keep what is right and mend what is not.",
+                files.join(", ")
+            )
+        }))
     }
 
     /// What people answered to agents that worked here before.
@@ -350,7 +419,7 @@ fn own_paths(job: &Job) -> Option<Vec<Value>> {
 }
 
 /// Files that may be written, as they are compared.
-fn listed(paths: &[Value]) -> Result<std::collections::BTreeSet<String>, String> {
+fn listed(paths: &[Value]) -> Result<BTreeSet<String>, String> {
     let path = |value: &Value| match value.as_text() {
         Some(path) => Ok(path.strip_prefix("./").unwrap_or(path).to_owned()),
         None => Err(String::from("what may be written is no list of paths")),
@@ -411,14 +480,19 @@ fn drop_nothing(json: &mut serde_json::Value) {
 /// How many calls an explorer has: enough to look at what code could not tell.
 const EXPLORER_CALLS: u64 = 4;
 
-/// How many counted calls a role has, where no meter of its protocol counts them.
-fn calls(role: &str) -> Option<u64> {
-    (role == "explorer").then_some(EXPLORER_CALLS)
+/// How many files the brief of a builder lets it read while it plans.
+fn plan_reads(job: &Job) -> u64 {
+    match job.action.params.get("spec").map(|spec| spec.field("plan_reads")) {
+        Some(Value::Number(number)) => number.as_count(),
+        Some(Value::None | Value::Bool(_) | Value::Text(_) | Value::List(_) | Value::Record(_)) | None => 0,
+    }
 }
 
-/// The tools of a role: one that may write nothing looks only, and a builder that plans has none.
-fn tools(role: &str, form: Option<&str>, write: &Write) -> std::collections::BTreeSet<Name> {
+/// The tools of a role: one that may write nothing looks only, and a builder that plans has none unless its brief
+/// lets it look around.
+fn tools(role: &str, form: Option<&str>, write: &Write, calls: Option<u64>) -> BTreeSet<Name> {
     let names: &[&str] = match (role, form, write) {
+        ("builder", Some("plan"), _) if calls.is_some() => &["read", "search", "submit"],
         ("builder", Some("plan"), _) => &["submit"],
         // Four look side by side, and what they find is merged: nobody could tell whom an answer is for.
         ("explorer", _, _) => &["read", "search", "recall", "signal", "submit"],
@@ -434,11 +508,21 @@ fn tools(role: &str, form: Option<&str>, write: &Write) -> std::collections::BTr
     names.iter().map(|name| Name::from(*name)).collect()
 }
 
+/// What an agent has used of its calls.
+#[derive(Default)]
+struct Used {
+    calls: u64,
+    /// The files that were read or written.
+    files: BTreeSet<String>,
+}
+
 /// The driver as a desk.
 struct JobDesk {
     job: Job,
     allowance: Allowance,
-    used: Mutex<u64>,
+    used: Mutex<Used>,
+    /// Whether a file counts once, however often it is read or written.
+    files_count_once: bool,
     record: Mutex<Record>,
     paper: Option<Arc<Paper>>,
     listener: Option<Arc<dyn Listener>>,
@@ -450,16 +534,34 @@ impl JobDesk {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The file that a call reads or writes, where each file counts once. A search looks at many.
+    fn counted_file<'a>(&self, call: &'a Call) -> Option<&'a str> {
+        let is_of_one_file = match call.deed {
+            Deed::Look => &*call.tool == "read",
+            Deed::Change => true,
+            Deed::Run | Deed::Speak => false,
+        };
+        match &call.spot {
+            Some(Spot::Inside(path)) if self.files_count_once && is_of_one_file => Some(path),
+            Some(Spot::Inside(_) | Spot::Outside(_)) | None => None,
+        }
+    }
+
     fn judge(&self, call: &Call) -> Verdict {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        match rule(&self.allowance, *used, call) {
+        let file = self.counted_file(call);
+        let is_counted_already = file.is_some_and(|file| used.files.contains(file));
+        let calls = if is_counted_already { 0 } else { used.calls };
+        match rule(&self.allowance, calls, call) {
             Ruling::Deny(why) => Verdict::Deny(why),
             Ruling::Ask(question) => Verdict::Ask(question),
             Ruling::Allow if !call.deed.is_counted() => Verdict::Allow,
             // What the driver denies it has told everybody already: the step is over.
-            Ruling::Allow => match self.job.tool(&call.tool) {
+            Ruling::Allow if is_counted_already => Verdict::Allow,
+            Ruling::Allow => match self.job.tool(&call.tool, file) {
                 Ok(()) => {
-                    *used += 1;
+                    used.calls += 1;
+                    used.files.extend(file.map(str::to_owned));
                     Verdict::Allow
                 }
                 Err(why) => Verdict::Stop(why),
@@ -568,6 +670,22 @@ impl Shell for Commands {
         };
         Ok(Ran { code, output })
     }
+}
+
+/// How much of what a command printed a repair is shown, the end of it.
+const MAX_PRINTED_BYTES: usize = 8 * 1024;
+
+fn is_repair(job: &Job) -> bool {
+    let is_builder = match &job.action.wanted {
+        Wanted::Task { role, .. } => &**role == "builder",
+        Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => false,
+    };
+    is_builder && job.action.params.get("step").and_then(Value::as_text) == Some("repair")
+}
+
+/// The end of a text, as much as is shown.
+fn end_of(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_PRINTED_BYTES))..]
 }
 
 /// What an agent is told when the attempt before it was ended for a call that it may not make.

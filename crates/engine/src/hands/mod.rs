@@ -123,8 +123,9 @@ pub enum Told {
     Report(InstanceId, ActionId, Report),
     /// A job used something; whether it may go on goes back on the channel, with why not.
     Spent(InstanceId, ActionId, Usage, Sender<Result<(), String>>),
-    /// An agent wants to call a tool; whether it may goes back on the channel, with why not.
-    Tool(InstanceId, ActionId, Name, Sender<Result<(), String>>),
+    /// An agent wants to call a tool, about a file where one is named; whether it may goes back on the channel, with
+    /// why not.
+    Tool(InstanceId, ActionId, (Name, Option<Name>), Sender<Result<(), String>>),
     /// A service was probed: whether it answers.
     Probed(String, bool),
 }
@@ -187,9 +188,10 @@ impl Job {
         format!("{}.{}", self.run, self.action.id)
     }
 
-    /// Asks whether a tool may be called; the meter is paid when it may.
-    pub fn tool(&self, tool: &str) -> Result<(), String> {
-        self.ask(|instance, action, reply| Told::Tool(instance, action, Name::from(tool), reply))
+    /// Asks whether a tool may be called; the meter is paid when it may, for a file once.
+    pub fn tool(&self, tool: &str, file: Option<&str>) -> Result<(), String> {
+        let call = (Name::from(tool), file.map(Name::from));
+        self.ask(|instance, action, reply| Told::Tool(instance, action, call, reply))
     }
 
     fn ask(

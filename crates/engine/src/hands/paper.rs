@@ -12,7 +12,7 @@ use ftl_core::catalogue::build::{FileRead, FileText};
 use ftl_core::catalogue::campaign as shapes;
 use ftl_core::catalogue::flow;
 use ftl_core::catalogue::plan::Plan as PlanShape;
-use ftl_core::catalogue::spec::{BuildMode, Spec, Used as UsedShape};
+use ftl_core::catalogue::spec::{Spec, Used as UsedShape};
 use ftl_core::machine::Cause;
 use ftl_core::plan::Status;
 use ftl_core::run::{Failure, FailureKind};
@@ -21,6 +21,7 @@ use ftl_memory::Kind;
 
 use super::Workshop;
 use super::shell::Shell;
+use crate::build_budget::{BuildSettings, Known};
 use crate::clock;
 use crate::commands::missing_files;
 use crate::context::{self, Sources};
@@ -40,12 +41,6 @@ use ftl_core::json::Json;
 
 /// How long a verify command of a blocked workspace may take.
 const VERIFY_LIMIT: Duration = Duration::from_secs(30);
-
-/// How many tools a full build takes at most.
-const MAX_BUDGET: u64 = 9;
-
-/// How many tools a direct build takes: read, change, verify.
-const DIRECT_BUDGET: u64 = 3;
 
 /// A file with more lines is not seen whole in a brief, and so is no matter for a direct build.
 const DIRECT_LINES: usize = 60;
@@ -350,7 +345,9 @@ fn workspaces(workshop: Workshop, paper: &Arc<Paper>) -> Workshop {
     let (create, parse, complete, block) = (paper.clone(), paper.clone(), paper.clone(), paper.clone());
     workshop
         .doing(move |_, asked: flow::WorkspaceCreate| {
-            brief(&create, &read_plan(&asked.plan)?, asked.task.as_deref(), &|path| create.source(path))
+            let settings = BuildSettings::default();
+            let sources: Sources<'_> = &|path| create.source(path);
+            brief(&create, &read_plan(&asked.plan)?, asked.task.as_deref(), (sources, &settings))
         })
         .doing(move |_, asked: flow::WorkspaceParse| {
             let found = parse.parse_workspace(&place(&parse, &asked.path))?;
@@ -424,7 +421,7 @@ pub(super) fn brief(
     paper: &Paper,
     plan: &Plan,
     seq: Option<&str>,
-    sources: Sources<'_>,
+    (sources, settings): (Sources<'_>, &BuildSettings),
 ) -> Result<flow::Brief, Failure> {
     let task = match seq {
         Some(seq) => plan.find(seq),
@@ -437,21 +434,26 @@ pub(super) fn brief(
             tasks.iter().map(|task| crate::paper::lessons::asks_with(plan, task)).collect();
         paper.recall(&asks)
     };
-    let made = paper.create_workspaces(plan, Some(&task.seq), (&recall, sources), &clock::local())?;
+    let budget = |task: &Task, failures: bool, confidence: f64| {
+        let is_small = plan.tasks.len() == 1 && is_small(sources, task);
+        settings.budget_of(task, Known { failures, confidence, is_small })
+    };
+    let budgets = |task: &Task, failures: bool, confidence: f64| Some(budget(task, failures, confidence));
+    let made =
+        paper.create_workspaces(plan, Some(&task.seq), (&recall, sources, &budgets), &clock::local())?;
     let path = made.first().ok_or_else(none)?;
     let brief = paper.parse_workspace(path)?;
     let known = brief.prior_knowledge.as_ref().is_some_and(|known| !known.failures.is_empty());
-    let full = full_budget(task, known, brief.framework_confidence.unwrap_or(0.0));
-    let direct = plan.tasks.len() == 1 && !known && is_small(sources, task);
+    let granted = budget(task, known, brief.framework_confidence.unwrap_or(0.0));
     if seq.is_some() {
         paper.update_task(&task.seq, "in_progress", &clock::local())?;
     }
     Ok(flow::Brief {
         path: shown(paper, path),
         id: Some(task.id()),
-        mode: if direct { BuildMode::Direct } else { BuildMode::Full },
-        budget: if direct { DIRECT_BUDGET } else { full },
-        full_budget: full,
+        mode: granted.mode,
+        budget: granted.tools,
+        full_budget: granted.full_tools,
         story: told(plan, task),
     })
 }
@@ -474,13 +476,6 @@ pub(super) fn read_plan(shape: &PlanShape) -> Result<Plan, Failure> {
     let json = json_of(shape)?;
     let how = Reading { objective: Some(&shape.objective), ..Reading::default() };
     plan_file::check(&json, how).map_err(|errors| Failure::from(PaperError::from(errors)))
-}
-
-/// Five tools, one for each further file, two where failures are known or the framework is sure.
-fn full_budget(task: &Task, known: bool, confidence: f64) -> u64 {
-    let files = (task.delta.len() as u64).saturating_sub(1);
-    let extra = if known || confidence >= 0.6 { 2 } else { 0 };
-    (5 + files + extra).min(MAX_BUDGET).max(task.budget)
 }
 
 /// Whether a task changes one file that a brief shows whole.
@@ -515,7 +510,7 @@ fn soundness(spec: &Spec) -> flow::Soundness {
 }
 
 fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Workshop {
-    let (analyze, matching, experience) = (paper.clone(), paper.clone(), paper.clone());
+    let (analyze, matching, experience, learn) = (paper.clone(), paper.clone(), paper.clone(), paper.clone());
     let shell = shell.clone();
     workshop
         .doing(move |job, asked: flow::ObserverAnalyze| {
@@ -523,6 +518,11 @@ fn lessons(workshop: Workshop, paper: &Arc<Paper>, shell: &Arc<Shell>) -> Worksh
             analyzed(&analyze, &asked, &runs)
         })
         .doing(move |_, asked: flow::LessonMatching| lesson_match(&matching, &asked))
+        .doing(move |_, asked: flow::LessonLearn| {
+            let failure = crate::observe::repaired(&asked.trigger, &asked.fix, asked.source.as_deref());
+            let told = learn.learn(|lessons| lessons.learn(Kind::Failure, failure.to_json(), &now()))?;
+            Ok(flow::Learned { name: told.name, result: told.outcome.word().to_owned() })
+        })
         .doing(move |_, asked: flow::LessonExperience| {
             let json = Json::object([
                 ("trigger", Json::from(&asked.trigger)),
@@ -594,19 +594,5 @@ mod tests {
         };
         assert_eq!(read(MAX_FILE_BYTES), (MAX_FILE_BYTES, Some(false)));
         assert_eq!(read(MAX_FILE_BYTES + 1), (MAX_FILE_BYTES, Some(true)));
-    }
-
-    #[test]
-    fn tools_are_given_by_files_and_not_too_many() {
-        let task = |files: usize, budget: u64| {
-            let delta: Vec<String> = (0..files).map(|at| format!("{at}.rs")).collect();
-            let plan = serde_json::json!({ "objective": "o", "tasks": [{ "seq": "001", "slug": "a", "delta": delta,
-                "verify": "true", "depends": "none", "budget": budget }] });
-            plan_file::read_as(&plan.to_string(), Reading::default()).unwrap().tasks.remove(0)
-        };
-        assert_eq!(full_budget(&task(1, 5), false, 0.0), 5);
-        assert_eq!(full_budget(&task(3, 5), true, 0.0), MAX_BUDGET);
-        assert_eq!(full_budget(&task(30, 5), true, 1.0), MAX_BUDGET, "more files do not help");
-        assert_eq!(full_budget(&task(30, 12), true, 1.0), 12, "unless the plan says so");
     }
 }

@@ -22,7 +22,7 @@ const KIND: &str = "session";
 const AUTHORS: [&str; 3] = ["planner", "builder", "coder"];
 
 /// The forms of asking that are about work which is there already.
-const REPAIRS: [&str; 3] = ["fix_syntax", "apply_fix", "resolve"];
+const REPAIRS: [&str; 4] = ["fix_syntax", "apply_fix", "repair", "resolve"];
 
 /// A session, as it is noted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

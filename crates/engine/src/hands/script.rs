@@ -283,7 +283,7 @@ impl Hand for Scripted {
         }
         for tool in &rule.tools {
             // A denied call ends the task: the driver has said so to everybody already.
-            if job.tool(tool).is_err() {
+            if job.tool(tool, None).is_err() {
                 return Report { ended: Ended::Cancelled, usage: rule.spend.clone() };
             }
         }

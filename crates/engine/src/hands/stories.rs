@@ -122,7 +122,7 @@ fn text_of(plan: &StoryPlan) -> String {
 }
 
 /// A patch as a reviewer reads it.
-fn shown(patch: &[u8]) -> String {
+pub(super) fn shown(patch: &[u8]) -> String {
     let text = String::from_utf8_lossy(patch);
     let kept = &text[..text.floor_char_boundary(MAX_CHANGE_BYTES)];
     match text.len() - kept.len() {

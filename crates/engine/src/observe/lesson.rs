@@ -19,6 +19,9 @@ const FALLBACK_CHARS: usize = 100;
 const UNKNOWN_ERROR: &str = "Unknown error";
 const UNKNOWN_FIX: &str = "UNKNOWN";
 
+/// What a failure costs that was mended in the same build: one conversation, about.
+const REPAIRED_COST: u64 = 5_000;
+
 /// Something that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -108,9 +111,73 @@ pub fn failure(workspace: &Workspace, output: Option<&str>) -> Failure {
     }
 }
 
+/// The failure behind a repair that worked, with what mended it.
+pub fn repaired(error: &str, fix: &str, source: Option<&str>) -> Failure {
+    let trigger = start(telling(error), MAX_TRIGGER_CHARS).to_owned();
+    let slug = slug_of(start(&trigger, NAME_FROM_CHARS), NAME_CHARS);
+    let source = source.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
+    Failure {
+        name: if slug.is_empty() { "repaired-failure".to_owned() } else { slug },
+        fix: start(fix.trim(), TRIED_CHARS).to_owned(),
+        pattern: generalise(&trigger),
+        trigger,
+        cost: REPAIRED_COST,
+        source: source.into_iter().collect(),
+        tags: Vec::new(),
+    }
+}
+
+/// The line of a failure by which it is known again: the first that speaks of an error, else the first one that
+/// names a test, else the first.
+fn telling(error: &str) -> &str {
+    let lines = || error.lines().map(str::trim).filter(|line| !line.is_empty());
+    let speaks = |line: &&str| {
+        ["Error", "error:", "Exception", "panicked", "assert"].iter().any(|word| line.contains(word))
+    };
+    lines().find(speaks).or_else(|| lines().nth(1)).or_else(|| lines().next()).unwrap_or(UNKNOWN_ERROR)
+}
+
 /// Whether a workspace was blocked by trouble of the machine, as earlier versions did it: that teaches nothing.
 pub fn is_machine(workspace: &Workspace) -> bool {
     block_reason(&workspace.delivered).is_some_and(|reason| Cause::of_report(reason).is_some())
+}
+
+/// Whether a workspace was blocked by the harness and not by the work: no tools were left, an agent died or gave no
+/// answer, a command could not be run. That teaches nothing about the code.
+pub fn is_harness(workspace: &Workspace) -> bool {
+    block_reason(&workspace.delivered).is_some_and(is_harness_reason)
+}
+
+/// Whether a reason speaks of the harness: its meters, its agents, its commands.
+pub fn is_harness_reason(reason: &str) -> bool {
+    const BEGINS: [&str; 10] = [
+        "died ",
+        "the last of ",
+        "the command could not be run",
+        "the command gave no answer",
+        "the command ran out of memory",
+        "the command was ended from outside",
+        "the command was cancelled",
+        "no agent is bound to",
+        "the answer of Task(",
+        "the agent asks: ",
+    ];
+    const HOLDS: [&str; 6] = [
+        " answers in a row do not fit",
+        "there is no JSON in it",
+        " does not answer",
+        " could not be set up: ",
+        " cannot be asked: ",
+        " did not submit: ",
+    ];
+    let first = reason.lines().next().unwrap_or_default().trim();
+    // A red verify that could not be retried says so before what failed; what failed may teach.
+    let is_of_work = without_verdict(first) != first;
+    let is_meter = first.contains(" spent") && first.contains(": the limit is ");
+    !is_of_work
+        && (is_meter
+            || BEGINS.iter().any(|words| first.starts_with(words))
+            || HOLDS.iter().any(|words| first.contains(words)))
 }
 
 /// A reason without the builder's own words before the error: the error alone comes again.

@@ -8,7 +8,10 @@ mod score;
 #[cfg(test)]
 mod tests;
 
-pub use lesson::{Failure, MAX_TRIGGER_CHARS, Pattern, experience, failure, generalise, is_machine, pattern};
+pub use lesson::{
+    Failure, MAX_TRIGGER_CHARS, Pattern, experience, failure, generalise, is_harness, is_harness_reason,
+    is_machine, pattern, repaired,
+};
 pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, Seen, score, was_blocked};
 
 use crate::workspace::{FileName, LessonKind, Status, Used, Workspace};

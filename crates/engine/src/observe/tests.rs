@@ -297,3 +297,35 @@ fn a_task_of_another_run_did_not_recover_because_a_stranger_was_blocked() {
     let of = [(file("001_first_blocked.xml"), Some("c".to_owned()))];
     assert!(was_blocked(&file("001_renamed_complete.xml"), Some("c"), &of), "a campaign's seq is one task");
 }
+
+/// Reasons with which a builder blocks: `+` is the work's and teaches, `-` is the harness's and does not.
+const REASONS: &str = "
+    - tools spent: the limit is 7
+    - preflight_attempts spent for a.py: the limit is 3
+    - died 3 times: it ended with exit code 1
+    - the last of 3 attempts was ended: the call `bash` may not be made here
+    - 3 answers in a row do not fit: - there is no JSON in it; call `submit`, or answer with JSON alone
+    - the answer of Task(builder) does not fit: approach is missing
+    - model (127.0.0.1:1) does not answer: connection refused
+    - the command could not be run: exit code 127, not found: pytest
+    - the command gave no answer: it took longer than 30m
+    - no agent is bound to the role builder: `ftl init` finds agents
+    - worktree x could not be set up: `npm ci`: exit code 1
+    - `qwen` did not submit: the agent has ended
+    - the agent asks: which one?
+    + discovery needed: 1 of 2 tests failed (pytest)
+    + budget exhausted: exit code 1: the command could not be run: no such file
+    + same failure after a retry: NameError: mul
+    + idiom violation: use of unwrap
+    + not landed: the merged tree is red
+    + 1 of 2 tests failed";
+
+#[test]
+fn failures_of_the_harness_teach_nothing() {
+    let lines: Vec<&str> = REASONS.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines.len(), 19);
+    for line in lines {
+        let (mark, reason) = line.split_once(' ').unwrap();
+        assert_eq!(is_harness_reason(reason), mark == "-", "{line}");
+    }
+}

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use super::campaign::settle_in;
 use super::projection::{Form, Projected, drop_text, keep_text};
 use super::{Paper, PaperError};
+use crate::build_budget::Budget;
 use crate::context::{self, Sources};
 use crate::exploration;
 use crate::folder;
@@ -47,6 +48,10 @@ pub struct Recalled {
 
 /// Recalls what is known for a plan and some of its tasks, in their order.
 pub type Recall<'a> = &'a dyn Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, PaperError>;
+
+/// What the build of a task may take, where that is not what the plan says; the task, whether failures are known,
+/// and how sure the framework is.
+pub type Budgets<'a> = &'a dyn Fn(&Task, bool, f64) -> Option<Budget>;
 
 /// How a workspace is ended.
 type End<'a> = &'a dyn Fn(OnDisk<'_>) -> Result<Closed, Refusal>;
@@ -153,7 +158,7 @@ impl Paper {
         &self,
         plan: &Plan,
         task: Option<&str>,
-        (recall, sources): (Recall<'_>, Sources<'_>),
+        (recall, sources, budgets): (Recall<'_>, Sources<'_>, Budgets<'_>),
         now: &str,
     ) -> Result<Vec<PathBuf>, PaperError> {
         let tasks: Vec<&Task> = match task {
@@ -183,6 +188,9 @@ impl Paper {
         for (task, recalled) in tasks.iter().zip(recall(plan, &tasks)?) {
             let Recalled { failures, patterns, given } = recalled;
             all_given.push(given);
+            let siblings = workspace::sibling_failures(&before, campaign);
+            let known = !failures.is_empty() || !siblings.is_empty();
+            let sure = plan.framework_confidence.or(confidence).unwrap_or(workspace::DEFAULT_CONFIDENCE);
             let around = Surroundings {
                 now,
                 campaign,
@@ -190,8 +198,9 @@ impl Paper {
                 contexts: context::gather(sources, task),
                 failures,
                 patterns,
-                siblings: workspace::sibling_failures(&before, campaign),
+                siblings,
                 parents: workspace::parents(task, &before, campaign),
+                budget: budgets(task, known, sure.clamp(0.0, 1.0)),
             };
             made.push(workspace::create(plan, task, &around)?);
         }

@@ -298,11 +298,12 @@ impl Paper {
         Ok(lessons.join("\n"))
     }
 
-    /// The lessons nearest to something, a line each.
+    /// The lessons nearest to something, a line each. One that knows no remedy helps nobody.
     pub fn lessons_about(&self, about: &str) -> Result<Vec<String>, PaperError> {
         let now = now();
         let rows = self.look_up(|lessons| lessons.query(about, MAX_TOLD, &now))?;
-        Ok(rows.iter().map(|row| told(&row.lesson)).collect())
+        let helpful = rows.iter().map(|row| &row.lesson).filter(|lesson| lesson.has_remedy());
+        Ok(helpful.map(told).collect())
     }
 
     /// What is known that fits each of some objectives, for briefs.
@@ -328,12 +329,13 @@ const MAX_TOLD: usize = 5;
 
 /// One lesson in a line: what happens, and what helps.
 fn told(lesson: &ftl_memory::Lesson) -> String {
-    let remedy = if lesson.has_remedy() { lesson.remedy() } else { "no remedy is known" };
-    format!("{} `{}`: {} → {}", lesson.kind().word(), lesson.name(), lesson.trigger(), remedy)
+    format!("{} `{}`: {} → {}", lesson.kind().word(), lesson.name(), lesson.trigger(), lesson.remedy())
 }
 
-/// What was given, as a brief has it.
-fn recalled(given: ftl_memory::recall::Given) -> super::briefs::Recalled {
+/// What was given, as a brief has it. A failure that nobody knows a remedy for is not told: it takes room and helps
+/// nobody.
+fn recalled(mut given: ftl_memory::recall::Given) -> super::briefs::Recalled {
+    given.failures.retain(|entry| entry.lesson.has_remedy());
     let value = |lesson: &ftl_memory::Lesson| lesson.value().max(0.0) as u64;
     let failures = given.failures.iter().map(|entry| KnownFailure {
         name: entry.lesson.name().to_owned(),

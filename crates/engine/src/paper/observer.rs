@@ -1,6 +1,6 @@
 //! The observer: verifies blocks by running their commands, and learns from workspaces that ended.
 //!
-//! A block that passes now, could not be run or was cut off teaches nothing. Everything that is learned
+//! A block that passes now, could not be run, was cut off or was the harness's own fault teaches nothing. Everything that is learned
 //! from one look is learned in one transaction. What an agent said about its own work is never taken
 //! for evidence.
 
@@ -94,8 +94,8 @@ impl Paper {
             })
         };
         let output = |at: usize| verified.as_ref().and_then(|all| Some(all.get(at)?.output.as_str()));
-        let failures =
-            blocked.iter().enumerate().filter(|(at, one)| teaches(*at) && !observe::is_machine(&one.1));
+        let is_of_work = |one: &Workspace| !observe::is_machine(one) && !observe::is_harness(one);
+        let failures = blocked.iter().enumerate().filter(|(at, one)| teaches(*at) && is_of_work(&one.1));
         let failures: Vec<(&Found, Json)> =
             failures.map(|(at, one)| (one, observe::failure(&one.1, output(at)).to_json())).collect();
         let scored = self.scored(&complete, &blocked)?;
@@ -207,7 +207,9 @@ impl Paper {
         let file = self.place().state().join("cache").join("experience.json");
         let text = crate::folder::read_to_string(&file, MAX_EXPERIENCE_BYTES).unwrap_or_default();
         let found = extract::objects(&text).iter().filter_map(observe::experience).collect::<Vec<_>>();
-        let found = found.iter().filter(|one| Cause::of_report(&one.trigger).is_none());
+        let is_of_work =
+            |trigger: &str| Cause::of_report(trigger).is_none() && !observe::is_harness_reason(trigger);
+        let found = found.iter().filter(|one| is_of_work(&one.trigger));
         found.map(observe::Failure::to_json).collect()
     }
 }

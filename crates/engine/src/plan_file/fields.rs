@@ -10,8 +10,8 @@ use ftl_core::plan::{Graph, Problem};
 use super::errors::{Found, PlanErrors};
 use super::rules::{Wrong, check_path, check_seq, check_slug, shown};
 use super::{
-    DEFAULT_BUDGET, Lines, MAX_BUDGET, MAX_COMMAND_BYTES, Plan, Reading, Rules, Spelled, Task, TaskType,
-    Worker,
+    DEFAULT_BUDGET, DirectMode, Lines, MAX_BUDGET, MAX_COMMAND_BYTES, MAX_PLAN_READS, MAX_REPAIRS, Plan,
+    Reading, Rules, Spelled, Task, TaskType, Worker,
 };
 use crate::gates::Allowance;
 use ftl_core::json::Json;
@@ -20,7 +20,7 @@ const PLAN_FIELDS: [&str; 6] =
     ["objective", "campaign", "framework", "framework_confidence", "idioms", "tasks"];
 
 /// What a plan says of a task.
-pub(super) const TASK_FIELDS: [&str; 14] = [
+pub(super) const TASK_FIELDS: [&str; 17] = [
     "seq",
     "slug",
     "type",
@@ -28,6 +28,9 @@ pub(super) const TASK_FIELDS: [&str; 14] = [
     "verify",
     "verify_source",
     "budget",
+    "direct",
+    "repairs",
+    "plan_reads",
     "depends",
     "preflight",
     "target_lines",
@@ -195,6 +198,10 @@ fn task(at: &At<'_>, found: &mut Found) -> Task {
         verify: verify(at, found),
         verify_source: verify_source(at, found),
         budget: budget(at, found),
+        budget_given: Spelled(at.given("budget").cloned().unwrap_or_default()),
+        direct: direct(at, found),
+        repairs: count(at, "repairs", MAX_REPAIRS, found),
+        plan_reads: count(at, "plan_reads", MAX_PLAN_READS, found),
         depends: depends(at, found),
         depends_given: Spelled(at.given("depends").cloned().unwrap_or_default()),
         preflight: commands(at, found),
@@ -217,6 +224,10 @@ fn empty_task() -> Task {
         verify: String::new(),
         verify_source: None,
         budget: DEFAULT_BUDGET,
+        budget_given: Spelled::default(),
+        direct: None,
+        repairs: None,
+        plan_reads: None,
         depends: Vec::new(),
         depends_given: Spelled::default(),
         preflight: Vec::new(),
@@ -426,6 +437,31 @@ fn budget(at: &At<'_>, found: &mut Found) -> u64 {
             DEFAULT_BUDGET
         }
     }
+}
+
+/// Whether the task may be built in the direct mode, where the plan says so.
+fn direct(at: &At<'_>, found: &mut Found) -> Option<DirectMode> {
+    let value = at.given("direct")?;
+    let words = [DirectMode::Auto, DirectMode::Never];
+    let direct = words.into_iter().find(|mode| value.as_str() == Some(mode.word()));
+    if direct.is_none() {
+        let message = at.says("direct must be one of auto, never");
+        found.add(at.path("direct"), message, "leave it out for the setting builder.direct");
+    }
+    direct
+}
+
+/// A number that the plan may give in place of a setting of the builder.
+fn count(at: &At<'_>, field: &str, most: u64, found: &mut Found) -> Option<u64> {
+    let value = at.given(field)?;
+    let number = value.as_i64().and_then(|number| u64::try_from(number).ok());
+    let number = number.filter(|number| *number <= most);
+    if number.is_none() {
+        let what = format!("must be a whole number from 0 to {most}");
+        let hint = format!("leave it out for the setting builder.{field}");
+        at.wrong(field, &Wrong { what, hint }, found);
+    }
+    number
 }
 
 fn depends(at: &At<'_>, found: &mut Found) -> Vec<String> {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use ftl_core::plan::{Graph, Problem, Seq, Status};
 
 use super::errors::{Found, PlanErrors};
-use super::{DEFAULT_BUDGET, Plan, Spelled, Task, TaskType, Worker, fields};
+use super::{DEFAULT_BUDGET, DirectMode, Plan, Spelled, Task, TaskType, Worker, fields};
 use ftl_core::json::Json;
 
 /// A task of a campaign.
@@ -252,6 +252,7 @@ pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, Status), String
 /// Reads a task as `campaign.json` has it, also one of the original's, which says less.
 pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
     let text = |key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
+    let count = |key: &str| json.get(key).and_then(Json::as_i64).and_then(|n| u64::try_from(n).ok());
     let (seq, depends, status) = read_outline(json)?;
     let kind = [TaskType::Spec, TaskType::Build, TaskType::Verify]
         .into_iter()
@@ -266,11 +267,13 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
         delta: list(json, "delta"),
         verify: text("verify").unwrap_or_default(),
         verify_source: text("verify_source"),
-        budget: json
-            .get("budget")
-            .and_then(Json::as_i64)
-            .and_then(|n| u64::try_from(n).ok())
-            .unwrap_or(DEFAULT_BUDGET),
+        budget: count("budget").unwrap_or(DEFAULT_BUDGET),
+        budget_given: Spelled(json.get("budget").cloned().unwrap_or_default()),
+        direct: [DirectMode::Auto, DirectMode::Never]
+            .into_iter()
+            .find(|mode| text("direct").as_deref() == Some(mode.word())),
+        repairs: count("repairs"),
+        plan_reads: count("plan_reads"),
         depends,
         depends_given: Spelled(json.get("depends").cloned().unwrap_or_default()),
         preflight: list(json, "preflight"),

@@ -13,7 +13,7 @@ mod tests;
 
 use ftl_core::catalogue::Depends;
 use ftl_core::catalogue::plan as shapes;
-pub use ftl_core::catalogue::plan::{Idioms, TaskType, Worker};
+pub use ftl_core::catalogue::plan::{DirectMode, Idioms, TaskType, Worker};
 use ftl_core::plan::Seq;
 use ftl_core::value::Value;
 
@@ -26,6 +26,12 @@ pub const MAX_PLAN_BYTES: usize = 64 * 1024 * 1024;
 
 /// How many tool calls a task may be given.
 pub const MAX_BUDGET: u64 = 1000;
+
+/// How often a plan may let a red verify go back to its author.
+pub const MAX_REPAIRS: u64 = 20;
+
+/// How many files a plan may let a builder read while it plans.
+pub const MAX_PLAN_READS: u64 = 200;
 
 /// The budget of a task that names none.
 pub const DEFAULT_BUDGET: u64 = 5;
@@ -76,8 +82,16 @@ pub struct Task {
     pub verify: String,
     /// The test file behind that command, where the plan names it.
     pub verify_source: Option<String>,
-    /// How many tool calls it may take.
+    /// How many tools it may take.
     pub budget: u64,
+    /// The same as the plan spells it.
+    pub budget_given: Spelled,
+    /// Whether it may be built in the direct mode, where the plan says so.
+    pub direct: Option<DirectMode>,
+    /// How often a red verify goes back to its author, where the plan says so.
+    pub repairs: Option<u64>,
+    /// How many files its builder may read while it plans, where the plan says so.
+    pub plan_reads: Option<u64>,
     /// The tasks that must be complete before it starts, as the plan spells them.
     pub depends: Vec<String>,
     /// The same as the plan spells it.
@@ -236,6 +250,17 @@ impl Plan {
         json
     }
 
+    /// The plan as the file has it: budgets that it leaves out stay left out, so that settings can give them.
+    pub fn to_json_as_given(&self) -> Json {
+        let as_given = |task: &Task| {
+            let keeps = |key: &str| key != "budget" || task.given_budget().is_some();
+            Json::Object(task.to_json().into_fields().into_iter().filter(|(key, _)| keeps(key)).collect())
+        };
+        let mut json = self.to_json();
+        json.put("tasks", Json::List(self.tasks.iter().map(as_given).collect()));
+        json
+    }
+
     /// The plan in the shape that protocols know.
     pub fn to_shape(&self) -> shapes::Plan {
         let idioms =
@@ -272,6 +297,11 @@ impl Task {
         format!("{}-{}", self.seq, self.slug)
     }
 
+    /// How many tools it may take, where the plan says so itself.
+    pub fn given_budget(&self) -> Option<u64> {
+        (self.budget_given.0 != Json::Null).then_some(self.budget)
+    }
+
     /// The task as the file has it, with what was left out filled in.
     pub fn to_json(&self) -> Json {
         let mut json = Json::object([
@@ -285,6 +315,15 @@ impl Task {
             json.put("verify_source", source);
         }
         json.put("budget", self.budget);
+        if let Some(direct) = self.direct {
+            json.put("direct", direct.word());
+        }
+        if let Some(repairs) = self.repairs {
+            json.put("repairs", repairs);
+        }
+        if let Some(reads) = self.plan_reads {
+            json.put("plan_reads", reads);
+        }
         json.put("depends", self.depends_json());
         json.put("preflight", Json::list(&self.preflight));
         if !self.target_lines.is_empty() {
@@ -333,7 +372,10 @@ impl Task {
             creates: listed(&self.creates),
             verify: self.verify.clone(),
             verify_source: self.verify_source.clone(),
-            budget: Some(self.budget),
+            budget: self.given_budget(),
+            direct: self.direct,
+            repairs: self.repairs,
+            plan_reads: self.plan_reads,
             depends: Some(Depends(self.depends.clone())),
             preflight: listed(&self.preflight),
             target_lines,

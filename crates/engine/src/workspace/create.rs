@@ -7,6 +7,7 @@ use super::{
     DEFAULT_CONFIDENCE, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, Parent, Refusal, Status,
     Workspace, block_reason,
 };
+use crate::build_budget::Budget;
 use crate::context::{CodeContext, verify_source};
 use crate::framework::{confidence_text, united};
 use crate::plan_file::{Plan, Task};
@@ -37,6 +38,8 @@ pub struct Surroundings<'a> {
     pub siblings: Vec<KnownFailure>,
     /// What the tasks before this one delivered.
     pub parents: Vec<Parent>,
+    /// What the build may take, where it is not what the plan says.
+    pub budget: Option<Budget>,
 }
 
 /// A workspace that can be written.
@@ -67,7 +70,7 @@ pub fn create(plan: &Plan, task: &Task, around: &Surroundings<'_>) -> Result<Cre
     if !plan.objective.is_empty() {
         root.push(Element::text("objective", &plan.objective));
     }
-    root.push(implementation(task));
+    root.push(implementation(task, around.budget));
     push_code(&mut root, &around.contexts);
     if let Some(framework) = &plan.framework {
         root.push(idioms(plan, framework, &confidence));
@@ -88,7 +91,7 @@ pub fn create(plan: &Plan, task: &Task, around: &Surroundings<'_>) -> Result<Cre
     Ok(Created { file_name, id: task.id(), text })
 }
 
-fn implementation(task: &Task) -> Element {
+fn implementation(task: &Task, budget: Option<Budget>) -> Element {
     let mut element = Element::new("implementation");
     for path in &task.delta {
         element.push(Element::text("delta", path));
@@ -97,7 +100,15 @@ fn implementation(task: &Task) -> Element {
     if let Some(source) = task.verify_source.clone().or_else(|| verify_source(&task.verify)) {
         element.push(Element::text("verify_source", &source));
     }
-    element.push(Element::text("budget", &task.budget.to_string()));
+    let tools = budget.map_or(task.budget, |budget| budget.full_tools);
+    element.push(Element::text("budget", &tools.to_string()));
+    let repairs = budget.map(|budget| budget.repairs).or(task.repairs);
+    let reads = budget.map(|budget| budget.plan_reads).or(task.plan_reads);
+    for (name, number) in [("repairs", repairs), ("plan_reads", reads)] {
+        if let Some(number) = number.filter(|number| *number > 0) {
+            element.push(Element::text(name, &number.to_string()));
+        }
+    }
     for command in &task.preflight {
         element.push(Element::text("preflight", command));
     }

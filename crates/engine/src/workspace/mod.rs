@@ -167,8 +167,12 @@ pub struct Workspace {
     pub verify: String,
     /// The test file behind that command; empty when there is none.
     pub verify_source: String,
-    /// How many tool calls it may take.
+    /// How many tools it may take.
     pub budget: u64,
+    /// How often a red verify goes back to its author, where it says so.
+    pub repairs: Option<u64>,
+    /// How many files its builder may read while it plans, where it says so.
+    pub plan_reads: Option<u64>,
     /// Commands that must succeed before the verify command is worth running.
     pub preflight: Vec<String>,
     /// Findings of gates that the plan allows, each `KIND` or `KIND PATH`.

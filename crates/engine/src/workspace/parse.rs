@@ -8,7 +8,7 @@ use super::{
     Used, Workspace,
 };
 use crate::context::CodeContext;
-use crate::plan_file::{DEFAULT_BUDGET, Rules, TaskType};
+use crate::plan_file::{DEFAULT_BUDGET, MAX_PLAN_READS, MAX_REPAIRS, Rules, TaskType};
 use ftl_core::json::{Json, NotJson};
 
 /// Reads the text of a workspace file.
@@ -59,6 +59,8 @@ pub(super) fn from_tree(root: &Element) -> Result<Workspace, Refusal> {
         verify: work.text_of("verify"),
         verify_source: work.text_of("verify_source"),
         budget: work.text_of("budget").trim().parse().unwrap_or(DEFAULT_BUDGET),
+        repairs: count(work, "repairs", MAX_REPAIRS),
+        plan_reads: count(work, "plan_reads", MAX_PLAN_READS),
         preflight: preflight(root, work),
         allow: work.named("allow").map(Element::to_text).collect(),
         delivered: root.text_of("delivered"),
@@ -78,6 +80,11 @@ pub(super) fn from_tree(root: &Element) -> Result<Workspace, Refusal> {
             .map(Element::to_text)
             .filter(|text| !text.is_empty()),
     })
+}
+
+/// A number of an element; what is no number says nothing.
+fn count(work: &Element, name: &str, most: u64) -> Option<u64> {
+    work.text_of(name).trim().parse().ok().map(|count: u64| count.min(most))
 }
 
 /// Commands as texts, or in older files as checks below one element.
@@ -203,6 +210,11 @@ impl Workspace {
             ("preflight", Json::list(&self.preflight)),
             ("delivered", Json::from(&self.delivered)),
         ]);
+        for (name, number) in [("repairs", self.repairs), ("plan_reads", self.plan_reads)] {
+            if let Some(number) = number {
+                json.put(name, number);
+            }
+        }
         if !self.allow.is_empty() {
             json.put("allow", Json::list(&self.allow));
         }

@@ -63,6 +63,7 @@ fn around() -> Surroundings<'static> {
             workspace: "001_spec-login_complete".to_owned(),
             prior_delivery: "tests\r\nwritten".to_owned(),
         }],
+        budget: None,
     }
 }
 

@@ -70,6 +70,7 @@ fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Fail
         return Err(Failure::usage(message, "split it, and run one part after the other"));
     }
     let flow = Flow {
+        tools: None,
         objective: name_of(file, &text),
         plan: None,
         dry_run: asked.dry_run,

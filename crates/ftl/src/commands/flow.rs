@@ -130,6 +130,7 @@ fn run(cli: &Cli, (which, document): (Which, Option<&str>), flow: &Flow, out: &O
         plan: plan.as_ref(),
         only_plans: flow.dry_run,
         jobs: flow.jobs.map(usize::from),
+        tools: flow.tools,
         allowed: &allowed,
         document,
         landing: pulls.then_some(Route::PullRequest),

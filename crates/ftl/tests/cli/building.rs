@@ -565,3 +565,234 @@ fn an_idiom_blocks_where_the_framework_is_sure_and_is_noted_where_it_is_not() {
         }
     }
 }
+
+/// Reads a file, and a file again, before it writes and edits it.
+const READS_FIRST: &str = r#"{ tool = "read", path = "calc.py" }, { tool = "read", path = "./calc.py" }, { tool = "write", path = "calc.py", content = "def add(a, b):\n    return a + b\n" }, { tool = "edit", path = "calc.py", old = "    return a + b\n", new = "    return a + b\n\n\ndef mul(a, b):\n    return a * b\n" }"#;
+
+#[test]
+fn a_file_is_paid_for_once_and_a_command_each_time() {
+    if !has_python() {
+        return;
+    }
+    // One for READ, one for the file, one for VERIFY.
+    let dir = repository(&implements(READS_FIRST));
+    let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=3"]);
+    assert_eq!(json["standing"], "complete", "{:?}", verdict(&dir, &run));
+    let paid: Vec<Json> = dir.entries(&run).into_iter().filter(|entry| entry["file"] == "calc.py").collect();
+    assert_eq!(paid.len(), 1, "{paid:#?}");
+    // Two equal commands are two.
+    let twice = r#"{ tool = "bash", command = "true" }, { tool = "bash", command = "true" }"#;
+    let dir = repository(&implements(&format!("{READS_FIRST}, {twice}")));
+    let (run, _) = dir.run(&["builder", BRIEF, "mode=full", "budget=4"]);
+    let (ended, reason) = verdict(&dir, &run);
+    assert_eq!((ended.as_str(), reason.as_str()), ("escalated", "tools spent: the limit is 4"));
+}
+
+#[test]
+fn reading_the_brief_is_free_in_direct() {
+    if !has_python() {
+        return;
+    }
+    // One for each of the two files, one for VERIFY.
+    let dir =
+        repository(&implements(&format!(r#"{{ tool = "read", path = "test_calc.py" }}, {READS_FIRST}"#)));
+    let (run, json) = dir.run(&["builder", BRIEF, "mode=direct"]);
+    assert_eq!(json["standing"], "complete", "{:?}", verdict(&dir, &run));
+}
+
+#[test]
+fn a_builder_looks_around_while_it_plans_as_far_as_its_brief_lets_it() {
+    if !has_python() {
+        return;
+    }
+    let looks = "[[scene]]\nrole = \"builder\"\nform = \"plan\"\n[[scene.step]]\ncalls = [{ tool = \"read\", path = \
+        \"calc.py\" }, { tool = \"read\", path = \"calc.py\" }, { tool = \"read\", path = \"test_calc.py\" }]\n\
+        [[scene.step]]\nsubmit = { approach = \"write it\" }\n";
+    let script = implements(GOOD).replace(PLANS, looks);
+    for (reads, denied) in [(0, "there is no tool `read` here"), (1, "all 1 calls are used up"), (2, "")] {
+        let mut one = task("001", "add-mul", &["calc.py"], "python3 -m unittest");
+        one["plan_reads"] = json!(reads);
+        let dir = briefed(&script, &[one]);
+        let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=6"]);
+        assert_eq!(json["standing"], "complete", "{reads}: {:?}", verdict(&dir, &run));
+        let told = dir.ftl(&["transcript", &run, "--all"]).code(0).out;
+        let denials =
+            told.lines().filter(|line| line.contains("there is no tool") || line.contains("used up"));
+        let denials: Vec<&str> = denials.collect();
+        assert_eq!(denials.is_empty(), denied.is_empty(), "{reads}: {denials:?}");
+        assert!(denials.iter().all(|line| line.contains(denied)), "{reads}: {denials:?}");
+    }
+}
+
+/// A plan of one task for the task flow; fields are added to the task.
+fn flow_plan(dir: &Dir, fields: &Json) {
+    let mut one =
+        json!({ "seq": "001", "slug": "add-mul", "delta": ["calc.py"], "verify": "python3 -m unittest" });
+    for (key, value) in fields.as_object().unwrap() {
+        one[key] = value.clone();
+    }
+    dir.write("plan.json", json!({ "objective": "multiply numbers", "tasks": [one] }).to_string());
+}
+
+/// Settings | fields of the task | words of the command line → how the first build begins.
+const BUDGETS: &str = r#"
+                                                      | {}                          |            → builder direct, 3 tools
+                                                      | {"budget": 9}               |            → builder full, 9 tools
+                                                      | {"direct": "never"}         |            → builder full, 5 tools
+    [builder]\ntools = 40\ndirect = "never"           | {}                          |            → builder full, 40 tools
+    [builder]\ntools_factor = 3                       | {"budget": 4}               |            → builder full, 15 tools
+                                                      | {"budget": 9}               | --tools 25 → builder full, 25 tools
+    [builder]\ntools = 40                             | {}                          | --tools 12 → builder full, 12 tools"#;
+
+#[test]
+fn the_budget_of_a_build_comes_from_command_line_plan_and_settings() {
+    if !has_python() {
+        return;
+    }
+    for line in BUDGETS.lines().filter(|line| !line.trim().is_empty()) {
+        let (given, wanted) = line.split_once('→').unwrap();
+        let cells: Vec<&str> = given.split('|').map(str::trim).collect();
+        let dir = Dir::repository();
+        dir.write("calc.py", CALC).write("test_calc.py", TESTS).write(".gitignore", "__pycache__/\n");
+        dir.git(&["add", "-A"]);
+        dir.git(&["commit", "-qm", "begin"]);
+        flow_plan(&dir, &serde_json::from_str(cells[1]).unwrap());
+        let settings = cells[0].replace("\\n", "\n");
+        dir.write("ftl.toml", format!("{BOUND}{settings}\n")).write("play.toml", implements(GOOD));
+        let mut words = vec!["task", "run", "multiply numbers", "--plan", "plan.json"];
+        words.extend(cells[2].split_whitespace());
+        let ended = dir.ftl(&words).code(0);
+        assert!(ended.out.contains(&format!("begins ({})", wanted.trim())), "{line}\n{}", ended.out);
+        // The brief says what the full build may take.
+        let brief = dir.read(".ftl/workspace/001_add-mul_complete.xml");
+        let tools = wanted.split(' ').find_map(|word| word.parse::<u64>().ok()).unwrap();
+        let tools = if tools == 3 { 5 } else { tools };
+        assert!(brief.contains(&format!("<budget>{tools}</budget>")), "{line}\n{brief}");
+    }
+}
+
+#[test]
+fn settings_of_builders_are_shown_and_a_number_of_tools_has_a_limit() {
+    let dir = Dir::repository();
+    let own = "builder = { agent = \"play\", repairs = 2, plan_reads = 12 }";
+    dir.write("ftl.toml", BOUND.replace("builder = \"play\"", own)).write("play.toml", implements(GOOD));
+    let shown = dir.ftl(&["config", "--json"]).code(0).json();
+    let value = |key: &str| {
+        let all = shown.as_array().or_else(|| shown["settings"].as_array()).unwrap();
+        all.iter().find(|one| one["key"] == key).map(|one| one["value"].clone())
+    };
+    for (key, wanted) in [
+        ("builder.tools", "none"),
+        ("builder.tools_factor", "1"),
+        ("builder.direct", "auto"),
+        ("builder.repairs", "2"),
+        ("builder.plan_reads", "12"),
+        ("explorer.tools", "4"),
+    ] {
+        assert_eq!(value(key), Some(json!(wanted)), "{key}");
+    }
+    for tools in ["0", "1001", "many"] {
+        dir.ftl(&["task", "run", "multiply numbers", "--tools", tools]).code(2);
+    }
+}
+
+/// A scene of a builder in a form: what its prompt must hold, its calls, what it submits.
+fn build_scene(form: &str, told: &str, calls: &str, submit: &str) -> String {
+    let told = if told.is_empty() { String::new() } else { format!("told = '''{told}'''\n") };
+    format!(
+        "[[scene]]\nrole = \"builder\"\nform = \"{form}\"\n{told}[[scene.step]]\ncalls = [{calls}]\n[[scene.step]]\n\
+         submit = {submit}\n"
+    )
+}
+
+const WRITTEN: &str = "{ summary = \"written\", utilized = [] }";
+
+/// How many conversations builders had in a run.
+fn conversations(dir: &Dir, run: &str) -> usize {
+    let asked = |entry: &&Json| entry["fact"] == "asked" && entry.to_string().contains("Task(builder)");
+    dir.entries(run).iter().filter(asked).count()
+}
+
+fn lessons(dir: &Dir) -> Json {
+    let file: Json = serde_json::from_str(&dir.read(".ftl/memory.json")).unwrap();
+    file["failures"].clone()
+}
+
+#[test]
+fn a_red_verify_goes_back_to_its_author_and_what_helped_is_learned() {
+    if !has_python() {
+        return;
+    }
+    // The failing test and the change so far stand in the prompt.
+    let repairs = [
+        build_scene("repair", "+    return b + a", GOOD, "{ summary = \"Define mul beside add\" }"),
+        build_scene("repair", "", "", "{ summary = \"it was not told\" }"),
+    ];
+    let script = format!("{}{}", implements(HALF), repairs.concat());
+    let mut one = task("001", "add-mul", &["calc.py"], "python3 -m unittest");
+    one["repairs"] = json!(2);
+    let dir = briefed(&script, &[one]);
+    let (run, json) = dir.run(&["builder", BRIEF, "mode=full", "budget=9"]);
+    assert_eq!(json["standing"], "complete", "{:?}", verdict(&dir, &run));
+    assert_eq!(conversations(&dir, &run), 3, "plan, implement, repair");
+    let told = dir.ftl(&["transcript", &run, "--all"]).code(0).out;
+    assert!(told.contains("has no attribute 'mul'"), "{told}");
+    let learned = lessons(&dir);
+    let learned = learned.as_array().unwrap();
+    assert_eq!(learned.len(), 1, "{learned:#?}");
+    assert_eq!(learned[0]["fix"], "Define mul beside add");
+    assert!(learned[0]["trigger"].as_str().unwrap().contains("mul"), "{learned:#?}");
+}
+
+#[test]
+fn the_same_failure_after_a_repair_is_the_end() {
+    if !has_python() {
+        return;
+    }
+    let script =
+        format!("{}{}", implements(HALF), build_scene("repair", "", HALF, "{ summary = \"tried\" }"));
+    let mut one = task("001", "add-mul", &["calc.py"], "python3 -m unittest");
+    one["repairs"] = json!(5);
+    let dir = briefed(&script, &[one]);
+    let (run, _) = dir.run(&["builder", BRIEF, "mode=full", "budget=30"]);
+    let (ended, reason) = verdict(&dir, &run);
+    assert_eq!(ended, "blocked");
+    assert!(reason.starts_with("same failure after a retry: ") && reason.contains("test_mul"), "{reason}");
+    assert_eq!(conversations(&dir, &run), 3, "plan, implement, one repair");
+}
+
+#[test]
+fn a_flow_repairs_as_its_settings_say_and_direct_s_work_is_gone_on_with() {
+    if !has_python() {
+        return;
+    }
+    // The full build edits what only the direct one has written, and is wrong; its repair is not.
+    let (old, new) = ("    return b + a\\n", "    return b + a\\n\\n\\ndef mul(a, b):\\n    return a + b\\n");
+    let goes_on = format!(r#"{{ tool = "edit", path = "calc.py", old = "{old}", new = "{new}" }}"#);
+    let mends = r#"{ tool = "edit", path = "calc.py", old = "return a + b", new = "return a * b" }"#;
+    let scenes = [
+        PLANS.to_owned(),
+        build_scene("implement", "An earlier attempt at this task", &goes_on, WRITTEN),
+        build_scene("implement", "", HALF, WRITTEN),
+        build_scene("repair", "AssertionError: 5 != 6", mends, "{ summary = \"Multiply\" }"),
+    ];
+    let dir = Dir::repository();
+    dir.write("calc.py", CALC).write("test_calc.py", TESTS).write(".gitignore", "__pycache__/\n");
+    dir.git(&["add", "-A"]);
+    dir.git(&["commit", "-qm", "begin"]);
+    flow_plan(&dir, &json!({}));
+    dir.write("ftl.toml", format!("{BOUND}[builder]\nrepairs = 2\ntools = 20\n"))
+        .write("play.toml", scenes.concat());
+    let ended = dir.ftl(&["task", "run", "multiply numbers", "--plan", "plan.json", "--land", "ff"]);
+    assert_eq!(ended.code, 0, "{}\n{}", ended.out, ended.err);
+    for line in
+        ["begins (builder direct, 3 tools)", "begins (builder full, 20 tools)", "landed     1 of 1 task"]
+    {
+        assert!(ended.out.contains(line), "{line}\n{}", ended.out);
+    }
+    assert_eq!(
+        dir.read("calc.py"),
+        "def add(a, b):\n    return b + a\n\n\ndef mul(a, b):\n    return a * b\n"
+    );
+    assert_eq!(dir.git(&["status", "--porcelain", "--untracked-files=no"]), "");
+}

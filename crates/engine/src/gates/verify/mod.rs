@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use ftl_core::catalogue::build::{VerifyOutcome, VerifyReport};
 use ftl_core::catalogue::scalars::{Digest, Seconds};
+use ftl_core::signature;
 use serde::{Deserialize, Serialize};
 
 pub use census::{Census, Failure, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, MAX_WORDS, plain, read};
@@ -129,6 +130,11 @@ impl fmt::Display for CouldNotRun {
             CouldNotRun::Machine(what) => out.write_str(what),
         }
     }
+}
+
+/// The digest of what makes a failure the same as another one.
+pub(crate) fn signature_of(summary: &str) -> Digest {
+    Digest::new(crate::store::Digest::of(signature::of(summary).as_bytes()).to_string())
 }
 
 /// The digest that binds an answer to what it was given for: tree, command, environment.
@@ -557,9 +563,11 @@ impl Verified {
         if !is_told_first && !findings.is_empty() {
             summary = format!("{summary}\n{}", told(findings));
         }
+        let passed = green && !stopped;
         VerifyReport {
-            passed: green && !stopped,
+            passed,
             failed: stopped || matches!(self.outcome, VerifyOutcome::Failed | VerifyOutcome::Flaky),
+            signature: (!passed).then(|| signature_of(&summary)),
             summary: census::cut(&summary, 2 * MAX_SUMMARY),
             tree: Some(Digest::new(tree)),
             outcome: if green && stopped { VerifyOutcome::Failed } else { self.outcome },

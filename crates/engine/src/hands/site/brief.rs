@@ -17,6 +17,9 @@ use crate::store::notebook::Notebook;
 /// The kind of the notes.
 const KIND: &str = "site";
 
+/// The kind of the notes that say which instance of a run works on a brief.
+const BUILDERS: &str = "site-builder";
+
 /// A brief, as it was parsed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Noted {
@@ -24,6 +27,9 @@ pub(super) struct Noted {
     pub(super) workspace: String,
     /// What it says.
     pub(super) spec: Spec,
+    /// The instance of the same run that worked on it before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) predecessor: Option<u32>,
 }
 
 impl Noted {
@@ -81,7 +87,20 @@ impl Noting {
         let path = job.action.params.get("path").and_then(Value::as_text).unwrap_or_default();
         let spec: Spec =
             answer.to().map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))?;
-        self.sites.put_note(KIND, &key(job), &Noted { workspace: path.to_owned(), spec })
+        let predecessor = self.predecessor(job, path)?;
+        let workspace = path.to_owned();
+        self.sites.put_note(KIND, &key(job), &Noted { workspace, spec, predecessor })
+    }
+
+    /// The instance that worked on the same brief before, in the same run; from now on it is this one.
+    fn predecessor(&self, job: &Job, path: &str) -> Result<Option<u32>, Failure> {
+        if let Some(noted) = self.sites.noted(job)? {
+            return Ok(noted.predecessor);
+        }
+        let builders = format!("{}/{path}", job.run);
+        let before = self.sites.note(BUILDERS, &builders)?.and_then(|note| note.parse().ok());
+        self.sites.put_note(BUILDERS, &builders, &job.action.instance.0)?;
+        Ok(before.filter(|before| *before != job.action.instance.0))
     }
 }
 

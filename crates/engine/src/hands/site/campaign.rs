@@ -92,13 +92,14 @@ impl Sites {
 
     fn brief_of(&self, job: &Job, plan: &Plan, seq: Option<&str>) -> Result<Brief, Failure> {
         match self.run_s_branch(job)? {
-            None => brief(&self.paper, plan, seq, &|path| self.paper.source(path)),
+            None => brief(&self.paper, plan, seq, (&|path| self.paper.source(path), &self.builds)),
             Some((repo, branch)) => {
                 let below = prefix(&repo);
-                brief(&self.paper, plan, seq, &|path| {
+                let source = |path: &str| {
                     crate::plan_file::check_path(path).ok()?;
                     repo.file_at(&branch.tip, &below.join(path)).ok().flatten()
-                })
+                };
+                brief(&self.paper, plan, seq, (&source, &self.builds))
             }
         }
     }

@@ -13,7 +13,7 @@ use super::brief::Noted;
 use super::{Site, Sites};
 use crate::change::Change;
 use crate::environment::CommandKind;
-use crate::gates::verify::{self, CouldNotRun, Policy, Verified, against, bound_to};
+use crate::gates::verify::{self, CouldNotRun, Policy, Verified, against, bound_to, signature_of};
 use crate::gates::{Allowance, Finding, allow, integrity, preflight, quality, scope};
 use crate::git::Oid;
 use crate::hands::paper::file_text;
@@ -154,7 +154,8 @@ fn changed_itself(report: VerifyReport, change: &Change) -> VerifyReport {
         VerifyOutcome::Passed | VerifyOutcome::Failed => VerifyOutcome::Failed,
         outcome @ (VerifyOutcome::Flaky | VerifyOutcome::NoTests) => outcome,
     };
-    VerifyReport { passed: false, failed: true, summary, outcome, ..report }
+    let signature = Some(signature_of(&summary));
+    VerifyReport { passed: false, failed: true, summary, outcome, signature, ..report }
 }
 
 pub(super) fn no_answer(why: &CouldNotRun) -> Failure {
@@ -183,6 +184,7 @@ mod tests {
         let report = VerifyReport {
             passed: true,
             failed: false,
+            signature: None,
             summary: "3 passed".to_owned(),
             tree: None,
             outcome: VerifyOutcome::Passed,

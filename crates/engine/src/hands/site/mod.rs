@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `brief` | what an instance was told to build, noted |
 //! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
+//! | `inherit` | what an earlier attempt at the same brief left |
 //! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
 //! | `land` | `work.land`, `branch.deliver` |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
@@ -21,6 +22,7 @@ mod brief;
 mod campaign;
 mod close;
 mod gates;
+mod inherit;
 mod land;
 mod proof;
 mod pull;
@@ -41,6 +43,7 @@ use ftl_core::value::Fields;
 use serde::{Deserialize, Serialize};
 
 use super::{Job, Workshop};
+use crate::build_budget::BuildSettings;
 use crate::change::Change;
 use crate::commands::Commands;
 use crate::config::Config;
@@ -72,6 +75,8 @@ pub struct Sites {
     commands: Commands,
     environment: Environment,
     allowed: Vec<Allowance>,
+    /// What builds may take.
+    builds: BuildSettings,
     /// The campaign as it was when somebody last looked at all of it.
     followed: Mutex<Option<Followed>>,
     /// The plan that was read last, and what it was read from.
@@ -116,6 +121,7 @@ impl Sites {
             commands: Commands::set(config),
             environment: config.environment().clone(),
             allowed: Vec::new(),
+            builds: config.builds(),
             followed: Mutex::default(),
             plan: Mutex::default(),
             landing: None,
@@ -131,6 +137,13 @@ impl Sites {
     #[must_use]
     pub fn allowing(self, allowed: Vec<Allowance>) -> Sites {
         Sites { allowed, ..self }
+    }
+
+    /// The same where the person who opened the run gave every full build so many tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Option<u64>) -> Sites {
+        self.builds.given_tools = tools;
+        self
     }
 
     /// The same where a story that was asked for by itself is brought to the person's branch.
@@ -182,9 +195,14 @@ impl Sites {
             repo.begin(&job.run)?;
         }
         let mut met = Met::default();
-        let mut set_up = |folder: &Path| met.note(self.set_up(job, &repo, folder));
+        let mut inherited = Ok(());
+        let mut set_up = |folder: &Path| {
+            inherited = self.inherit(job, &repo, folder);
+            met.note(self.set_up(job, &repo, folder))
+        };
         let tree = repo.open_worktree(&id, &job.run, &mut set_up);
         let tree = met.over(tree)?;
+        inherited?;
         let folder = folder_in(&repo, &tree.path);
         Ok(Site { repo, tree, folder })
     }

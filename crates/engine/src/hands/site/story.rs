@@ -227,6 +227,13 @@ impl Sites {
         Ok(note.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
+    /// What was changed so far in the worktree of a job's instance, as a patch.
+    pub(in crate::hands) fn change_so_far(&self, job: &Job) -> Result<Vec<u8>, Failure> {
+        let site = self.site(job)?;
+        let standing = site.standing()?;
+        Ok(site.repo.patch_between(&site.tree.base, &standing, &prefix(&site.repo))?)
+    }
+
     /// What a story changed, as a patch, if the tree that is asked about is the one that stands there.
     pub(in crate::hands) fn change_of(&self, job: &Job, tree: &str) -> Result<Vec<u8>, Failure> {
         let site = self.site(job)?;

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use ftl_engine::clock;
+use ftl_engine::context::Sources;
 use ftl_engine::paper::Paper;
-use ftl_engine::paper::briefs::{Ends, parse_file};
+use ftl_engine::paper::briefs::{Budgets, Ends, Recall, parse_file};
 use ftl_engine::paper::campaign::Campaign;
-use ftl_engine::plan_file::{self, LaxPlan};
+use ftl_engine::plan_file::{self, LaxPlan, Task};
 use ftl_engine::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
 use super::{existing, failure, help, look, note, open, print, text_of, with, word};
@@ -52,7 +53,11 @@ fn create(cli: &Cli, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit,
     let paper = open(cli)?;
     let made = with(out, &paper, |paper| {
         let recall = super::memory::recall(paper);
-        paper.create_workspaces(&plan, task, (&recall, &|path| paper.source(path)), &clock::local())
+        // What the plan says stands: a flow asks the settings too, this command does as the original.
+        let as_planned = |_: &Task, _: bool, _: f64| None;
+        let means: (Recall<'_>, Sources<'_>, Budgets<'_>) =
+            (&recall, &|path| paper.source(path), &as_planned);
+        paper.create_workspaces(&plan, task, means, &clock::local())
     })?;
     let lines: Vec<String> = made.iter().map(|path| format!("Created: {}", shown(path))).collect();
     word(out, &lines.join("\n"))

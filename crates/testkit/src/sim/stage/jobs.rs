@@ -98,7 +98,7 @@ impl Stage<'_> {
         (instance, action): (InstanceId, ActionId),
     ) -> Step {
         let (reply, answer) = channel();
-        self.tell(at, Told::Tool(instance, action, Name::from("edit"), reply))?;
+        self.tell(at, Told::Tool(instance, action, (Name::from("edit"), None), reply))?;
         let denied = answer.try_recv().is_ok_and(|answer| answer.is_err());
         let stubborn = self.dice.chance(30);
         let engine = self.engines.get_mut(at);
