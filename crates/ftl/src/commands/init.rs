@@ -23,6 +23,14 @@ use crate::out::Out;
 use crate::session;
 use crate::write;
 
+/// Budgets of a build that fit the agents of today, with the reason.
+const BUDGETS: &str = "# What one build may do. The protocol's own numbers (5 tools, 3 in DIRECT, no repair) are for scripts; an agent reads before\n\
+    # it edits, and uses 15 to 60 calls for a small change.\n[builder]\n\
+    tools = 40               # files read or written, and commands\n\
+    repairs = 2              # how often a red verify goes back to its author\n\
+    plan_reads = 12          # files that it may read while it plans\n\
+    direct = \"never\"         # three tools are too few for who reads first: DIRECT would only cost a second attempt\n\n";
+
 /// Writes the files of settings that are not there.
 pub(crate) fn run(cli: &Cli, asked: &Init, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
@@ -203,6 +211,7 @@ fn own_text(found: &[Found]) -> String {
              # url = \"http://127.0.0.1:11434/v1\"\n# model = \"…\"\n\n",
         );
     }
+    text.push_str(BUDGETS);
     text.push_str(
         "# What one run may use. A cap is a cap: an agent that would go beyond it is ended.\n[limits]\n\
          # tokens = \"5M\"\n# money = 20\n# time = \"8h\"\n# turns = 2000\n",

@@ -149,5 +149,15 @@ fn init_writes_the_tests_of_the_repository_and_finds_agents_of_the_client_protoc
             .iter()
             .any(|one| one["key"] == "worktree.tests" && one["value"] == "npm run test")
     );
+    let value = |key: &str| {
+        let all = rows["settings"].as_array().unwrap().iter();
+        all.filter(|one| one["key"] == key).map(|one| one["value"].clone()).next().unwrap()
+    };
+    let keys = ["builder.tools", "builder.repairs", "builder.plan_reads", "builder.direct"];
+    assert_eq!(
+        keys.map(value),
+        [json!("40"), json!("2"), json!("12"), json!("never")],
+        "budgets that fit agents"
+    );
     assert_eq!(dir.git(&["status", "--porcelain", "--", ".ftl"]), "", "git does not see it");
 }
