@@ -39,7 +39,7 @@ fn options_at_the_start_of_each_protocol() {
     assert_eq!(ways(&Stage::open("task", r#"{"objective":"o"}"#)), ["EXPLORE*"]);
     assert_eq!(ways(&Stage::open("campaign", r#"{"objective":"o"}"#)), ["EXPLORE*"]);
     let read = [
-        "BLOCK",
+        "BLOCK +mode == \"full\"",
         "BLOCK ?could not: CHECK: spec = workspace.parse path={workspace} ELSE GOTO: BLOCK",
         "PLAN*",
     ];
