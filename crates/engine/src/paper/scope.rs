@@ -267,7 +267,12 @@ impl Paper {
         let (stage, old) = moving.split_once(' ').unwrap_or(("in", ""));
         let state = self.place.state();
         if stage == "out" {
+            let had_workspaces = folder::is_folder(&state.join(WORKSPACES));
             move_files(&state, &self.own_folder(&Scope::read(old)))?;
+            // Scripts list the folder, whoever stands in front.
+            if had_workspaces {
+                folder::make(&state.join(WORKSPACES))?;
+            }
             let note = format!("in {old}");
             let done = self.store.amend(&mut |notes| notes.put(FRONT, MOVING, &note).map(|()| true));
             done.map_err(failed)?;
@@ -308,8 +313,12 @@ fn move_files(from: &Path, to: &Path) -> io::Result<()> {
     for name in FILES {
         let (from, to) = (from.join(name), to.join(name));
         let is_empty = name == WORKSPACES && folder::names(&from).is_ok_and(|names| names.is_empty());
-        if is_empty || folder::metadata(&from).is_err() {
-            continue;
+        match folder::metadata(&from) {
+            Ok(found) if found.is_symlink() => {
+                return Err(io::Error::other(format!("`{}` is a link, and is not moved", from.display())));
+            }
+            Ok(_) if !is_empty => {}
+            Ok(_) | Err(_) => continue,
         }
         to.parent().map_or(Ok(()), folder::make)?;
         folder::rename(&from, &to)?;
