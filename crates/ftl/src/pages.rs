@@ -77,6 +77,28 @@ pub(crate) const PAGES: &[Page] = &[
         last: "A run that is named and that another process drives is watched until it rests.",
     },
     Page {
+        command: "retry",
+        more: "Opens a new run for the blocked tasks of one that has ended, and for what waited for them. Each is told why \
+            it was blocked, and begins from the work that was kept of it.",
+        examples: &[
+            "ftl retry k3v9                every blocked task of a run",
+            "ftl retry k3v9 002 004        two of them, and what waited for them",
+            "ftl retry k3v9 002 --fresh    without the work that was kept",
+        ],
+        last: "`ftl why k3v9/002` tells why a task was blocked, `ftl diff k3v9/002` what was kept of it.",
+    },
+    Page {
+        command: "clean",
+        more: "Lists branches, kept work and worktrees of ended runs that nobody needs: merged, old or empty. Nothing is \
+            taken away without --yes, and what was taken away can be brought back for seven days.",
+        examples: &[
+            "ftl clean                     what could go, and how much that is",
+            "ftl clean --yes               take it away",
+            "ftl clean --undo              bring back what was taken away last",
+        ],
+        last: "`ftl salvage` lists the work that is kept.",
+    },
+    Page {
         command: "stop",
         more: "Ends a run, or one instance and what it opened. What was done stays; nothing is deleted.",
         examples: &["ftl stop k3v9 --reason \"wrong branch\"", "ftl stop k3v9/4"],

@@ -555,7 +555,7 @@ fn planner() -> Role {
 
 fn builder() -> Role {
     let forms = vec![
-        form::<AskApproach, Approach>(Some("plan"), "Says how it means to go about it; has no tools."),
+        form::<AskApproach, Approach>(Some("plan"), "Says how it means to go about it."),
         form::<AskImplement, Work>(Some("implement"), "Writes the files of the delta."),
         form::<AskFixSyntax, Repair>(Some("fix_syntax"), "Mends files that are not well formed."),
         form::<AskApplyFix, Repair>(Some("apply_fix"), "Applies a fix that helped before."),

@@ -34,7 +34,6 @@ pub fn finished(terms: Terms) -> Stage {
     stage.done("workspace.create", r#"{"mode":"full","path":"w.xml","budget":5}"#);
     build(&mut stage);
     stage.done("observer.analyze", "{}");
-    stage.done("Task(observer)", "{}");
     stage
 }
 

@@ -1,0 +1,152 @@
+//! The arguments of flows: tasks, campaigns, stories. Nothing is decided here.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ftl_agents::contract::{MONEY, TOKENS};
+use ftl_core::run::Terms;
+use ftl_core::value::Name;
+use ftl_engine::amount::Unit;
+use ftl_engine::roster::Choice;
+
+use super::{MAX_JOBS, MAX_TOOLS};
+
+/// How a flow is asked for.
+#[derive(Debug, Args)]
+pub(crate) struct Flow {
+    /// What is to be reached, in your words
+    #[arg(required_unless_present = "from_dry_run")]
+    pub(crate) objective: Option<String>,
+
+    /// The plan, in place of the planner: a file, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
+
+    /// The plan of an earlier --dry-run, and its objective; nobody is asked to plan again
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "dry_run", "objective"])]
+    pub(crate) from_dry_run: Option<String>,
+
+    /// Explore and plan, show the plan, and build nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// How many agents work at the same time; else the setting width.agents
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
+    pub(crate) jobs: Option<u16>,
+
+    /// How many tools each build has; else what the plan and the setting builder.tools say
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_TOOLS))]
+    pub(crate) tools: Option<u64>,
+
+    /// How the work gets to your branch; else the setting landing.how
+    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
+    pub(crate) land: Option<String>,
+
+    /// Land what is complete also where a campaign did not complete; else it stays on its branch
+    #[arg(long)]
+    pub(crate) land_partial: bool,
+
+    /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
+    #[arg(long, value_name = "KIND [PATH]")]
+    pub(crate) allow: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+
+    /// Show what agents say while they work, on standard error
+    #[arg(long)]
+    pub(crate) talk: bool,
+}
+
+/// Who works on one run, and how much they may use.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Chosen {
+    /// The agent that answers every role of this run; `ftl agents` lists them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// The model that agents of this run are asked for
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// The most money that this run may use, such as 2.50; else the setting limits.money
+    #[arg(long, value_name = "MONEY", value_parser = money)]
+    pub(crate) max_cost: Option<u64>,
+
+    /// The most tokens that this run may use, such as 500k; else the setting limits.tokens
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    pub(crate) max_tokens: Option<u64>,
+}
+
+impl Chosen {
+    /// Whom the person has chosen, if anybody.
+    pub(crate) fn choice(&self) -> Option<Choice> {
+        let choice = Choice { agent: self.agent.clone(), model: self.model.clone() };
+        (choice != Choice::default()).then_some(choice)
+    }
+
+    /// Sets the limits of a run. Four explorers set something aside at the same time: where the limit is lower than
+    /// that, a quarter of it is set aside for each.
+    pub(crate) fn limit(&self, terms: &mut Terms) {
+        for (meter, most) in [(MONEY, self.max_cost), (TOKENS, self.max_tokens)] {
+            let Some(most) = most else { continue };
+            terms.limits.insert(Name::from(meter), most);
+            if let Some(aside) = terms.reserve.get_mut(meter) {
+                *aside = (*aside).min(most / 4).max(1);
+            }
+        }
+    }
+}
+
+fn money(text: &str) -> Result<u64, String> {
+    something(Unit::Money.parse(text)?)
+}
+
+fn tokens(text: &str) -> Result<u64, String> {
+    something(Unit::Count.parse(text)?)
+}
+
+/// A limit of nothing would let an agent work whose use nobody knows.
+fn something(amount: u64) -> Result<u64, String> {
+    if amount > 0 { Ok(amount) } else { Err(String::from("it must be more than nothing")) }
+}
+
+/// How a story is asked for, or a document of them.
+#[derive(Debug, Args)]
+pub(crate) struct Code {
+    /// What is wanted, in your words
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    pub(crate) story: Option<String>,
+
+    /// A document of which the architect makes stories: a file, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+
+    /// With --from: how many agents work at the same time; else the setting width.agents
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
+    pub(crate) coders: Option<u16>,
+
+    /// With --from: have the stories made, show them, and code nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// How the work gets to your branch; else the setting landing.how
+    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only", "pull-request"])]
+    pub(crate) land: Option<String>,
+
+    /// With --from: land the stories that are complete also where others are not
+    #[arg(long)]
+    pub(crate) land_partial: bool,
+
+    /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
+    #[arg(long, value_name = "KIND [PATH]")]
+    pub(crate) allow: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+
+    /// Show what agents say while they work, on standard error
+    #[arg(long)]
+    pub(crate) talk: bool,
+}
