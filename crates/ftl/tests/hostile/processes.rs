@@ -83,7 +83,7 @@ fn a_git_that_outlived_even_its_guard_is_ended_by_the_next_command() {
         rustix::process::kill_process(pid, Signal::KILL).unwrap();
     }
     started.ended();
-    assert!(pids.iter().all(|pid| is_alive(*pid)), "nobody has ended them yet");
+    // The guard of any other `ftl` on the machine may end them first.
     dir.ftl(&["resume"]).code(0);
     until("they have ended", || pids.iter().all(|pid| !is_alive(*pid)));
 }
