@@ -201,7 +201,7 @@ pub struct Repo {
 }
 
 /// Git opens what it is given by its path and follows links: the folders of ours among that must be none. An agent can
-/// still put one there after this look; what git writes there then is an index or a lock, under a name of ours.
+/// still put one there after this look; what git writes there then is an index, a lock or an object, under a new name.
 fn check_folders(call: &Call<'_>) -> Result<(), GitError> {
     for folder in call.folders().filter(|folder| crate::folder::is_inside(folder)) {
         if let Err(error) = crate::folder::Folder::open(folder)

@@ -134,7 +134,7 @@ impl<'a> Call<'a> {
     pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
         let named = self.vars.iter().filter_map(|(name, value)| match *name {
             "GIT_INDEX_FILE" => Path::new(value).parent(),
-            "GIT_DIR" => Some(Path::new(value)),
+            "GIT_DIR" | "GIT_OBJECT_DIRECTORY" => Some(Path::new(value)),
             _ => None,
         });
         named.chain([self.folder.as_path()])

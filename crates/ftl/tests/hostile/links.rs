@@ -472,10 +472,14 @@ fn swap_slowly(at: &Path, to: &Path, (count, stop): (&AtomicUsize, &AtomicBool))
 /// At once, or in three steps where the file system cannot.
 fn exchange(one: &Path, other: &Path) {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
-    if renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_err() {
-        let aside = one.with_extension("third");
-        for (from, to) in [(one, aside.as_path()), (other, one), (&aside, other)] {
-            fs::rename(from, to).unwrap();
+    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        // A folder that is empty goes, and comes again when it is needed.
+        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+        Err(_) => {
+            let aside = one.with_extension("third");
+            for (from, to) in [(one, aside.as_path()), (other, one), (&aside, other)] {
+                fs::rename(from, to).unwrap();
+            }
         }
     }
 }
