@@ -4,7 +4,7 @@
 //! name across documents. Loading never stops at the first error and never reads a file.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
@@ -26,6 +26,26 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("builder", include_str!("../../../protocols/builder.md")),
     ("coder", include_str!("../../../protocols/coder.md")),
     ("lifecycle", include_str!("../../../protocols/lifecycle.md")),
+];
+
+/// The programs of earlier versions whose texts have changed since, the newest version first. A document that is not
+/// named was the one of the version above. An instance that rests in a state of one of them finishes that state by it.
+pub const EARLIER: &[(&str, &[(&str, &str)])] = &[
+    (
+        "b9b0e92",
+        &[
+            ("task", include_str!("../../../protocols/earlier/b9b0e92/task.md")),
+            ("builder", include_str!("../../../protocols/earlier/b9b0e92/builder.md")),
+        ],
+    ),
+    (
+        "9a819a5",
+        &[
+            ("task", include_str!("../../../protocols/earlier/9a819a5/task.md")),
+            ("campaign", include_str!("../../../protocols/earlier/9a819a5/campaign.md")),
+            ("builder", include_str!("../../../protocols/earlier/9a819a5/builder.md")),
+        ],
+    ),
 ];
 
 /// A protocol of the library.
@@ -55,6 +75,8 @@ pub struct Library {
     /// Documents that define no protocol of their own, with what is wrong with them.
     strays: Vec<(u32, Vec<Problem>)>,
     catalogue: Catalogue,
+    /// The built-in documents of today and of earlier versions, read when an instance rests in a text of one of them.
+    versions: OnceLock<Vec<Library>>,
 }
 
 impl Library {
@@ -75,6 +97,7 @@ impl Library {
             protocols: BTreeMap::new(),
             strays: shelf.strays,
             catalogue: catalogue.clone(),
+            versions: OnceLock::new(),
         };
         library.check(&shelf.documents);
         library
@@ -151,6 +174,23 @@ impl Library {
         self.protocols.get(name).and_then(|protocol| protocol.program.as_ref())
     }
 
+    /// The program by which an instance goes on that rests in a state: today's, or where the state was entered in an
+    /// earlier version of a built-in document, that one. A state that a person has changed is always today's.
+    pub fn program_of(&self, protocol: &str, state: &str, code: &str) -> Option<&Arc<Program>> {
+        let code_in = |program: &Arc<Program>| program.state(state).map(|state| state.code.clone());
+        let today = self.program(protocol)?;
+        let now = code_in(today);
+        if now.as_deref() == Some(code) {
+            return Some(today);
+        }
+        let versions = self.versions.get_or_init(|| versions(&self.catalogue));
+        let mut known = versions.iter().filter_map(|library| library.program(protocol));
+        if known.next().is_none_or(|built_in| code_in(built_in) != now) {
+            return Some(today);
+        }
+        known.find(|program| code_in(program).as_deref() == Some(code)).or(Some(today))
+    }
+
     /// Whether every document is sound.
     pub fn is_sound(&self) -> bool {
         let error = |problem: &Problem| problem.severity == Severity::Error;
@@ -171,6 +211,20 @@ pub fn built_in_sources() -> Vec<Source> {
         .iter()
         .map(|(name, text)| Source::new(format!("protocols/{name}.md"), Origin::BuiltIn, text))
         .collect()
+}
+
+/// The built-in documents of today, and those of each earlier version, the newest first.
+fn versions(catalogue: &Catalogue) -> Vec<Library> {
+    let mut texts: BTreeMap<&str, &str> = BUILT_IN.iter().copied().collect();
+    let mut libraries = vec![Library::load(built_in_sources(), catalogue)];
+    for (_, changed) in EARLIER {
+        texts.extend(changed.iter().copied());
+        let sources = texts
+            .iter()
+            .map(|(name, text)| Source::new(format!("protocols/{name}.md"), Origin::BuiltIn, *text));
+        libraries.push(Library::load(sources.collect(), catalogue));
+    }
+    libraries
 }
 
 /// The hex digest of a text.

@@ -23,6 +23,8 @@ pub enum Cause {
     Repository,
     /// A process of ours could not be started or spoken to.
     Process,
+    /// What the repository's own commands need is not there: a program, a package, a service.
+    Environment,
 }
 
 /// The error numbers of Linux, by what they say about the machine.
@@ -143,6 +145,9 @@ impl Cause {
             }
             Cause::Repository => {
                 "run `ftl resume` with the run's name, which reads the worktrees again; if that fails, `git fsck` and `ftl doctor` tell what to bring back"
+            }
+            Cause::Environment => {
+                "install what is missing where PATH finds it, pass a variable on under [environment] or set worktree.setup in ftl.toml, then run `ftl resume` with the run's name"
             }
             Cause::Process => {
                 "look whether the machine is out of processes, memory or descriptors, then run `ftl resume` with the run's name"

@@ -257,6 +257,24 @@ impl StateCode {
         (0u32..).zip(&self.nodes).filter(|(_, node)| leads(node)).map(|(place, _)| place).collect()
     }
 
+    /// The meter that is paid on the way to a statement: by a PAY above it in its own block, or in one around it.
+    pub fn pays(&self, place: u32) -> Option<&Name> {
+        let mut inner = Some(place);
+        while let Some(at) = inner {
+            let up = self.node(at)?.up;
+            let above = (0..at).rev().filter_map(|place| self.node(place)).filter(|node| node.up == up);
+            let mut paid = above.filter_map(|node| match node.step() {
+                Some(Step::Pay { meter, .. }) => Some(&meter.name),
+                Some(_) | None => None,
+            });
+            if let Some(meter) = paid.next() {
+                return Some(meter);
+            }
+            inner = up;
+        }
+        None
+    }
+
     /// The step in whose ELSE a statement stands, the nearest one.
     pub fn else_of(&self, place: u32) -> Option<u32> {
         let mut inner = place;

@@ -5,7 +5,7 @@
 mod support;
 
 use ftl_core::run::{
-    Adoption, End, Entry, Event, Fact, FailureKind, InstanceId, Outcome, Payment, Policy, ROOT, Run,
+    Adoption, Answers, End, Entry, Event, Fact, FailureKind, InstanceId, Outcome, Payment, Policy, ROOT, Run,
     Standing, Terms, WayOut,
 };
 use ftl_core::value::{Name, Value};
@@ -56,6 +56,49 @@ fn options_say_what_was_seen() {
     stage.say("next", "{}");
     stage.done("artifact.plan", r#"{"passed":false,"missing":["no plan"]}"#);
     assert_eq!(ways(&stage), ["planning -said.redo", "plan_review -plan.passed"]);
+}
+
+#[test]
+fn options_with_what_somebody_has_looked_at() {
+    let stage = lifecycle(Terms::default());
+    let told_with = |word: &str, plan: &str| -> Vec<String> {
+        let actions = [(Name::from("artifact.plan"), Ok(value(plan)))].into();
+        let answers = Answers { word: Some(Name::from(word)), actions };
+        stage.run.options_with(ROOT, &answers).iter().map(told).collect()
+    };
+    let (good, bad) = (r#"{"passed":true}"#, r#"{"passed":false}"#);
+    assert_eq!(told_with("next", good), ["planning -said.redo", "plan_review* +plan.passed"]);
+    assert_eq!(told_with("next", bad), ["planning -said.redo", "plan_review -plan.passed"]);
+    assert_eq!(told_with("redo", good)[0], "planning* +said.redo");
+    // A word that does its work and stays opens nothing.
+    assert_eq!(told_with("plan", good), ["planning -said.redo", "plan_review +plan.passed"]);
+}
+
+#[test]
+fn a_rehearsal_tells_where_an_input_leads_and_changes_nothing() {
+    let stage = lifecycle(Terms::default());
+    let plan = r#"{"passed":true,"failed":false,"summary":"s","missing":[],"questions":[],"files":["a"]}"#;
+    let actions = [(Name::from("artifact.plan"), Ok(value(plan)))].into();
+    let known = Answers { word: None, actions };
+    let say = || Event::Say {
+        instance: ROOT,
+        word: Name::from("next"),
+        by: "ann".to_owned(),
+        reason: String::new(),
+        options: fields("{}"),
+    };
+    let rehearsal = stage.run.rehearse(1, say(), &known);
+    assert_eq!(&*rehearsal.run.instance(ROOT).unwrap().state, "plan_review");
+    assert_eq!(&*stage.run.instance(ROOT).unwrap().state, "planning");
+    let unknown = stage.run.rehearse(1, say(), &Answers::default());
+    assert_eq!(unknown.asks.as_deref(), Some("artifact.plan"));
+    let nowhere = Event::Waive {
+        instance: ROOT,
+        to: Name::from("done"),
+        by: "ann".to_owned(),
+        reason: "because".to_owned(),
+    };
+    assert!(stage.run.rehearse(1, nowhere, &known).refusal.unwrap().message.contains("no edge"));
 }
 
 #[test]

@@ -556,7 +556,7 @@ fn terms(dice: &mut Dice) -> Terms {
         }
         _ => {}
     }
-    Terms { limits, reserve, policies, accepted: Vec::new() }
+    Terms { limits, reserve, policies, ..Terms::default() }
 }
 
 fn walk(seed: u64) -> Journal {

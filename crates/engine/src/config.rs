@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use ftl_core::language::problem::nearest;
 use ftl_core::library::Library;
-use ftl_core::run::{Policy, Terms, Usage};
+use ftl_core::run::{MAX_EQUAL_FAILURES, Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
 
 use crate::amount::Unit;
@@ -518,7 +518,13 @@ impl Config {
         let said = self.policies.iter().map(|(key, (policy, _))| (key.clone(), policy.clone()));
         let policies = landing.chain(said);
         let (limits, reserve) = (section("limits."), section("reserve."));
-        Terms { limits, reserve, policies: policies.collect(), accepted: Vec::new() }
+        Terms {
+            limits,
+            reserve,
+            policies: policies.collect(),
+            accepted: Vec::new(),
+            equal_failures: MAX_EQUAL_FAILURES,
+        }
     }
 
     /// How long the checks of a pull request are waited for.
@@ -573,6 +579,11 @@ impl Config {
     /// The limits of an agent's process.
     pub fn agent_limits(&self) -> Limits {
         Limits { startup: self.duration("process.startup"), ..self.command_limits() }
+    }
+
+    /// Whether an agent is bound to a role by the role's own name.
+    pub(crate) fn names_role(&self, role: &str) -> bool {
+        self.roles.contains_key(role)
     }
 
     /// Which agents there are and who answers which role.

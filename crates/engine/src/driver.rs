@@ -129,11 +129,37 @@ impl Driver {
         lease: Lease,
         at: Time,
     ) -> Result<(Driver, Todo), DriveError> {
+        Driver::recover_knowing(store, library, lease, at, &|_| None)
+    }
+
+    /// The same where something is known of what lost agents used, by their role: that is charged as said, and only
+    /// what is not said is charged as the worst case.
+    pub fn recover_knowing(
+        store: Arc<dyn Store>,
+        library: Arc<Library>,
+        lease: Lease,
+        at: Time,
+        used: &dyn Fn(&str) -> Option<Usage>,
+    ) -> Result<(Driver, Todo), DriveError> {
         let entries = journal::load(&*store, &lease.run)?;
         let last = entries.last().map_or(0, |entry| entry.at);
-        let run = Run::replay(library, &entries);
+        Driver::take_up(store, lease, (Run::replay(library, &entries), last), at, used)
+    }
+
+    /// The same with a run that was replayed already, and the time of its last entry: nothing was written since.
+    pub fn take_up(
+        store: Arc<dyn Store>,
+        lease: Lease,
+        (run, last): (Run, Time),
+        at: Time,
+        used: &dyn Fn(&str) -> Option<Usage>,
+    ) -> Result<(Driver, Todo), DriveError> {
         let mut driver = Driver::of(store, lease, run);
         driver.last = last;
+        for (instance, action, usage) in lost_agents(&driver.run, used) {
+            let (outcome, usage) = (Outcome::Interrupted, Some(usage));
+            driver.take(at, Event::Outcome { instance, action, outcome, usage })?;
+        }
         let todo = driver.take(at, Event::Recover)?;
         Ok((driver, todo))
     }
@@ -290,4 +316,18 @@ pub const WHOLE_RUN: InstanceId = ROOT;
 
 fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+}
+/// The agents that were at work when the engine was last heard of, of which something is known.
+fn lost_agents(run: &Run, used: &dyn Fn(&str) -> Option<Usage>) -> Vec<(InstanceId, ActionId, Usage)> {
+    let mut lost = Vec::new();
+    for instance in run.live() {
+        for (action, open) in &instance.open {
+            let role = open.whom.strip_prefix("Task(").and_then(|whom| whom.strip_suffix(')'));
+            let is_at_work = open.suspended.is_none() && open.held.is_none();
+            if let Some(usage) = role.filter(|_| is_at_work).and_then(used) {
+                lost.push((instance.id, *action, usage));
+            }
+        }
+    }
+    lost
 }

@@ -19,7 +19,6 @@ pub mod environment;
 pub mod exploration;
 pub mod explore;
 pub mod extract;
-pub mod folder;
 pub mod forge;
 pub mod framework;
 pub mod gates;
@@ -35,12 +34,14 @@ pub mod owner;
 pub mod paper;
 pub mod place;
 pub mod plan_file;
-pub mod process;
 pub mod roster;
 pub mod services;
 pub mod session;
 pub mod store;
 pub mod summary;
 pub mod workspace;
+
+pub use ftl_folder as folder;
+pub use ftl_process as process;
 
 pub use folder::id;

@@ -12,7 +12,8 @@ use ftl_engine::store::{Append, Hash, MAX_ENTRY_BYTES, MemoryStore, NewRun, Reco
 
 fn heard(seq: u64, value: Value) -> Entry {
     let action = ActionId { entry: 1, index: 0 };
-    let fact = Fact::Heard { action, answer: Answer::Done(value), bind: None, by: None, cut: false };
+    let fact =
+        Fact::Heard { action, answer: Answer::Done(value), bind: None, by: None, cut: false, failing: None };
     Entry { seq, at: 5, instance: ROOT, first: true, fact }
 }
 

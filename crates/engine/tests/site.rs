@@ -14,8 +14,10 @@ use ftl_core::value::{Name, Value};
 use ftl_engine::config::Config;
 use ftl_engine::hands::shell::Shell;
 use ftl_engine::hands::site::Sites;
+use ftl_engine::hands::table::{Given, RecordAccess, Resources};
 use ftl_engine::hands::{Ended, Hands as _, Job, Told, Width, Workshop};
 use ftl_engine::id::RunId;
+use ftl_engine::lifecycle::phases::Routes;
 use ftl_engine::paper::Paper;
 use ftl_engine::place::Place;
 use ftl_engine::process::{Cancel, Guard, Supervisor, own_orphans};
@@ -49,9 +51,14 @@ impl Bench {
         let config = Config::default();
         let limits = config.command_limits();
         let shell = Arc::new(Shell::new(supervisor.clone(), store.clone(), &place, limits, limits));
-        let paper = Arc::new(Paper::new(place, store));
-        let sites = Arc::new(Sites::new(paper.clone(), supervisor, &config));
-        let workshop = Workshop::new(Width::default()).with_paper(&paper, &shell).with_sites(&sites);
+        let records = Arc::new(Paper::new(place, store));
+        let sites = Arc::new(Sites::new(records.clone(), supervisor, &config));
+        let workshop = Workshop::new(Width::default());
+        let (admission, given) = (workshop.admission().clone(), Given::default());
+        let secrets = Arc::default();
+        let records = RecordAccess { paper: records, routes: Routes::default() };
+        let resources = Resources { records, sites, shell, secrets, agents: None, given, admission };
+        let workshop = workshop.with_executors(&Arc::new(resources));
         let mut bench = Bench { folder, workshop, entry: 0 };
         let task = json!({ "seq": "001", "slug": "change", "delta": ["a.txt", "b.json"], "verify": "grep -q two a.txt",
             "depends": "none" });
@@ -241,27 +248,4 @@ fn a_site_of_another_run_is_refused() {
     assert_eq!(bench.ask("worktree.progress", json!({ "site": site }))["files"], json!([]));
     bench.ask("worktree.close", json!({ "site": site }));
     assert!(!bench.tree().exists());
-}
-
-/// What whoever runs a protocol has hands for in other places.
-const ELSEWHERE: [&str; 1] = ["sh"];
-
-#[test]
-fn every_action_of_the_catalogue_has_a_hand() {
-    let bench = Bench::new();
-    let root = bench.folder.path().to_owned();
-    let place = Place::at(root);
-    let store = Arc::new(SqliteStore::open(&place.store().join("again")).unwrap());
-    let guard = Guard::of(Path::new(env!("CARGO_BIN_EXE_ftl-guard")));
-    let supervisor = Arc::new(Supervisor::new(guard, &place.attempts(), &place.spool()).unwrap());
-    let limits = Config::default().command_limits();
-    let shell = Arc::new(Shell::new(supervisor.clone(), store.clone(), &place, limits, limits));
-    let paper = Arc::new(Paper::new(place, store));
-    let sites = Arc::new(Sites::new(paper.clone(), supervisor, &Config::default()));
-    let workshop = Workshop::new(Width::default());
-    let workshop = workshop.with_paper(&paper, &shell).with_sites(&sites).with_tasks(&paper, &sites);
-    let bound: std::collections::BTreeSet<&str> = workshop.names().chain(ELSEWHERE).collect();
-    let actions = ftl_core::catalogue::Catalogue::standard().actions();
-    let unbound: Vec<&str> = actions.map(|one| &*one.name).filter(|name| !bound.contains(name)).collect();
-    assert_eq!(unbound, [""; 0]);
 }

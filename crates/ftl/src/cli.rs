@@ -11,7 +11,7 @@ use clap::{Args, ColorChoice, CommandFactory as _, Parser, Subcommand, ValueEnum
 
 mod flows;
 
-pub(crate) use flows::{Code, Flow};
+pub(crate) use flows::{Code, Flow, FlowOptions, WorkOptions};
 
 use crate::groups::{self, Group};
 use crate::pages::{MAIN, PAGES, Page};
@@ -353,25 +353,8 @@ pub(crate) struct Retry {
     #[arg(long)]
     pub(crate) fresh: bool,
 
-    /// How many agents work at the same time; else the setting width.agents
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
-    pub(crate) jobs: Option<u16>,
-
-    /// How the work gets to your branch; else the setting landing.how
-    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
-    pub(crate) land: Option<String>,
-
-    /// Land what is complete also where a campaign did not complete; else it stays on its branch
-    #[arg(long)]
-    pub(crate) land_partial: bool,
-
-    /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
-    #[arg(long, value_name = "KIND [PATH]")]
-    pub(crate) allow: Vec<String>,
-
-    /// Show what agents say while they work, on standard error
-    #[arg(long)]
-    pub(crate) talk: bool,
+    #[command(flatten)]
+    pub(crate) options: FlowOptions,
 }
 
 /// What is cleaned.
@@ -687,15 +670,18 @@ fn is_flow(word: &OsString) -> bool {
         || ["--plan", "--dry-run", "--jobs"].contains(&flag)
 }
 
+/// The flags of every command that have a value, as one word.
+const WITH_VALUES: [&str; 4] = ["--repo=", "--by=", "--color=", "--campaign="];
+
 /// The first word from there on that is no flag of every command, nor the value of one.
 fn first_word(words: &[OsString], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
         let text = words.get(at)?.to_string_lossy();
         match text.as_ref() {
-            "--repo" | "--by" | "--color" => at += 2,
+            "--repo" | "--by" | "--color" | "--campaign" => at += 2,
             "--json" => at += 1,
-            _ if ["--repo=", "--by=", "--color="].iter().any(|flag| text.starts_with(flag)) => at += 1,
+            _ if WITH_VALUES.iter().any(|flag| text.starts_with(flag)) => at += 1,
             _ => return Some(at),
         }
     }
@@ -780,6 +766,7 @@ mod tests {
             ("ftl|campaign|status", "ftl|campaign|status"),
             ("ftl|campaign|create|add a login", "ftl|campaign|create|add a login"),
             ("ftl|campaign", "ftl|campaign"),
+            ("ftl|--campaign|k3|campaign|status", "ftl|--campaign|k3|campaign|status"),
             ("ftl|answer|k3|all of it", "ftl|answer|k3|all of it"),
             ("ftl", "ftl"),
             ("ftl|--repo", "ftl|--repo"),
@@ -790,6 +777,61 @@ mod tests {
             let found: Vec<String> = found.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             assert_eq!(found.join("|"), wanted, "{typed}");
         }
+    }
+
+    /// The sources of this program and of the engine.
+    fn sources(folder: &std::path::Path, found: &mut Vec<String>) {
+        for one in std::fs::read_dir(folder).unwrap() {
+            let path = one.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                found.push(std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+
+    /// A command of a hint with something in each of its holes.
+    fn filled(command: &str) -> String {
+        let mut text = String::new();
+        let mut rest = command;
+        while let Some((before, after)) = rest.split_once('{') {
+            text.push_str(before);
+            text.push_str("k3v9");
+            rest = after.split_once('}').map_or("", |(_, rest)| rest);
+        }
+        text + rest
+    }
+
+    /// Commands that messages speak of as such, and not to be typed as they stand.
+    const NAMED: [&str; 4] = ["ftl retry", "ftl campaign run", "ftl task run", "ftl new"];
+
+    #[test]
+    fn every_command_that_a_message_names_can_be_typed() {
+        let mut all = Vec::new();
+        for folder in ["src", "../engine/src"] {
+            sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut all);
+        }
+        let lines = all.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().starts_with("//"));
+        let named = lines.flat_map(|line| line.split('`').skip(1).step_by(2));
+        let (mut count, mut wrong) = (0, Vec::new());
+        for command in
+            named.filter(|words| words.starts_with("ftl ") && !words.contains(['…', '\\', '<', '[', '"']))
+        {
+            let command = filled(&command.replace("COMMAND", "status"));
+            let typed = words(command.split_whitespace().map(OsString::from));
+            let helps = [clap::error::ErrorKind::DisplayHelp, clap::error::ErrorKind::DisplayVersion];
+            if let Err(error) = Cli::try_parse_from(&typed)
+                && !helps.contains(&error.kind())
+                && !asks_for_all(&typed)
+                && !NAMED.contains(&command.as_str())
+            {
+                wrong.push(command);
+            }
+            count += 1;
+        }
+        assert_eq!(wrong, Vec::<String>::new(), "cannot be typed");
+        assert!(count > 60, "{count}");
     }
 
     #[test]

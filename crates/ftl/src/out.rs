@@ -33,6 +33,7 @@ pub(crate) struct Out {
     json: bool,
     gone: AtomicBool,
     behind: OnceLock<Behind>,
+    respell: OnceLock<fn(&str) -> String>,
 }
 
 /// How a command prints that obeys signals.
@@ -45,7 +46,16 @@ struct Behind {
 
 impl Out {
     pub(crate) fn new(json: bool) -> Out {
-        Out { json, gone: AtomicBool::new(false), behind: OnceLock::new() }
+        Out { json, gone: AtomicBool::new(false), behind: OnceLock::new(), respell: OnceLock::new() }
+    }
+
+    /// From now on people read commands as they are typed here, not as they are typed in a shell.
+    pub(crate) fn respell_with(&self, respell: fn(&str) -> String) {
+        let _ = self.respell.set(respell);
+    }
+
+    fn respelled(&self, text: &str) -> String {
+        self.respell.get().map_or_else(|| text.to_owned(), |respell| respell(text))
     }
 
     /// From now on a thread prints, and a signal ends the waiting for whoever reads.
@@ -67,6 +77,7 @@ impl Out {
 
     /// Prints a text for people, or what a person asked to have as text.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        let text = &self.respelled(text);
         if anstream::stdout().current_choice() == ColorChoice::Never {
             return self.bytes(&anstream::adapter::strip_str(text).to_string());
         }
@@ -158,7 +169,7 @@ impl Out {
     fn complain(&self, word: &str, failure: &Failure) {
         let hint = paint(paint::HINT, "hint:");
         let message = failure.lines.as_ref().unwrap_or(&failure.message);
-        let (message, advice) = (paint::lines(message), paint::lines(&failure.hint));
+        let (message, advice) = (paint::lines(message), paint::lines(&self.respelled(&failure.hint)));
         self.beside(&format!("{word} {message}\n{hint} {advice}\n"));
     }
 

@@ -19,7 +19,7 @@ use ftl_engine::paper::Paper;
 use ftl_engine::place::Place;
 use ftl_engine::process::lineage::Sign;
 use ftl_engine::process::{self, Guard, Inside, evidence};
-use ftl_engine::session::{Session, SessionError};
+use ftl_engine::session::{Session, SessionError, Setup};
 use ftl_engine::store::sqlite::SqliteStore;
 use ftl_engine::store::{Store, StoreError};
 use rustix::fs::{Access, access};
@@ -91,11 +91,13 @@ fn opened(place: Place, library: Arc<Library>) -> Result<Session, Failure> {
     limits::suffice_to_drive()?;
     has_a_name(&place)?;
     let config = config(&place)?;
+    ftl_engine::process::gits::start_early();
     prepare(&place)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| store_failure(&error))?;
     let store = Arc::new(store);
-    let paper = Arc::new(Paper::with(place.clone(), store.clone(), config.clone()));
-    Ok(Session::new(place, store, library, config, &command_line(), Guard::own()).with_paper(paper))
+    let records = Arc::new(Paper::with(place.clone(), store.clone(), config.clone()));
+    let setup = Setup { place, store, library, config, records, guard: Guard::own() };
+    Ok(Session::new(setup, &command_line()))
 }
 
 /// Looks at what a delivery took out of the checkout within the last hour: a save that came too late for it goes back,

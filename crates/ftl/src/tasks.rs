@@ -49,8 +49,7 @@ pub(crate) struct Accept {
     pub(crate) verdict: String,
 
     /// Where the work goes, if it is not accepted: codegen, review, planning or revert
-    #[arg(long, value_name = "PHASE", hide_possible_values = true)]
-    #[arg(value_parser = ["codegen", "review", "planning", "revert"])]
+    #[arg(long, value_name = "PHASE")]
     pub(crate) route: Option<String>,
 
     /// Why, for the record

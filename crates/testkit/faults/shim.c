@@ -11,23 +11,29 @@
  *   FTL_FAULT_AT     the number of the call that goes wrong, from 1
  *   FTL_FAULT_HOW    before | after | torn (killed so), once | on (fails so, with FTL_FAULT_ERRNO)
  *   FTL_FAULT_COUNT  a file in whose first eight bytes the number of calls stands at any time
+ *   FTL_FAULT_RAW    1: renames, new folders and removals also count where no function of libc makes them
  *   FTL_FAULT_CLOCK  milliseconds by which the wall is off once FTL_FAULT_CLOCK_AT calls were made
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum how { NEVER, BEFORE, AFTER, TORN, ONCE, ON };
@@ -39,6 +45,8 @@ static long long clock_off = 0;
 static int failure = EIO;
 static _Atomic unsigned long long own = 0;
 static _Atomic unsigned long long *calls = &own;
+
+static void trap_raw_calls(void);
 
 static const char *variable(const char *name) {
     const char *value = getenv(name);
@@ -60,7 +68,7 @@ __attribute__((constructor)) static void begin(void) {
     static const char *const all[] = {"LD_PRELOAD",      "FTL_FAULT_PATH",  "FTL_FAULT_CALLS",
                                       "FTL_FAULT_AT",    "FTL_FAULT_HOW",   "FTL_FAULT_ERRNO",
                                       "FTL_FAULT_COUNT", "FTL_FAULT_CLOCK", "FTL_FAULT_CLOCK_AT",
-                                      "FTL_FAULT_EXCEPT"};
+                                      "FTL_FAULT_EXCEPT", "FTL_FAULT_RAW"};
     snprintf(wanted_path, sizeof wanted_path, "%s", variable("FTL_FAULT_PATH"));
     snprintf(unwanted_path, sizeof unwanted_path, "%s", variable("FTL_FAULT_EXCEPT"));
     snprintf(wanted_calls, sizeof wanted_calls, "%s", variable("FTL_FAULT_CALLS"));
@@ -71,7 +79,9 @@ __attribute__((constructor)) static void begin(void) {
     for (int i = 0; i < 5; i++)
         if (strcmp(variable("FTL_FAULT_HOW"), names[i]) == 0) how = (enum how)(i + 1);
     if (*variable("FTL_FAULT_COUNT")) share_count(variable("FTL_FAULT_COUNT"));
+    int is_raw = *variable("FTL_FAULT_RAW");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) unsetenv(all[i]);
+    if (is_raw) trap_raw_calls();
 }
 
 static void die(void) {
@@ -173,6 +183,61 @@ int rename(const char *from, const char *to) {
 }
 
 int unlink(const char *path) { CALL(is_ours(path), 'u', syscall(SYS_unlinkat, AT_FDCWD, path, 0), 0); }
+
+/* Calls that a program makes without libc: the kernel hands them to a handler, which makes them again with a mark in
+ * the argument that none of them has. Children keep the filter and not the handler, so it is for programs whose
+ * children change no files. */
+#define MARK 0x46544c21
+
+#if defined(__x86_64__)
+#define ARGUMENT(state, at) ((long)(state)->uc_mcontext.gregs[(const int[]){REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8}[at]])
+#define ANSWER(state) ((state)->uc_mcontext.gregs[REG_RAX])
+#elif defined(__aarch64__)
+#define ARGUMENT(state, at) ((long)(state)->uc_mcontext.regs[at])
+#define ANSWER(state) ((state)->uc_mcontext.regs[0])
+#else
+#error "the registers of a system call are not known here"
+#endif
+
+static int is_ours_at(int folder, const char *name) { return folder == AT_FDCWD ? is_ours(name) : is_ours_fd(folder); }
+
+static long marked(int number, const ucontext_t *state) {
+    return syscall(number, ARGUMENT(state, 0), ARGUMENT(state, 1), ARGUMENT(state, 2), ARGUMENT(state, 3),
+                   ARGUMENT(state, 4), (long)MARK);
+}
+
+static long made(int number, const ucontext_t *state) {
+    char letter = number == SYS_mkdirat ? 'm' : number == SYS_unlinkat ? 'u' : 'r';
+    CALL(is_ours_at((int)ARGUMENT(state, 0), (const char *)ARGUMENT(state, 1)), letter, marked(number, state), 0);
+}
+
+static void on_raw_call(int signal, siginfo_t *info, void *context) {
+    int before = errno;
+    ucontext_t *state = context;
+    (void)signal;
+    long told = made(info->si_syscall, state);
+    ANSWER(state) = told < 0 ? -errno : told;
+    errno = before;
+}
+
+static void trap_raw_calls(void) {
+    struct sigaction handler = {.sa_sigaction = on_raw_call, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mkdirat, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlinkat, 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[5])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MARK, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (sigaction(SIGSYS, &handler, NULL) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        abort();
+}
 
 static long long off(void) { return atomic_load(calls) >= clock_at ? clock_off : 0; }
 

@@ -116,7 +116,7 @@ impl Campaign<'_> {
 fn terms() -> Terms {
     let usage = |amount: u64| Usage::from([(Name::from("tokens"), amount)]);
     let policies = BTreeMap::from([(String::from("*"), Policy::Answer(Value::text("branch-only")))]);
-    Terms { limits: usage(u64::MAX / 4), reserve: usage(1_000), policies, accepted: Vec::new() }
+    Terms { limits: usage(u64::MAX / 4), reserve: usage(1_000), policies, ..Terms::default() }
 }
 
 /// Where a campaign was left.

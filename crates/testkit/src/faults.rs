@@ -110,13 +110,15 @@ pub struct Faults {
     fault: Option<(u64, Fault)>,
     count: Option<PathBuf>,
     clock: Option<(i64, u64)>,
+    is_raw: bool,
 }
 
 impl Faults {
     /// No faults yet, for files whose path contains a text.
     pub fn of(path: &str) -> Faults {
         let calls = Call::ALL.to_vec();
-        Faults { path: path.to_owned(), except: None, calls, fault: None, count: None, clock: None }
+        let (except, fault, count, clock) = (None, None, None, None);
+        Faults { path: path.to_owned(), except, calls, fault, count, clock, is_raw: false }
     }
 
     /// The same without files whose path contains this as well.
@@ -141,6 +143,13 @@ impl Faults {
     #[must_use]
     pub fn counting(self, file: &Path) -> Faults {
         Faults { count: Some(file.to_owned()), ..self }
+    }
+
+    /// The same; renames, new folders and removals count also where the program makes them without libc. Its
+    /// children must change no files.
+    #[must_use]
+    pub fn raw(self) -> Faults {
+        Faults { is_raw: true, ..self }
     }
 
     /// The same; the wall clock is off by so many milliseconds once so many calls were made. The
@@ -169,6 +178,9 @@ impl Faults {
             if let Some(trouble) = trouble {
                 command.env("FTL_FAULT_ERRNO", trouble.number().to_string());
             }
+        }
+        if self.is_raw {
+            command.env("FTL_FAULT_RAW", "1");
         }
         if let Some(file) = &self.count {
             command.env("FTL_FAULT_COUNT", file);

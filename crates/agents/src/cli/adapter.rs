@@ -85,6 +85,8 @@ pub struct Start {
     pub prompt: Prompt,
     /// What a protocol sends when it opens a conversation.
     pub params: Json,
+    /// What it sends besides where something may be written, in the place of what has the same name above.
+    pub writing: Json,
 }
 
 /// How the program is told of our window, and what its tools are called there.
@@ -290,6 +292,7 @@ fn nothing_to_start() -> Start {
         tail: Vec::new(),
         prompt: Prompt::Input,
         params: Json::Null,
+        writing: Json::Null,
     }
 }
 
@@ -306,11 +309,13 @@ fn start(fields: &mut Fields<'_>) -> Start {
         prompt: fields
             .word("prompt", &[("input", Prompt::Input), ("word", Prompt::Word)])
             .unwrap_or(Prompt::Input),
-        params: fields
-            .table("params")
-            .and_then(|table| json(&toml::Value::Table(table.clone())))
-            .unwrap_or_default(),
+        params: object(fields, "params"),
+        writing: object(fields, "writing"),
     }
+}
+
+fn object(fields: &mut Fields<'_>, name: &'static str) -> Json {
+    fields.table(name).and_then(|table| json(&toml::Value::Table(table.clone()))).unwrap_or_default()
 }
 
 fn defaults(fields: &mut Fields<'_>) -> Vec<(String, String)> {

@@ -1,13 +1,15 @@
 //! What the tools of a program do, and its calls as the desk sees them.
 //!
 //! A tool that an adapter does not know is shown to the desk under its own name, which no state gives: it
-//! is denied. A tool that writes and does not tell where counts as writing outside.
+//! is denied. A tool that writes and does not tell where counts as writing outside. A command that only looks at files of
+//! the worktree is shown as the reads and searches that it is.
 
 use ftl_core::desk::{Call, Deed, Spot};
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
 use super::fields::Fields;
+use super::looks::{Look, looks};
 use super::paths::At;
 use crate::bench::folder::Folder;
 
@@ -78,6 +80,7 @@ impl Tools {
             return Seen { calls: vec![call], tool: tool.to_owned(), about: String::new(), runs: true };
         };
         let paths = does.paths(args);
+        let command = does.about.as_ref().filter(|_| does.deed == Deed::Run).and_then(|at| at.text(args));
         let about = does.about.as_ref().and_then(|at| at.text(args)).map(str::to_owned);
         let about = about.or_else(|| paths.first().cloned()).unwrap_or_default();
         let call = |spot| Call { tool: Name::from(does.name), deed: does.deed, spot };
@@ -89,6 +92,7 @@ impl Tools {
             (_, false) => paths.iter().map(|path| call(Some(spot(folder, path)))).collect(),
         };
         let runs = does.deed == Deed::Run;
+        let calls = command.and_then(|command| looking(folder, command)).unwrap_or(calls);
         Seen { calls, tool: does.name.to_owned(), about: line(&about), runs }
     }
 }
@@ -114,6 +118,17 @@ fn does(fields: &mut Fields<'_>) -> Does {
         fields.fault("path", "a tool that writes must tell where: `path`, or `patch` for the text of one");
     }
     does
+}
+
+/// A command as the reads and searches that it is, where it does nothing else and stays in the worktree. What it looks at
+/// elsewhere is ruled on as a command: a state with a shell allows it.
+fn looking(folder: &Folder, command: &str) -> Option<Vec<Call>> {
+    let call = |look: Look| {
+        let spot = look.path.map(|path| spot(folder, &path));
+        let is_outside = matches!(spot, Some(Spot::Outside(_)));
+        (!is_outside).then(|| Call { tool: Name::from(look.tool), deed: Deed::Look, spot })
+    };
+    looks(command)?.into_iter().map(call).collect()
 }
 
 /// Where a path leads. A shell or a program may read `~` as a home, which is never inside.
@@ -188,6 +203,14 @@ mod tests {
             ),
             ("Patch", json!({ "input": "nothing" }), "edit Change out a path that it does not tell | "),
             ("Bash", json!({ "command": "ls\nrm" }), "bash Run | ls"),
+            (
+                "Bash",
+                json!({ "command": "cat a b/c | head -3" }),
+                "read Look in a, read Look in b/c | cat a b/c | head -3",
+            ),
+            ("Bash", json!({ "command": "cat a /etc/passwd" }), "bash Run | cat a /etc/passwd"),
+            ("Bash", json!({ "command": "cat ../a" }), "bash Run | cat ../a"),
+            ("Bash", json!({ "command": "cat a; touch b" }), "bash Run | cat a; touch b"),
             ("Find", json!({ "pattern": "x" }), "search Look | x"),
             ("Find", json!({ "pattern": "x", "dir": "/etc" }), "search Look out /etc | x"),
             ("Plan", json!({}), " | "),

@@ -11,6 +11,7 @@ mod codex;
 mod fields;
 mod fill;
 mod ledger;
+mod looks;
 mod paths;
 mod room;
 mod rules;

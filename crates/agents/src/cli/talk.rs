@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ftl_core::desk::Write;
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
@@ -267,7 +268,12 @@ impl Talk {
         let launched = launcher.launch(&program)?;
         let folder = self.order.folder.to_string_lossy();
         let model = self.order.model.as_deref().or(self.binding.model.as_deref());
-        let open = speech::opened_with(&adapter.start.params, &folder, model, &self.order.system);
+        let mut open = speech::opened_with(&adapter.start.params, &folder, model, &self.order.system);
+        let writing =
+            adapter.start.writing.as_object().filter(|_| self.order.allowance.write != Write::Nothing);
+        if let (Some(fields), Some(more)) = (open.as_object_mut(), writing) {
+            fields.extend(more.clone());
+        }
         let speech = Speech::new(adapter.protocol, adapter.start.prompt, open, self.session.clone());
         let _ = speech.open(&*launched.input);
         self.running = Some(Running { launched, speech });

@@ -85,23 +85,23 @@ fn play(name: &str, bytes: &dyn Fn(&str) -> Vec<u8>) -> (Result<Rest, Trouble>, 
 /// What really happened, one line a recording: the end, what was made, what was denied.
 const TABLE: &str = "
     claude-denied      | said Denied then.   |                     | write other.txt
-    claude-edit        | said Done.          | write src/a.txt, bash |
+    claude-edit        | said Done.          | write src/a.txt, read src/a.txt |
     claude-says        | said {\"summary\": 1} |                   |
     claude-wrong-key   | could not run 401   |                     |
     codex-cut-off      | died                |                     |
     codex-denied       | said Denied then.   |                     | edit other.txt
-    codex-edit         | said Done.          | edit src/a.txt, bash |
+    codex-edit         | said Done.          | edit src/a.txt, read src/a.txt |
     codex-two-turns    | said {\"summary\": 1} |                   |
     codex-wrong-key    | could not run 401   |                     |
-    goose-edit         | said Done.          | write src/a.txt, bash |
+    goose-edit         | said Done.          | write src/a.txt, read src/a.txt |
     goose-outside      | stopped             |                     | write other.txt
     goose-says         | said {\"summary\": 1} |                   |
     goose-wrong-key    | could not run       |                     |
-    opencode-edit      | said Done.          | write src/a.txt, bash |
+    opencode-edit      | said Done.          | write src/a.txt, read src/a.txt |
     opencode-outside   | stopped             |                     | write other.txt
     opencode-says      | said {\"summary\": 1} |                   |
     opencode-wrong-key | could not run 401   |                     |
-    pi-edit            | said Done.          | write src/a.txt, bash |
+    pi-edit            | said Done.          | write src/a.txt, read src/a.txt |
     pi-outside         | stopped             |                     | write other.txt
     pi-says            | said {\"summary\": 1} |                   |
     pi-wrong-key       | could not run 401   |                     |

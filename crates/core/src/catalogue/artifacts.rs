@@ -1,7 +1,7 @@
 //! The shapes of a task's artifacts, as `ftl` writes them. Fields that are not named here may stand beside
 //! those that are, and survive. What older work has instead is read, and has no shape here.
 
-use super::lifecycle::{CaseCounts, Choice, Finding, Route, Signal};
+use super::lifecycle::{CaseCounts, Choice, Finding, Signal};
 use super::roles::{FileIntent, Reviewer};
 use crate::types::{Type, Typed};
 use crate::value::Value;
@@ -137,6 +137,8 @@ crate::records! {
         acceptance_criteria: Option<Vec<Value>>,
         /// The files that it touches.
         file_plan: Option<Vec<FilePlan>>,
+        /// Whether a patch without a change is complete.
+        allow_empty_diff: Option<bool>,
         /// What is open.
         open_questions: Option<Vec<OpenQuestion>>,
         /// What the planner says about its own phase.
@@ -225,6 +227,8 @@ crate::records! {
         command: Option<String>,
         /// How it ended.
         status: SuiteStatus,
+        /// Whether it may fail without making the report red.
+        allow_failure: Option<bool>,
         /// Whether all of it passed.
         overall_pass: Option<bool>,
         /// How many cases went which way.
@@ -254,9 +258,11 @@ crate::records! {
         /// What was decided.
         verdict: Choice,
         /// Where the work goes, when it was not accepted.
-        route: Option<Route>,
-        /// Why.
-        reasons: Option<Vec<String>>,
+        route: Option<String>,
+        /// Why; the key must be there.
+        reasons: Vec<String>,
+        /// The evidence that is missing and was decided without, by file.
+        missing_evidence: Option<Vec<String>>,
         /// What it is based on, by file.
         artifacts: Option<Value>,
         /// When.
@@ -297,6 +303,8 @@ crate::records! {
         commit: Option<String>,
         /// Whether only a part was undone.
         partial: Option<bool>,
+        /// Why a part is enough.
+        explanation: Option<String>,
         /// What it says about the phase.
         signals: Option<Vec<Signal>>,
         /// The patch that was undone.

@@ -100,6 +100,8 @@ crate::records! {
         story: String,
         /// What other runs are changing at the same time, each with the run; whoever lands second is merged and verified again.
         overlaps: Option<Vec<String>>,
+        /// The task of an earlier run whose kept work is not in the worktree, because it conflicts with what has landed since.
+        left_out: Option<String>,
     }
 
     /// Whether a workspace can be built from.
@@ -134,6 +136,8 @@ crate::records! {
         patterns_extracted: Vec<LearnedPattern>,
         /// How many relationships between lessons were added.
         relationships_added: u64,
+        /// Whether the settings bind an agent to the observer by name, and not only to every role.
+        observer_is_named: Option<bool>,
     }
 
     /// How many workspaces there are of each status.

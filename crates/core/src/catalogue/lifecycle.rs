@@ -37,18 +37,6 @@ crate::choices! {
         Deferred = "deferred",
     }
 
-    /// Where work goes that was not accepted.
-    Route {
-        /// The code is written again.
-        Codegen = "codegen",
-        /// The code is reviewed again.
-        Review = "review",
-        /// The plan is made again.
-        Planning = "planning",
-        /// The work is undone.
-        Revert = "revert",
-    }
-
     /// What a phase's agent may say about its own phase in the artifact.
     Signal {
         /// Something must change first.
@@ -206,7 +194,7 @@ crate::records! {
         /// What was decided.
         choice: Option<Choice>,
         /// Where the work goes, when it was not accepted.
-        route: Option<Route>,
+        route: Option<String>,
         /// Whether something that worked does not work any more.
         regression: bool,
         /// The reasons as one text; never blank once something was decided.
@@ -322,8 +310,8 @@ crate::actions! {
         by: String,
         /// Why.
         reason: Option<String>,
-        /// Where the work goes, when it was not accepted; codegen when it needs work and nobody said.
-        route: Option<Route>,
+        /// Where the work goes, when it was not accepted: a route that the document asks for.
+        route: Option<String>,
     ) -> Recorded;
 
     /// Applies exactly this patch, commits its files and no others, and writes down the commit.

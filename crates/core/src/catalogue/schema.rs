@@ -116,8 +116,8 @@ mod tests {
         let found = schema(&AcceptOptions::ty());
         assert_eq!(found["required"], json!([]));
         assert_eq!(
-            found["properties"]["route"]["enum"],
-            json!(["codegen", "planning", "revert", "review", null])
+            found["properties"]["choice"]["enum"],
+            json!(["accepted", "deferred", "needs_work", "rejected", null])
         );
     }
 }

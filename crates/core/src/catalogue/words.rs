@@ -5,7 +5,7 @@
 
 use super::Word;
 use super::declare::fields_of;
-use super::lifecycle::{Choice, Route};
+use super::lifecycle::Choice;
 use crate::types::Typed;
 use crate::value::Name;
 
@@ -18,7 +18,7 @@ crate::records! {
         /// What was decided; accepted unless said.
         choice: Option<Choice>,
         /// Where the work goes, when it was not accepted.
-        route: Option<Route>,
+        route: Option<String>,
     }
 
     /// The options of `redo`.

@@ -29,6 +29,16 @@ pub(super) trait Store {
     fn add(&mut self, instance: Instance, purses: Purses);
 }
 
+/// What an entry says about an answer.
+struct About<'a> {
+    /// What the answer is called.
+    bind: Option<&'a Bind>,
+    /// Whether its last report is still to come.
+    cut: bool,
+    /// The signature of the failure that it tells of.
+    failing: Option<&'a Name>,
+}
+
 /// Applies an entry.
 pub(super) fn apply(store: &mut dyn Store, entry: &Entry) {
     match &entry.fact {
@@ -83,6 +93,8 @@ fn open(store: &mut dyn Store, entry: &Entry, opened: &Opened) {
         state: opened.state.clone(),
         code: opened.code.clone(),
         visit: entry.seq,
+        entered: entry.seq,
+        repeats: Map::new(),
         params: Arc::new(opened.params.clone()),
         visited: Arc::new(vec![opened.state.clone()]),
         threads: Map::from_iter([(ThreadId::Main, Arc::new(Thread::default()))]),
@@ -183,8 +195,10 @@ impl Instance {
             Fact::Asked { thread, place, asks, fan } => {
                 self.asked(entry.seq, thread, *place, asks, fan.as_ref());
             }
-            Fact::Heard { action, answer, bind, cut, .. } => {
-                self.heard(entry.seq, *action, answer, bind.as_ref(), *cut);
+            Fact::Heard { action, answer, bind, cut, failing, by } => {
+                self.hear_people(*action, answer, by.as_deref());
+                let about = About { bind: bind.as_ref(), cut: *cut, failing: failing.as_ref() };
+                self.heard(entry.seq, *action, answer, &about);
             }
             Fact::Set { name, value } => {
                 Arc::make_mut(&mut self.tracked).insert(name.clone(), value.clone());
@@ -193,6 +207,10 @@ impl Instance {
                 // A GOTO to the same state keeps what runs; a redo of it does not.
                 if from != to || matches!(cause, Cause::Redo { .. }) {
                     self.left(entry.seq);
+                }
+                self.entered = entry.seq;
+                if matches!(cause, Cause::Redo { .. } | Cause::Waiver { .. }) {
+                    self.repeats.clear();
                 }
                 self.moved(from, to, code, params, cause);
             }
@@ -259,6 +277,7 @@ impl Instance {
                 self.drop_open(|_, _| true);
                 self.threads.clear();
                 self.ended.clear();
+                self.repeats.clear();
             }
             Fact::Opened(_) | Fact::Emitted { .. } | Fact::Reserved { .. } | Fact::Released { .. } => {}
             Fact::Raised { .. } | Fact::Paid(Payment::Purse { .. }) => {}
@@ -417,9 +436,24 @@ impl Instance {
         self.threads.insert(ThreadId::Item { each, key: ask.branch.clone() }, Arc::new(thread));
     }
 
-    fn heard(&mut self, seq: u64, action: ActionId, answer: &Answer, bind: Option<&Bind>, cut: bool) {
+    /// What a person tells is new to whoever failed before: an answer, or a word with a reason.
+    fn hear_people(&mut self, action: ActionId, answer: &Answer, by: Option<&str>) {
+        let Some(open) = self.open.get(&action).filter(|_| by.is_some_and(|by| by != POLICY)) else { return };
+        let is_told = match (&open.kind, answer) {
+            (OpenKind::Question, _) => true,
+            (OpenKind::Words(_), Answer::Done(said)) => {
+                said.field("reason").as_text().is_some_and(|reason| !reason.is_empty())
+            }
+            (_, _) => false,
+        };
+        if is_told {
+            self.repeats.clear();
+        }
+    }
+
+    fn heard(&mut self, seq: u64, action: ActionId, answer: &Answer, about: &About<'_>) {
         let Some(open) = self.take_open(action) else { return };
-        if cut {
+        if about.cut {
             self.owed.insert(action, open.clone());
         }
         match &open.kind {
@@ -436,13 +470,10 @@ impl Instance {
             OpenKind::Each { .. } => self.counted(open.place),
             OpenKind::Parallel { .. } => self.drop_open(|other, _| other.entry == action.entry),
             OpenKind::Call | OpenKind::Child(_) if self.gathers(action, answer) => return,
-            OpenKind::Call
-            | OpenKind::Child(_)
-            | OpenKind::Words(_)
-            | OpenKind::Question
-            | OpenKind::Record => {}
+            OpenKind::Call | OpenKind::Child(_) => self.count_failure(&open, about.failing),
+            OpenKind::Words(_) | OpenKind::Question | OpenKind::Record => {}
         }
-        self.answered(&open, answer, bind);
+        self.answered(&open, answer, about.bind);
     }
 
     /// The items of a FOR EACH that have ended are counted once.

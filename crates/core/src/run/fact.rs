@@ -344,6 +344,9 @@ pub enum Fact {
         /// Whether it was cut short, so that its last report is still to come.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
+        /// The signature of the failure that the answer tells of, where the run counts equal ones.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failing: Option<Name>,
     },
     /// A tracked variable changed.
     Set {
@@ -600,6 +603,14 @@ pub struct Terms {
     /// What states need of agents that are not held to it, and what somebody accepted: for the record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
+    /// How often the same failure may come in a row in one step; 0 counts none, as runs of earlier versions did.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub equal_failures: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What happens where a person is asked.

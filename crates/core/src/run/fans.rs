@@ -180,7 +180,7 @@ impl Draft<'_> {
     pub(super) fn item_ended(&mut self, id: InstanceId, thread: &ThreadId, failure: Option<Failure>) {
         let Some(action) = self.get(id).and_then(|one| one.thread(thread)?.item) else { return };
         let answer = failure.map_or(Answer::Done(Value::None), Answer::Failed);
-        self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: false });
+        self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: false, failing: None });
         self.work.push_back(Work::Each(id));
     }
 

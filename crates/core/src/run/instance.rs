@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::eval::Names;
 use super::fact::{ActionId, End, Failure, FailureKind, InstanceId, ThreadId, Time, Usage, Waiver};
 use super::map::Map;
+use super::repeats::{Repeat, StepKey};
 use crate::value::{Fields, Name, Number, Value};
 
 /// How many counters a keyed meter may have.
@@ -38,6 +39,10 @@ pub struct Instance {
     pub code: Name,
     /// The entry with which it came into that state from another one.
     pub visit: u64,
+    /// The entry of its last move, also of one back to the same state.
+    pub entered: u64,
+    /// The last failures of its steps, where equal ones are counted.
+    pub repeats: Map<StepKey, Repeat>,
     /// What the state was told.
     pub params: Arc<Fields>,
     /// The states it has been in, in the order of the first visit.

@@ -18,6 +18,8 @@ mod options;
 mod people;
 mod purse;
 mod receive;
+mod rehearse;
+mod repeats;
 mod replay;
 mod steps;
 mod walk;
@@ -31,9 +33,11 @@ pub use fact::{
 pub use input::{Action, Adoption, Decision, Event, Input, Outcome, Refusal, RefusalKind, Wanted};
 pub use instance::{HeldAt, Instance, Meter, Open, OpenKind, Purse, Purses, Standing, Thread};
 pub use map::Map;
-pub use options::{COULD_NOT, Condition, WayOut};
+pub use options::{Answers, COULD_NOT, Condition, Source, Unmet, WayOut};
 pub use people::POLICY;
 pub use receive::STOPPED;
+pub use rehearse::Rehearsal;
+pub use repeats::{MAX_EQUAL_FAILURES, REPEATED, Repeat};
 pub use replay::{Divergence, Replayed};
 
 use crate::library::Library;

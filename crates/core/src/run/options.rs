@@ -1,19 +1,33 @@
 //! Options: every way out of where an instance stands, open or with what it still needs.
 //!
-//! For people and for `ftl why`. It evaluates guards with what is known now and changes nothing.
+//! For people, for `ftl why` and for `ftl next`. It evaluates guards with what is known now, and with what whoever
+//! asks has looked at; it changes nothing and looks at nothing itself.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::Run;
-use super::eval::{eval, is_known};
-use super::fact::{InstanceId, ThreadId};
+use super::eval::{Names, constant, eval, is_known};
+use super::fact::{Failure, InstanceId, ThreadId};
+use super::instance::Scope;
+use super::people::spoken;
 use crate::language::print;
-use crate::language::syntax::{Exit, Paying, Step, What};
+use crate::language::syntax::{Compare, Exit, Expr, ExprKind, Paying, Step, What};
 use crate::program::StateCode;
-use crate::value::Name;
+use crate::value::{Fields, Name, Value};
 
 /// How the condition of an ELSE begins.
 pub const COULD_NOT: &str = "could not: ";
+
+/// What is known beyond the journal, and is taken as if the run had heard it.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// The word that a person would say at the WAIT. What was bound in the state before is then not known any more.
+    pub word: Option<Name>,
+    /// What actions answer, by name: `artifact.plan`.
+    pub actions: BTreeMap<Name, Result<Value, Failure>>,
+}
 
 /// A way out of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,6 +47,9 @@ pub struct WayOut {
     pub unless: Vec<String>,
     /// Whether it would be taken now.
     pub open: bool,
+    /// The meter that is paid on the way.
+    #[serde(skip)]
+    pub pays: Option<Name>,
 }
 
 /// A condition of a way out.
@@ -42,18 +59,56 @@ pub struct Condition {
     pub text: String,
     /// Whether it holds; `None` when something it reads is not known yet.
     pub holds: Option<bool>,
+    /// The parts of it that do not hold.
+    #[serde(skip)]
+    pub unmet: Vec<Unmet>,
+}
+
+/// A part of a condition that does not hold: what it reads, as far as it is one field of one answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmet {
+    /// As it is written.
+    pub text: String,
+    /// Whose answer it reads.
+    pub of: Source,
+    /// The field.
+    pub field: Option<Name>,
+    /// What the field is compared with, where it is.
+    pub is: Option<Name>,
+}
+
+/// Whose answer a condition reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The word of a person.
+    Word,
+    /// An action, by its name.
+    Action(Name),
+    /// Something else, or several.
+    Other,
 }
 
 impl Run {
     /// Every way out of where an instance stands.
     pub fn options(&self, id: InstanceId) -> Vec<WayOut> {
+        self.options_with(id, &Answers::default())
+    }
+
+    /// The same with what whoever asks knows beyond the journal.
+    pub fn options_with(&self, id: InstanceId, answers: &Answers) -> Vec<WayOut> {
         let Some(instance) = self.instance(id).filter(|one| !one.is_settled()) else { return Vec::new() };
-        let Some(program) = self.library.program(&instance.protocol) else { return Vec::new() };
+        let Some(program) = self.library.program_of(&instance.protocol, &instance.state, &instance.code)
+        else {
+            return Vec::new();
+        };
         let Some(state) = program.state(&instance.state) else { return Vec::new() };
         let mut ways: Vec<WayOut> = Vec::new();
+        let names = Assumed::of(instance.names(&ThreadId::Main), state, answers);
         // The first exit whose conditions all hold: nothing below it is taken.
         let mut first: Option<String> = None;
         for (place, node) in (0u32..).zip(&state.nodes) {
+            let conditions = conditions(&names, state, place);
+            let holds = conditions.iter().all(|condition| condition.holds == Some(true));
             let to = match &node.what {
                 What::Exit(Exit::Goto { target, .. }) => Some(target.name.clone()),
                 What::Exit(Exit::Return { .. }) => None,
@@ -61,53 +116,128 @@ impl Run {
                     Some(to) => Some(to),
                     None => continue,
                 },
-                What::Exit(Exit::Stay(_) | Exit::Hold(_))
-                | What::Step { .. }
-                | What::If { .. }
-                | What::Emit(_) => continue,
+                What::Exit(Exit::Stay(_) | Exit::Hold(_)) => {
+                    // A word that does its work and stays goes no further.
+                    if holds && answers.word.is_some() && first.is_none() {
+                        first = Some(print::line(&node.what));
+                    }
+                    continue;
+                }
+                What::Step { .. } | What::If { .. } | What::Emit(_) => continue,
                 What::Set(..) | What::Increment(_) | What::Refill(..) => continue,
                 What::Use(_) | What::Proceed | What::Broken => continue,
             };
             let by = print::line(&node.what);
-            let conditions = self.conditions(id, state, place);
-            let holds = conditions.iter().all(|condition| condition.holds == Some(true));
             let step = matches!(node.what, What::Step { .. });
             let (behind, unless) = (first.clone(), if step { Vec::new() } else { open_questions(&ways) });
             let open = holds && !step && behind.is_none() && unless.is_empty();
             if holds && !step && first.is_none() {
                 first = Some(by.clone());
             }
-            ways.push(WayOut { to, by, place, conditions, behind, unless, open });
+            let pays = state.pays(place).cloned();
+            ways.push(WayOut { to, by, place, conditions, behind, unless, open, pays });
         }
         ways
     }
+}
 
-    /// The conditions around a statement, outermost first, with what is known about them.
-    fn conditions(&self, id: InstanceId, state: &StateCode, place: u32) -> Vec<Condition> {
-        let Some(instance) = self.instance(id) else { return Vec::new() };
-        let names = instance.names(&ThreadId::Main);
-        let mut conditions = Vec::new();
-        let mut inner = place;
-        while let Some(up) = state.node(inner).and_then(|node| node.up) {
-            let Some(node) = state.node(up) else { break };
-            match &node.what {
-                What::If { condition, .. } => {
-                    let holds = is_known(condition, &names).then(|| eval(condition, &names).holds());
-                    conditions.push(Condition { text: condition.to_string(), holds });
+/// The conditions around a statement, outermost first, with what is known about them.
+fn conditions(names: &Assumed<'_>, state: &StateCode, place: u32) -> Vec<Condition> {
+    let mut conditions = Vec::new();
+    let mut inner = place;
+    while let Some(up) = state.node(inner).and_then(|node| node.up) {
+        let Some(node) = state.node(up) else { break };
+        match &node.what {
+            What::If { condition, .. } => {
+                let holds = is_known(condition, names).then(|| eval(condition, names).holds());
+                let mut unmet = Vec::new();
+                if holds == Some(false) {
+                    names.unmet(condition, &mut unmet);
                 }
-                What::Step { .. } => {
-                    conditions.push(Condition {
-                        text: format!("{COULD_NOT}{}", print::line(&node.what)),
-                        holds: None,
-                    });
-                }
-                What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) | What::Use(_) => {}
-                What::Exit(_) | What::Proceed | What::Broken => {}
+                conditions.push(Condition { text: condition.to_string(), holds, unmet });
             }
-            inner = up;
+            What::Step { .. } => {
+                let text = format!("{COULD_NOT}{}", print::line(&node.what));
+                conditions.push(Condition { text, holds: None, unmet: Vec::new() });
+            }
+            What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) | What::Use(_) => {}
+            What::Exit(_) | What::Proceed | What::Broken => {}
         }
-        conditions.reverse();
-        conditions
+        inner = up;
+    }
+    conditions.reverse();
+    conditions
+}
+
+/// The names of a state with answers in their places.
+struct Assumed<'a> {
+    scope: Scope<'a>,
+    /// What is bound by answers; nothing where a name would be bound anew and nobody knows to what.
+    bound: BTreeMap<&'a Name, Option<Value>>,
+    /// Who binds which name.
+    sources: BTreeMap<&'a Name, Source>,
+}
+
+impl<'a> Assumed<'a> {
+    fn of(scope: Scope<'a>, state: &'a StateCode, answers: &Answers) -> Assumed<'a> {
+        let (mut bound, mut sources, mut several) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        for node in &state.nodes {
+            let (Some(name), Some(step)) = (node.bind(), node.step()) else { continue };
+            let action = node.calls.first().map(|call| &call.label);
+            let (value, source) = match step {
+                Step::WaitWords { words, .. } => {
+                    let words: Vec<Name> = words.iter().map(|word| word.name.clone()).collect();
+                    let said = answers.word.as_ref().map(|word| spoken(&words, word, "", "", &Fields::new()));
+                    (said, Source::Word)
+                }
+                Step::Check { .. } | Step::Do { .. } | Step::WaitFor { .. } => {
+                    let answer = action.and_then(|action| answers.actions.get(action));
+                    let source = action.map_or(Source::Other, |action| Source::Action(action.clone()));
+                    (answer.and_then(|answer| answer.as_ref().ok().cloned()), source)
+                }
+                Step::Parallel { .. } | Step::ForEach { .. } | Step::Ask { .. } | Step::Pay { .. } => {
+                    (None, Source::Other)
+                }
+            };
+            if value.is_some() || answers.word.is_some() {
+                bound.insert(name, value);
+            }
+            if sources.insert(name, source).is_some() {
+                several.insert(name);
+            }
+        }
+        for name in several {
+            sources.insert(name, Source::Other);
+        }
+        Assumed { scope, bound, sources }
+    }
+
+    /// The parts of a condition that do not hold.
+    fn unmet(&self, expr: &Expr, found: &mut Vec<Unmet>) {
+        if let ExprKind::Or(parts) | ExprKind::And(parts) = &*expr.kind {
+            parts.iter().filter(|part| !eval(part, self).holds()).for_each(|part| self.unmet(part, found));
+            return;
+        }
+        let (path, is) = match &*expr.kind {
+            ExprKind::Path(path) => (Some(path), None),
+            ExprKind::Compare(Compare::Same, one, two) => match &*one.kind {
+                ExprKind::Path(path) => (Some(path), constant(two).as_text().map(Name::from)),
+                _ => (None, None),
+            },
+            _ => (None, None),
+        };
+        let source = path.and_then(|path| self.sources.get(&path.first()?.name).cloned());
+        let field = path.and_then(|path| path.get(1)).map(|field| field.name.clone());
+        found.push(Unmet { text: expr.to_string(), of: source.unwrap_or(Source::Other), field, is });
+    }
+}
+
+impl Names for Assumed<'_> {
+    fn name(&self, name: &str) -> Option<Value> {
+        match self.bound.get(&Name::from(name)) {
+            Some(value) => value.clone(),
+            None => self.scope.name(name),
+        }
     }
 }
 

@@ -311,7 +311,7 @@ impl Draft<'_> {
     pub(super) fn redo(&mut self, id: InstanceId, to: &Name, by: &str, reason: &str) -> Taken {
         named(by, reason)?;
         let instance = self.get(id).ok_or_else(|| gone(id))?;
-        let program = self.program(id).ok_or_else(|| gone(id))?;
+        let program = self.program_of_today(id).ok_or_else(|| gone(id))?;
         let Some(meter) = program.redo.clone() else {
             let message = format!("{} has no REDO", instance.protocol);
             return Err(Refusal::new(RefusalKind::NotHere, message));
@@ -340,7 +340,7 @@ impl Draft<'_> {
         let given = [("feedback", reason), ("reason", reason)]
             .map(|(name, text)| (Name::from(name), Value::text(text)));
         let cause = super::fact::Cause::Redo { by: by.to_owned(), reason: reason.to_owned() };
-        let flow = self.enter(id, &program, to, given.into(), cause);
+        let flow = self.enter(id, to, given.into(), cause);
         self.follow(id, &ThreadId::Main, flow);
         Ok(())
     }
@@ -521,7 +521,7 @@ pub(super) fn word_of(said: &Value) -> Option<String> {
 }
 
 /// The value of a word: which it was, who said it, why, and the options.
-fn spoken(words: &[Name], word: &Name, by: &str, reason: &str, options: &Fields) -> Value {
+pub(super) fn spoken(words: &[Name], word: &Name, by: &str, reason: &str, options: &Fields) -> Value {
     let mut fields = options.clone();
     fields.extend(words.iter().map(|one| (one.clone(), Value::Bool(one == word))));
     fields.insert(Name::from("by"), Value::text(by));

@@ -196,7 +196,7 @@ impl Draft<'_> {
             return self.answer_how(id, action, Err(failure), how);
         }
         let answer = super::fact::Answer::Failed(failure.clone());
-        self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: !gone });
+        self.put(id, Fact::Heard { action, answer, bind: None, by: None, cut: !gone, failing: None });
         let (thread, place) = (open.thread.clone(), open.place);
         let (meter, stuck, action) = (Some((owner, meter.clone())), false, None);
         self.put(id, Fact::Held { thread, place, failure, meter, stuck, action });

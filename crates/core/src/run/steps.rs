@@ -12,6 +12,7 @@ use super::fact::{
 };
 use super::input::{Action, Wanted};
 use super::instance::{Open, OpenKind};
+use super::repeats::{self, REPEATED};
 use super::walk::{Flow, Here, told};
 use crate::language::syntax::{Step, Target};
 use crate::program::{CallCode, Node, Program, Whom};
@@ -229,9 +230,17 @@ impl Draft<'_> {
             How::By(name) => Some(name.to_owned()),
             How::Plain | How::Cut => None,
         };
-        self.put(id, Fact::Heard { action, answer, bind, by, cut: how == How::Cut });
+        let told = if branch { None } else { self.counted_failure(&here, &open, &result) };
+        let failing = told.as_deref().map(repeats::named);
+        self.put(id, Fact::Heard { action, answer, bind, by, cut: how == How::Cut, failing });
         if branch {
             return self.parallel_answer(id, whole);
+        }
+        if let Some(told) = told.filter(|_| self.is_repeated(&here)) {
+            let kind = result.as_ref().err().map_or(FailureKind::Failed, |failure| failure.kind);
+            let failure = Failure::new(kind, format!("{REPEATED}{told}"));
+            let flow = self.end_repeated(&here, &failure, result.is_err());
+            return self.follow(id, &open.thread, flow);
         }
         let flow = match (&result, &open.kind) {
             (Ok(_), OpenKind::Record) => Flow::On(Some(0)),

@@ -52,7 +52,7 @@ impl Here<'_> {
 impl Draft<'_> {
     /// Follows the statements of a line of work until it rests.
     pub(super) fn go(&mut self, id: InstanceId, mut thread: ThreadId, mut at: Option<u32>) {
-        let Some(program) = self.program(id) else {
+        let Some(mut program) = self.program(id) else {
             let message = "its protocol is gone or no longer sound";
             return self.hold(id, &thread, at.unwrap_or(0), Failure::new(FailureKind::CouldNotRun, message));
         };
@@ -76,8 +76,8 @@ impl Draft<'_> {
             match self.statement(&here) {
                 Flow::On(next) => at = next,
                 Flow::Entered => {
-                    thread = ThreadId::Main;
-                    at = Some(0);
+                    (thread, at) = (ThreadId::Main, Some(0));
+                    program = self.program(id).unwrap_or(program);
                 }
                 Flow::Rest => return,
             }
@@ -183,7 +183,7 @@ impl Draft<'_> {
             Exit::Goto { target, args, by_else, .. } => {
                 let mut params = self.fields(here, args);
                 let cause = self.cause(here, *by_else, &mut params);
-                self.enter(here.id, here.program, &target.name, params, cause)
+                self.enter(here.id, &target.name, params, cause)
             }
             Exit::Return { verdict, args } => {
                 let values = self.fields(here, args);
@@ -219,15 +219,9 @@ impl Draft<'_> {
     }
 
     /// Moves to a state: what the old one started ends, and the new one is told what it takes.
-    pub(super) fn enter(
-        &mut self,
-        id: InstanceId,
-        program: &Program,
-        to: &Name,
-        given: Fields,
-        cause: Cause,
-    ) -> Flow {
+    pub(super) fn enter(&mut self, id: InstanceId, to: &Name, given: Fields, cause: Cause) -> Flow {
         let Some(from) = self.get(id).map(|one| one.state.clone()) else { return Flow::Rest };
+        let Some(program) = self.program_of_today(id) else { return Flow::Rest };
         let Some(state) = program.state(to) else { return Flow::Rest };
         let params =
             self.get(id).map_or_else(Fields::new, |one| told(state, given, &one.names(&ThreadId::Main)));
@@ -364,7 +358,7 @@ impl Draft<'_> {
         };
         let params = Fields::from([(Name::from("reason"), Value::text(&failure.message))]);
         let cause = Cause::Limit { place: here.place, meter: meter.name.clone() };
-        Some(self.enter(here.id, here.program, target, params, cause))
+        Some(self.enter(here.id, target, params, cause))
     }
 
     /// What a person who asked for a state does here instead: exits that lead elsewhere are passed
@@ -469,7 +463,9 @@ impl Draft<'_> {
     fn waived_move(&mut self, here: &Here<'_>, waiving: &Waiving) -> Flow {
         let What::Exit(Exit::Goto { target, args, .. }) = &here.node.what else { return Flow::Rest };
         let mut params = self.fields(here, args);
-        for (name, _) in here.program.state(&target.name).into_iter().flat_map(|state| &state.params) {
+        let program = self.program_of_today(here.id);
+        let entered = program.as_ref().and_then(|program| program.state(&target.name));
+        for (name, _) in entered.into_iter().flat_map(|state| &state.params) {
             if matches!(&**name, "feedback" | "reason") {
                 params.insert(name.clone(), Value::text(&waiving.reason));
             }
@@ -480,7 +476,7 @@ impl Draft<'_> {
             reason: waiving.reason.clone(),
             unmet: self.unmet(here.id, here.state, here.place),
         };
-        self.enter(here.id, here.program, &target.name, params, cause)
+        self.enter(here.id, &target.name, params, cause)
     }
 
     /// On the way of a waiver a look that fails leaves its value unknown; anything else ends it.
@@ -510,7 +506,7 @@ impl Draft<'_> {
 }
 
 /// Whether the ELSE of a step says PROCEED.
-fn ignores_failure(what: &What) -> bool {
+pub(super) fn ignores_failure(what: &What) -> bool {
     match what {
         What::Step { otherwise: Some(block), .. } => {
             matches!(block.last().map(|last| &last.what), Some(What::Proceed))

@@ -286,7 +286,8 @@ impl Stage {
         if instance.open[&action.id].kind == OpenKind::Record {
             return self.run.library().catalogue().action(&name_of(action)).unwrap().answer.clone();
         }
-        let program = self.run.library().program(&instance.protocol).unwrap();
+        let library = self.run.library();
+        let program = library.program_of(&instance.protocol, &instance.state, &instance.code).unwrap();
         let node = program.state(&instance.state).unwrap().node(place).unwrap();
         node.calls.get(action.id.index as usize).map_or(Type::Any, |code| code.answer.clone())
     }

@@ -516,8 +516,8 @@ impl Asked<'_> {
 
 /// What the conditions of each protocol read.
 pub struct Reads {
-    /// By protocol, state and name the fields, and the numbers that each is compared with.
-    fields: BTreeMap<(Name, Name, Name), BTreeMap<Name, BTreeSet<Number>>>,
+    /// By protocol, state and name the fields, and what each is compared with.
+    fields: BTreeMap<(Name, Name, Name), BTreeMap<Name, BTreeSet<Constant>>>,
     /// The states that read `failure.kind`.
     failures: BTreeSet<(Name, Name)>,
 }
@@ -561,14 +561,14 @@ impl Reads {
     }
 
     /// The fields of an answer that matter: those read in its state, or anywhere if it is tracked.
-    fn fields(&self, here: &Asked<'_>) -> BTreeMap<Name, BTreeSet<Number>> {
-        let mut fields: BTreeMap<Name, BTreeSet<Number>> = BTreeMap::new();
+    fn fields(&self, here: &Asked<'_>) -> BTreeMap<Name, BTreeSet<Constant>> {
+        let mut fields: BTreeMap<Name, BTreeSet<Constant>> = BTreeMap::new();
         let Some(bind) = here.node.bind() else { return fields };
         for ((protocol, state, name), read) in &self.fields {
             let seen = state == here.state || here.program.tracks(bind);
             if *protocol == here.program.name && name == bind && seen {
                 for (field, numbers) in read {
-                    fields.entry(field.clone()).or_default().extend(numbers);
+                    fields.entry(field.clone()).or_default().extend(numbers.iter().cloned());
                 }
             }
         }
@@ -631,7 +631,9 @@ fn tasks(ty: &Type) -> Vec<Value> {
 }
 
 /// The values of a type that a condition can tell apart.
-fn domain(ty: &Type, numbers: &BTreeSet<Number>) -> Vec<Value> {
+fn domain(ty: &Type, compared: &BTreeSet<Constant>) -> Vec<Value> {
+    let numbers: BTreeSet<Number> = compared.iter().filter_map(Constant::number).collect();
+    let words: Vec<&str> = compared.iter().filter_map(Constant::word).collect();
     match ty {
         Type::Bool => vec![Value::Bool(true), Value::Bool(false)],
         Type::Choice(words) => words.iter().map(Value::text).collect(),
@@ -652,35 +654,67 @@ fn domain(ty: &Type, numbers: &BTreeSet<Number>) -> Vec<Value> {
             };
             vec![Value::list([]), Value::list([item("a")]), Value::list([item("a"), item("b")])]
         }
+        // A text is compared with words, or only looked at whether it is empty.
+        Type::Text if !words.is_empty() => words.into_iter().chain(["x"]).map(Value::text).collect(),
         Type::Text | Type::Digest | Type::Any | Type::Unknown => vec![Value::text(""), Value::text("x")],
         Type::Record(_) => vec![full(ty)],
     }
 }
 
-type Path = (Vec<Name>, BTreeSet<Number>);
+/// What a condition compares a field with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Constant {
+    Number(Number),
+    Word(String),
+}
 
-fn paths_of(expr: &Expr, numbers: &BTreeSet<Number>, out: &mut Vec<Path>) {
+impl Constant {
+    fn of(expr: &Expr) -> Option<Constant> {
+        match &*expr.kind {
+            ExprKind::Number(number) | ExprKind::Duration(number) => Some(Constant::Number(*number)),
+            ExprKind::Text(template) => match template.parts.as_slice() {
+                [Part::Text(text)] => Some(Constant::Word(text.to_string())),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn number(&self) -> Option<Number> {
+        match self {
+            Constant::Number(number) => Some(*number),
+            Constant::Word(_) => None,
+        }
+    }
+
+    fn word(&self) -> Option<&str> {
+        match self {
+            Constant::Word(word) => Some(word),
+            Constant::Number(_) => None,
+        }
+    }
+}
+
+type Path = (Vec<Name>, BTreeSet<Constant>);
+
+fn paths_of(expr: &Expr, compared: &BTreeSet<Constant>, out: &mut Vec<Path>) {
     match &*expr.kind {
         ExprKind::Or(parts) | ExprKind::And(parts) | ExprKind::Function(_, parts) => {
-            parts.iter().for_each(|part| paths_of(part, numbers, out));
+            parts.iter().for_each(|part| paths_of(part, compared, out));
         }
-        ExprKind::Not(inner) | ExprKind::Empty(inner, _) => paths_of(inner, numbers, out),
+        ExprKind::Not(inner) | ExprKind::Empty(inner, _) => paths_of(inner, compared, out),
         ExprKind::Compare(_, one, two) => {
-            let number = |expr: &Expr| match &*expr.kind {
-                ExprKind::Number(number) | ExprKind::Duration(number) => Some(*number),
-                _ => None,
-            };
-            let compared: BTreeSet<Number> = [one, two].into_iter().filter_map(number).collect();
+            let compared: BTreeSet<Constant> = [one, two].into_iter().filter_map(Constant::of).collect();
             paths_of(one, &compared, out);
             paths_of(two, &compared, out);
         }
         ExprKind::Path(path) => {
-            out.push((path.iter().map(|part| part.name.clone()).collect(), numbers.clone()));
+            out.push((path.iter().map(|part| part.name.clone()).collect(), compared.clone()));
         }
         ExprKind::Text(template) => {
             for part in &template.parts {
                 if let Part::Hole(inner) = part {
-                    paths_of(inner, numbers, out);
+                    paths_of(inner, compared, out);
                 }
             }
         }

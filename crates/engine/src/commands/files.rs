@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Component, Path};
 
-use super::programs::{is_assignment, is_plain, parts};
+use super::programs::{is_assignment, is_plain, parts, programs};
 use crate::context::verify_source;
 use crate::plan_file::Plan;
 
@@ -75,6 +75,12 @@ pub fn missing_files(plan: &Plan, root: &Path) -> Vec<MissingFile> {
     }
     missing.truncate(MAX_TOLD);
     missing
+}
+
+/// Whether a command names a file of the repository that is not there: what it starts, or what it surely reads.
+pub fn names_missing_file(command: &str, folder: &Path) -> bool {
+    let started = programs(command).into_iter().filter(|program| program.contains('/'));
+    started.chain(named_files(command)).any(|file| !folder.join(file).exists())
 }
 
 /// The files inside the repository that a command surely reads.

@@ -3,6 +3,7 @@
 //! knows who named it. Nothing is run to find out. The same commands are written by `ftl init`, shown by `ftl doctor`, told
 //! to planners and run by stories.
 
+mod collect;
 mod files;
 pub mod look;
 pub(crate) mod programs;

@@ -67,7 +67,7 @@ pub(super) fn without_program(command: &str, folder: &Path, env: &[(OsString, Os
 }
 
 /// The programs that a command surely starts.
-fn programs(command: &str) -> Vec<String> {
+pub(super) fn programs(command: &str) -> Vec<String> {
     let mut found = Vec::new();
     let (parts, has_whole) = parts(command);
     let mut is_first = true;

@@ -4,7 +4,7 @@
 //! it: names of new files and folders are not synced, and what an agent's git has written is not synced
 //! at all. So the first time a whole file system is synced, in one call; it is known from then on what is
 //! on the disk, and each later time only what is new among objects and refs is synced, file by file and
-//! folder by folder. Syncing the whole each time would wait for everything else that is being written,
+//! folder by folder; where the files of a checkout go with it, their file system is synced as a whole again. Syncing the whole each time would wait for everything else that is being written,
 //! such as the builds of other agents. A sync that failed is never tried again: nothing is durable any
 //! more in this process.
 
@@ -46,7 +46,7 @@ impl Repo {
         let now = self.moment()?;
         let done = match *state {
             State::Unknown => self.sync_systems(checkout),
-            State::Until(since) => self.sync_since(since).and_then(|()| checkout.map_or(Ok(()), sync_system)),
+            State::Until(since) => self.sync_again(since, checkout),
             State::Failed => Err(io::Error::other("a sync has failed before")),
         };
         *state = if done.is_ok() { State::Until(now) } else { State::Failed };
@@ -88,10 +88,32 @@ impl Repo {
         Ok(())
     }
 
-    fn sync_since(&self, since: Moment) -> io::Result<()> {
-        for name in ["objects", "refs", "reftable"] {
-            sync_below(&self.common.join(name), since)?;
+    /// Syncs what is new. The files of a checkout are synced with their whole file system, which has all of ours on it
+    /// as a rule: then that is enough.
+    fn sync_again(&self, since: Moment, checkout: Option<&Path>) -> io::Result<()> {
+        let Some(checkout) = checkout else { return self.sync_since(since) };
+        if !self.is_all_beside(checkout)? {
+            self.sync_since(since)?;
         }
+        sync_system(checkout)
+    }
+
+    /// Whether everything of ours is on the file system of a folder.
+    fn is_all_beside(&self, folder: &Path) -> io::Result<bool> {
+        let device = Identity::of(folder)?.device;
+        for ours in [self.common.as_path(), &self.common.join("objects"), self.chamber.home()] {
+            if Identity::of(ours)?.device != device {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn sync_since(&self, since: Moment) -> io::Result<()> {
+        for name in ["objects", "reftable"] {
+            sync_below(&self.common.join(name), since, Files::Synced)?;
+        }
+        sync_below(&self.common.join("refs"), since, Files::SyncedByGit)?;
         for file in ["packed-refs", "HEAD"] {
             sync_file(&self.common.join(file), since)?;
         }
@@ -99,9 +121,17 @@ impl Repo {
     }
 }
 
+/// Whether the files below a folder are synced here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Files {
+    Synced,
+    /// The git that moves refs for us syncs each before it gets its name (`core.fsync`); only the name is left.
+    SyncedByGit,
+}
+
 /// Syncs what is new below a folder, files before the folders that name them. What vanishes meanwhile is
 /// a file that git has moved or packed: it is new elsewhere.
-fn sync_below(folder: &Path, since: Moment) -> io::Result<()> {
+fn sync_below(folder: &Path, since: Moment, files: Files) -> io::Result<()> {
     let Some(found) = there(fs::symlink_metadata(folder))? else { return Ok(()) };
     let is_new = changed(&found) >= since;
     let Some(entries) = there(fs::read_dir(folder))? else { return Ok(()) };
@@ -113,8 +143,8 @@ fn sync_below(folder: &Path, since: Moment) -> io::Result<()> {
     for entry in entries {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            sync_below(&entry.path(), since)?;
-        } else {
+            sync_below(&entry.path(), since, files)?;
+        } else if files == Files::Synced {
             sync_file(&entry.path(), since)?;
         }
     }
@@ -161,9 +191,11 @@ mod tests {
         let objects = folder.path().join("objects");
         fs::create_dir_all(objects.join("ab")).unwrap();
         fs::write(objects.join("ab/cd"), "x").unwrap();
-        sync_below(&objects, (0, 0)).unwrap();
-        sync_below(&objects, (i64::MAX, 0)).unwrap();
-        sync_below(&folder.path().join("none"), (0, 0)).unwrap();
+        for files in [Files::Synced, Files::SyncedByGit] {
+            sync_below(&objects, (0, 0), files).unwrap();
+            sync_below(&objects, (i64::MAX, 0), files).unwrap();
+            sync_below(&folder.path().join("none"), (0, 0), files).unwrap();
+        }
         sync_file(&folder.path().join("none"), (0, 0)).unwrap();
     }
 }

@@ -124,6 +124,11 @@ impl Repo {
         Ok(!changes.is_empty())
     }
 
+    /// Whether kept work and a commit have changed the same lines, so that it cannot be laid on top of it.
+    pub fn conflicts_with(&self, commit: &Oid, kept: &Kept) -> Result<bool, GitError> {
+        Ok(matches!(self.merge(commit, &kept.commit)?, Merge::Conflict { .. }))
+    }
+
     /// Brings kept work back as a new branch. A branch of that name must not be there yet.
     pub fn salvage_as_branch(&self, kept: &Kept, branch: &str) -> Result<(), GitError> {
         let said = self.ask(["check-ref-format", "--branch", branch])?;

@@ -396,7 +396,7 @@ impl Hand for Agents {
                 if let (Some(sites), Some(_)) = (&self.sites, own_paths(job)) {
                     let _ = sites.note_work(job);
                 }
-                without_plan(job, report(talked, unpriced))
+                report(talked, unpriced)
             }
             Err(ended) => Report { ended, usage: nothing_used() },
         }
@@ -757,31 +757,6 @@ fn settle_price(pricing: Pricing, talked: &mut Talked) -> bool {
             false
         }
         Pricing::Unknown => talked.unknown.remove(MONEY),
-    }
-}
-
-/// The report of a builder that was asked how it means to go about its task and gave no answer of that shape: its plan
-/// is of help to itself alone, so it goes on without one. Whoever could not be asked at all is no such builder.
-fn without_plan(job: &Job, report: Report) -> Report {
-    let is_plan = match &job.action.wanted {
-        Wanted::Task { role, .. } => {
-            &**role == "builder" && job.action.params.get("step").and_then(Value::as_text) == Some("plan")
-        }
-        Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => false,
-    };
-    match &report.ended {
-        Ended::Failed(failure) if is_plan && failure.kind == FailureKind::Failed => {
-            let approach = format!("There is no plan ({}). Do what the brief says.", failure.message);
-            let answer = [(Name::from("approach"), Value::text(approach))];
-            Report { ended: Ended::Done(Value::Record(Arc::new(answer.into()))), ..report }
-        }
-        Ended::Failed(_)
-        | Ended::Done(_)
-        | Ended::Died(_)
-        | Ended::Forbidden(_)
-        | Ended::Cancelled
-        | Ended::Outage { .. }
-        | Ended::ClaimedOutage { .. } => report,
     }
 }
 

@@ -4,6 +4,7 @@
 //! why. What an agent says is never overruled, only filled in.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ftl_core::json::Json;
@@ -12,6 +13,7 @@ use ftl_core::value::{Name, Value};
 
 use super::agents::{Agents, nothing_used};
 use super::site::Sites;
+use super::table::Resources;
 use super::{Ended, Hand, Job, Report};
 use crate::exploration::{self, Mode};
 use crate::explore::{self, Listed, Survey};
@@ -52,12 +54,14 @@ pub struct Explorer {
     listed: Mutex<Option<Shared>>,
     /// Where what is planned will be built.
     sites: Mutex<Option<Arc<Sites>>>,
+    /// Git, asked for the commit that is explored.
+    head: Mutex<Option<JoinHandle<String>>>,
 }
 
 impl Explorer {
     /// A hand that explores the repository of that paperwork, with those agents.
     pub fn new(agents: Arc<Agents>, paper: Arc<Paper>) -> Explorer {
-        Explorer { agents, paper, listed: Mutex::default(), sites: Mutex::default() }
+        Explorer { agents, paper, listed: Mutex::default(), sites: Mutex::default(), head: Mutex::default() }
     }
 
     /// The same, after which something is built there: the repository is opened while others explore.
@@ -89,10 +93,28 @@ impl Explorer {
             // Whoever needs the repository later says what is wrong with it.
             let _ = std::thread::Builder::new().name(String::from("open")).spawn(move || sites.open_early());
         }
+        self.ask_head();
         let survey = Survey::of(root, enough);
         let (run, entry, since) = (job.run.clone(), job.action.id.entry, Instant::now());
         *listed = survey.listed().map(|files| Shared { run, entry, since, files });
         survey
+    }
+
+    /// Asks git for the commit that is explored, while others explore.
+    fn ask_head(&self) {
+        let root = self.paper.place().root().to_owned();
+        let asked = std::thread::Builder::new()
+            .name(String::from("head"))
+            .spawn(move || exploration::short_head(&root))
+            .ok();
+        *self.head.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+    }
+
+    /// The commit that was explored last, shortened; git is asked where nothing was explored here.
+    pub(super) fn take_head(&self) -> String {
+        let asked = self.head.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let answered = asked.and_then(|asked| asked.join().ok());
+        answered.unwrap_or_else(|| exploration::short_head(self.paper.place().root()))
     }
 
     /// What an agent makes of what code found; its failure leaves what code found.
@@ -134,16 +156,14 @@ impl Hand for Explorer {
 
 /// Aggregates by another hand, after code has looked for every mode that nobody has answered for: an explorer
 /// that came too late takes only its own words with it.
-pub struct Completing {
+struct Completing {
     paper: Arc<Paper>,
     inner: Arc<dyn Hand>,
 }
 
-impl Completing {
-    /// A hand around the one that aggregates.
-    pub fn new(paper: Arc<Paper>, inner: Arc<dyn Hand>) -> Completing {
-        Completing { paper, inner }
-    }
+/// Has code look in the place of explorers that did not answer, before what they found is put together.
+pub(super) fn complete_exploration(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
+    Arc::new(Completing { paper: with.records.paper.clone(), inner })
 }
 
 impl Hand for Completing {

@@ -7,21 +7,24 @@
 
 pub mod admission;
 pub mod agents;
+mod campaigns;
 pub mod explorer;
-pub mod paper;
-pub mod planned;
+mod lessons;
+mod planned;
+mod plans;
 pub mod programs;
 pub mod questions;
 pub mod record;
-pub mod repeats;
 mod resume;
 pub mod script;
 pub mod shell;
 pub mod site;
 pub mod stories;
+pub mod table;
 pub mod task;
 pub mod transcript;
-pub mod typed;
+mod typed;
+mod workspaces;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,12 +32,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftl_agents::secrets::Secrets;
+use ftl_agents::secrets::{RedactValues as _, Secrets};
 use ftl_core::machine::Cause;
 use ftl_core::run::{Action, ActionId, Failure, FailureKind, InstanceId, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 
 use self::admission::{Admission, Part, Rank};
+use self::table::QueueKind;
 use crate::clock::millis;
 use crate::id::RunId;
 use crate::machine;
@@ -284,28 +288,9 @@ impl Default for Width {
     }
 }
 
-/// The actions that run commands of the repository, which take long and use a whole machine.
-const BUILDS: &[&str] = &[
-    "sh",
-    "verify.run",
-    "preflight.check",
-    "tests.run",
-    "eval.run",
-    "work.land",
-    "work.merge",
-    "branch.deliver",
-    "observer.analyze",
-];
-
 /// The task that a job is for, and how much waits for it. Of agents' jobs that wait for their turn, and of tasks
 /// that wait to begin, the one that most waits for comes first.
 pub type Urgency = Arc<dyn Fn(&Job) -> Rank + Send + Sync>;
-
-/// What has a task of a campaign begin.
-const BEGINS: &str = "workspace.create";
-
-/// What a campaign does after a task's end, before another one is ready.
-const LOOKS: [&str; 2] = ["campaign.update_task", "campaign.tasks"];
 
 /// Hands that work in threads of this process, so many at a time.
 pub struct Workshop {
@@ -380,15 +365,6 @@ impl Workshop {
         self
     }
 
-    /// The same with the hand of that name inside of another one; without such a hand nothing changes.
-    #[must_use]
-    pub fn around(mut self, whom: &str, outer: impl FnOnce(Arc<dyn Hand>) -> Arc<dyn Hand>) -> Workshop {
-        if let Some(inner) = self.hands.remove(whom) {
-            self.hands.insert(whom.to_owned(), outer(inner));
-        }
-        self
-    }
-
     /// The same with a hand for everything that has none of its own.
     #[must_use]
     pub fn otherwise(mut self, hand: Arc<dyn Hand>) -> Workshop {
@@ -435,18 +411,18 @@ impl Hands for Workshop {
     fn start(&self, job: Job) {
         let whom = whom(&job.action.wanted);
         let Some(hand) = self.hands.get(&whom).or(self.fallback.as_ref()).cloned() else {
-            let message = format!("this program has no hand for `{whom}`");
-            let failure = Failure::new(FailureKind::CouldNotRun, message);
-            let report = Report::failed(&job, failure);
+            let report = no_executor(&job);
             return job.report(report);
         };
-        let (queue, part) = match &job.action.wanted {
-            Wanted::Task { .. } => (&self.queues.agents, Part::Agent),
-            Wanted::Action(name) if BUILDS.contains(&&**name) => (&self.queues.builds, Part::Build),
-            Wanted::Action(name) if LOOKS.contains(&&**name) => (&self.queues.actions, Part::Campaign),
-            Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => (&self.queues.actions, Part::Other),
+        let kind = table::queue_of(&job.action.wanted);
+        let (queue, part) = match kind {
+            QueueKind::Agents => (&self.queues.agents, Part::Agent),
+            QueueKind::Builds => (&self.queues.builds, Part::Build),
+            QueueKind::TaskEnd => (&self.queues.actions, Part::Campaign),
+            QueueKind::TaskStart | QueueKind::Actions => (&self.queues.actions, Part::Other),
         };
-        let begins = whom == BEGINS && job.action.params.get("task").and_then(Value::as_text).is_some();
+        let is_start = kind == QueueKind::TaskStart;
+        let begins = is_start && job.action.params.get("task").and_then(Value::as_text).is_some();
         let rank = match &self.urgency {
             Some(urgency) if begins || part != Part::Other => urgency(&job),
             Some(_) | None => Rank::default(),
@@ -543,6 +519,12 @@ impl Queue {
             }
         }
     }
+}
+
+/// The report of a job that nothing in this program performs.
+fn no_executor(job: &Job) -> Report {
+    let message = format!("this program has no hand for `{}`", whom(&job.action.wanted));
+    Report::failed(job, Failure::new(FailureKind::CouldNotRun, message))
 }
 
 /// The report of a job that nobody wanted any more when its turn came: it used nothing, and that is known.

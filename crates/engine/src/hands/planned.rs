@@ -10,25 +10,25 @@ use ftl_core::catalogue::plan::{Plan, Worker};
 use ftl_core::run::FailureKind;
 use ftl_core::value::{Name, Value};
 
-use super::agents::{Agents, nothing_used};
-use super::{Ended, Hand, Job, Report, Workshop};
-
-/// The actions with which building begins, in any flow.
-pub const BUILDING: [&str; 2] = ["workspace.create", "campaign.create"];
+use super::agents::nothing_used;
+use super::table::Resources;
+use super::{Ended, Hand, Job, Report};
 
 /// What is said where a run only plans.
-pub const ONLY_PLANS: &str = "this run only plans: nothing is built";
+const ONLY_PLANS: &str = "this run only plans: nothing is built";
 
-/// Answers `Task(planner)` with a plan.
-pub struct Planned {
+/// Answers `Task(planner)` with a plan; a revision is asked of an agent, where one is bound.
+struct Planned {
+    with: Arc<Resources>,
     text: String,
-    agents: Arc<Agents>,
+    inner: Arc<dyn Hand>,
 }
 
-impl Planned {
-    /// A hand with the text of a valid plan; a revision is asked of an agent, where one is bound.
-    pub fn new(text: String, agents: Arc<Agents>) -> Planned {
-        Planned { text, agents }
+/// Has the plan that a run was given answer in the planner's place.
+pub(super) fn give_plan(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
+    match with.given.plan.clone() {
+        Some(text) => Arc::new(Planned { with: with.clone(), text, inner }),
+        None => inner,
     }
 }
 
@@ -36,8 +36,9 @@ impl Hand for Planned {
     fn perform(&self, job: &Job) -> Report {
         let input = job.action.params.get("input").unwrap_or(&Value::None);
         let is_revision = input.field("mode").as_text() == Some("replan");
-        if is_revision && self.agents.is_bound("planner") {
-            return self.agents.perform(job);
+        let is_bound = self.with.agents.as_ref().is_some_and(|with| with.agents.is_bound("planner"));
+        if is_revision && is_bound {
+            return self.inner.perform(job);
         }
         let text = match is_revision {
             true => String::from("The plan was given as a file, and no planner is bound to revise it."),
@@ -73,23 +74,24 @@ impl Hand for Staffing {
     }
 }
 
-impl Workshop {
-    /// The same where every task of a plan is somebody's: who does it where its plan does not say, or always
-    /// coders where the plan is one of stories.
-    #[must_use]
-    pub fn with_workers(self, worker: Worker, stories: bool) -> Workshop {
-        let worker = if stories { Worker::Coder } else { worker };
-        ["decision.parse", "plan.parse"].iter().fold(self, |shop, name| {
-            shop.around(name, |inner| Arc::new(Staffing { worker, always: stories, inner }))
-        })
-    }
+/// Has every task of a plan say who does it: where its plan does not say, whom the settings name, or always coders where
+/// the plan is one of stories.
+pub(super) fn assign_workers(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
+    let always = with.given.document.is_some();
+    let worker = if always { Worker::Coder } else { with.given.worker };
+    Arc::new(Staffing { worker, always, inner })
 }
 
 /// Refuses to begin building.
-pub struct OnlyPlans;
+struct OnlyPlans;
 
 impl Hand for OnlyPlans {
     fn perform(&self, _: &Job) -> Report {
         Report::free(Ended::failed(FailureKind::Denied, ONLY_PLANS))
     }
+}
+
+/// Has a run that only plans begin nothing.
+pub(super) fn refuse_in_dry_run(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
+    if with.given.only_plans { Arc::new(OnlyPlans) } else { inner }
 }

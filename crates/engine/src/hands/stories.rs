@@ -12,12 +12,10 @@ use ftl_core::run::{Failure, FailureKind, Wanted};
 use ftl_core::value::{Name, Value};
 
 use super::site::Sites;
-use super::{Ended, Hand, Job, Report, Workshop};
+use super::table::Resources;
+use super::{Ended, Hand, Job, Report};
 use crate::paper::Paper;
 use crate::store::{Digest, Store as _};
-
-/// The roles that stories are about, and who plans them.
-const ROLES: [&str; 3] = ["coder", "architect", "planner"];
 
 /// How much of a change a reviewer is shown; the rest stands in the worktree.
 pub const MAX_CHANGE_BYTES: usize = 64 * 1024;
@@ -55,6 +53,7 @@ impl Stories {
         };
         let step = job.action.params.get("step").and_then(Value::as_text);
         match (role, step) {
+            ("planner", _) if self.document.is_none() => Ok(self.inner.perform(job)),
             ("planner", _) => Ok(self.ask(job, &[("rules", Value::text(RULES))])),
             ("coder", Some("plan")) => self.plan(job),
             ("coder", Some("code")) | ("architect", Some("plan_review")) => {
@@ -137,22 +136,10 @@ fn unfit(error: &serde_json::Error) -> Failure {
     Failure::new(FailureKind::Failed, format!("the plan cannot be kept: {error}"))
 }
 
-impl Workshop {
-    /// The same with coders and architects that are told what their stories need; a planner only where the
-    /// stories are made of a document.
-    #[must_use]
-    pub fn with_story_agents(
-        self,
-        paper: &Arc<Paper>,
-        sites: &Arc<Sites>,
-        document: Option<&str>,
-    ) -> Workshop {
-        let roles = ROLES.iter().filter(|role| **role != "planner" || document.is_some());
-        roles.fold(self, |shop, role| {
-            let (paper, sites, document) = (paper.clone(), sites.clone(), document.map(str::to_owned));
-            shop.around(&format!("Task({role})"), |inner| Arc::new(Stories { paper, sites, document, inner }))
-        })
-    }
+/// Has coders and architects told what their stories need; a planner only where the stories are made of a document.
+pub(super) fn tell(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
+    let (paper, sites) = (with.records.paper.clone(), with.sites.clone());
+    Arc::new(Stories { paper, sites, document: with.given.document.clone(), inner })
 }
 
 #[cfg(test)]

@@ -1,49 +1,47 @@
-//! Hands for actions of the catalogue, each a function from the action's own Rust type to its answer.
+//! Parameters and answers of actions as their own Rust types.
 //!
-//! Parameters and answers are data that the checker has typed already; what does not fit all the same
-//! is a failure of the action and never a guess.
-
-use std::marker::PhantomData;
-use std::sync::Arc;
+//! Both are data that the checker has typed already; what does not fit all the same is a failure of the action and
+//! never a guess.
 
 use ftl_core::catalogue::Action;
+use ftl_core::json::Json;
+use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::Value;
 
-use super::{Ended, Hand, Job, Report, Workshop};
+use super::{Ended, Job, Report};
+use crate::machine;
+use crate::paper::PaperError;
 
 /// What an action came to.
-pub type Done<A> = Result<<A as Action>::Answer, Failure>;
+pub(super) type Done<A> = Result<<A as Action>::Answer, Failure>;
 
-struct Typed<A, F> {
-    work: F,
-    action: PhantomData<fn() -> A>,
+/// Performs an action by a function of its parameters.
+pub(super) fn perform<A: Action, E: Into<Ended>>(
+    job: &Job,
+    function: impl FnOnce(&A) -> Result<A::Answer, E>,
+) -> Report {
+    report::<A, Ended>(job, || function(&params::<A>(job)?).map_err(Into::into))
 }
 
-impl<A, F> Hand for Typed<A, F>
-where
-    A: Action,
-    F: Fn(&Job) -> Result<A::Answer, Ended> + Send + Sync,
-{
-    fn perform(&self, job: &Job) -> Report {
-        Report::free(match self.answer(job) {
-            Ok(value) => Ended::Done(value),
-            // Whoever calls work off wants to hear that, and not what it stumbled over on its way out.
-            Err(_) if job.cancel.is_cancelled() => Ended::Cancelled,
-            Err(ended) => ended,
-        })
-    }
+/// Performs an action by a function that reads the parameters itself, because it has seen some of them before.
+pub(super) fn perform_unread<A: Action>(
+    job: &Job,
+    function: impl FnOnce() -> Result<A::Answer, Failure>,
+) -> Report {
+    report::<A, Failure>(job, function)
 }
 
-impl<A, F> Typed<A, F>
-where
-    A: Action,
-    F: Fn(&Job) -> Result<A::Answer, Ended> + Send + Sync,
-{
-    fn answer(&self, job: &Job) -> Result<Value, Ended> {
-        let answer = (self.work)(job)?;
-        Ok(Value::of(&answer).map_err(|error| misfit::<A>("answer", &error))?)
-    }
+fn report<A: Action, E: Into<Ended>>(job: &Job, function: impl FnOnce() -> Result<A::Answer, E>) -> Report {
+    let answer = function().map_err(Into::into);
+    let answer = answer
+        .and_then(|answer| Value::of(&answer).map_err(|error| Ended::Failed(misfit::<A>("answer", &error))));
+    Report::free(match answer {
+        Ok(value) => Ended::Done(value),
+        // Of work that was called off that is told, and not what it stumbled over on its way out.
+        Err(_) if job.cancel.is_cancelled() => Ended::Cancelled,
+        Err(ended) => ended,
+    })
 }
 
 /// The parameters of a job as its action's own type.
@@ -56,33 +54,27 @@ fn misfit<A: Action>(what: &str, error: &serde_json::Error) -> Failure {
     Failure::new(FailureKind::CouldNotRun, format!("the {what} of `{}` do not fit: {error}", A::NAME))
 }
 
-impl Workshop {
-    /// The same with a function for an action.
-    #[must_use]
-    pub fn doing<A: Action + 'static>(
-        self,
-        work: impl Fn(&Job, A) -> Done<A> + Send + Sync + 'static,
-    ) -> Workshop {
-        self.asking(move |job: &Job, action: A| work(job, action).map_err(Ended::Failed))
-    }
+/// A JSON document of the records in the shape that protocols know.
+pub(super) fn shaped<T: for<'de> serde::Deserialize<'de>>(json: &Json) -> Result<T, Failure> {
+    json.to()
+        .map_err(|error| Failure::new(FailureKind::CouldNotRun, format!("an answer does not fit: {error}")))
+}
 
-    /// The same with a function for an action that needs a service, which may not answer.
-    #[must_use]
-    pub fn asking<A: Action + 'static>(
-        self,
-        work: impl Fn(&Job, A) -> Result<A::Answer, Ended> + Send + Sync + 'static,
-    ) -> Workshop {
-        let work = move |job: &Job| work(job, params::<A>(job)?);
-        self.with(A::NAME, Arc::new(Typed::<A, _> { work, action: PhantomData }))
-    }
+/// A shape as the records read it.
+pub(super) fn json_of<T: serde::Serialize>(shape: &T) -> Result<Json, Failure> {
+    Json::of(shape).map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))
+}
 
-    /// The same with a function that reads the parameters itself, because it has seen some of them before.
-    #[must_use]
-    pub(super) fn reading<A: Action + 'static>(
-        self,
-        work: impl Fn(&Job) -> Done<A> + Send + Sync + 'static,
-    ) -> Workshop {
-        let work = move |job: &Job| work(job).map_err(Ended::Failed);
-        self.with(A::NAME, Arc::new(Typed::<A, _> { work, action: PhantomData }))
+impl From<PaperError> for Failure {
+    /// What the records did not do, as a failure of an action.
+    fn from(error: PaperError) -> Failure {
+        let (kind, cause) = match &error {
+            PaperError::Refused { .. } | PaperError::Plan(_) | PaperError::Malformed { .. } => {
+                (FailureKind::Failed, None)
+            }
+            PaperError::Disk { message, .. } => (FailureKind::CouldNotRun, Cause::of_words(message)),
+            PaperError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
+        };
+        machine::judged(cause, kind, error.to_string())
     }
 }

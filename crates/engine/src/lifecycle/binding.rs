@@ -62,7 +62,9 @@ impl Bindings {
     pub fn see_all(&self, folder: &Folder) {
         for (name, key, beside) in EVIDENCE {
             // What cannot be read is told by whoever needs it.
-            if let (Ok(Some(artifact)), Ok(beside)) = (folder.read(name), folder.digest(beside)) {
+            if let Ok(Some(artifact)) = folder.read(name)
+                && let Ok(beside) = folder.digest(beside)
+            {
                 let beside = beside.map(|digest| digest.to_string());
                 let _ = self.stale(folder, name, &artifact, key, beside.as_deref());
             }

@@ -3,13 +3,13 @@
 //! A file that the plan does not name is a question about the plan. A file that the plan names and nobody made
 //! means that the work is not complete. What the coder says about its own phase stands in `code/codegen.json`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ftl_core::catalogue::lifecycle::{Category, CodeEvidence, Finding, Severity, Signal};
 use ftl_core::catalogue::scalars::Digest;
 
 use super::artifact::Malformed;
-use super::folder::{CODEGEN, FILES, Folder, PATCH, PLAN};
+use super::folder::{CODEGEN, FILES, Folder, PATCH, PLAN, path_problem, plain_path};
 use super::patch::{self, Touch};
 use super::plan::{Intent, Plan, Scope};
 use super::plan_review::signals;
@@ -62,15 +62,17 @@ pub fn evidence(folder: &Folder) -> Result<Looked, Malformed> {
     }
     let stale = coder(folder, plan.as_ref(), &mut look)?;
     let generated = folder.generated()?;
-    let bytes = folder.bytes(PATCH)?.filter(|bytes| !bytes.iter().all(u8::is_ascii_whitespace));
+    let whole = folder.bytes(PATCH)?;
+    let is_empty = whole.as_ref().is_some_and(|bytes| bytes.iter().all(u8::is_ascii_whitespace));
+    // A patch without a change is complete only where the plan says so.
+    let allowed = is_empty && generated.is_empty() && plan.as_ref().is_some_and(|plan| plan.may_be_empty);
+    let bytes = whole.filter(|_| !is_empty);
     let digest = bytes.as_ref().map(|bytes| Digest::new(store::Digest::of(bytes).to_string()));
     let touched = match &bytes {
         None => None,
-        Some(bytes) => {
-            Some(patch::files(bytes).ok_or_else(|| folder.wrong(PATCH, "is no patch: it names no file"))?)
-        }
+        Some(bytes) => Some(touched(folder, bytes)?),
     };
-    if touched.is_none() {
+    if touched.is_none() && !allowed {
         look.missing.push(format!("{PATCH} is missing or empty"));
     }
     let touched = touched.unwrap_or_default();
@@ -79,11 +81,11 @@ pub fn evidence(folder: &Folder) -> Result<Looked, Malformed> {
         .filter(|(_, touch)| **touch == Touch::Removes)
         .map(|(path, _)| path.as_str())
         .collect();
-    if generated.is_empty() && (removed.is_empty() || removed.len() < touched.len()) {
+    if !allowed && generated.is_empty() && (removed.is_empty() || removed.len() < touched.len()) {
         look.missing.push(format!("{FILES}/ has no file"));
     }
     let all: BTreeSet<&str> = generated.iter().chain(touched.keys()).map(String::as_str).collect();
-    if !scope.files.is_empty() {
+    if !scope.files.is_empty() && !allowed {
         compare(&scope, &all, &generated, &removed, &mut look);
     }
     for path in generated.iter().filter(|path| !touched.contains_key(*path) && !touched.is_empty()) {
@@ -91,6 +93,17 @@ pub fn evidence(folder: &Folder) -> Result<Looked, Malformed> {
     }
     let files = all.iter().map(|path| (*path).to_owned()).collect();
     Ok(finish(look, stale, digest, files))
+}
+
+/// The files of a patch, which all lie inside of the repository.
+fn touched(folder: &Folder, bytes: &[u8]) -> Result<BTreeMap<String, Touch>, Malformed> {
+    let files = patch::files(bytes).ok_or_else(|| folder.wrong(PATCH, "is no patch: it names no file"))?;
+    let files: BTreeMap<String, Touch> =
+        files.into_iter().map(|(path, touch)| (plain_path(&path), touch)).collect();
+    match files.keys().find_map(|path| path_problem(path).map(|problem| (path, problem))) {
+        Some((path, problem)) => Err(folder.wrong(PATCH, format!("names `{path}`, which {problem}"))),
+        None => Ok(files),
+    }
 }
 
 /// What the coder says; why its work does not count for the plan as it is now.
@@ -160,6 +173,7 @@ fn finish(look: Look, stale: Option<String>, patch: Option<Digest>, files: Vec<S
     let passed = missing.is_empty() && !back;
     let summary = match () {
         () if back => findings.iter().map(|one| one.message.as_str()).collect::<Vec<_>>().join("; "),
+        () if passed && files.len() == 1 => String::from("patch and files are complete: 1 file"),
         () if passed => format!("patch and files are complete: {} files", files.len()),
         () => missing.join("; "),
     };

@@ -3,13 +3,16 @@
 //! A regression outweighs an acceptance. Work that was not accepted goes by the route that was recorded with
 //! it; a decision that was put off, or that says nothing about where to go, stays.
 
-use ftl_core::catalogue::lifecycle::{Choice, DecisionEvidence, Route, Signal};
+use ftl_core::catalogue::Catalogue;
+use ftl_core::catalogue::lifecycle::{Choice, DecisionEvidence, Signal};
 use ftl_core::catalogue::scalars::Digest;
 
 use super::artifact::{Artifact, Malformed, View};
 use super::binding::Bindings;
-use super::folder::{DECISION, Folder, PATCH};
+use super::folder::{DECISION, Folder, PATCH, REPORT};
+use super::phases::Routes;
 use super::plan_review::signals;
+use super::report;
 
 /// The words of verdicts.
 pub const VERDICTS: [(&str, Choice); 4] = [
@@ -19,31 +22,39 @@ pub const VERDICTS: [(&str, Choice); 4] = [
     ("deferred", Choice::Deferred),
 ];
 
-/// The words of routes.
-pub const ROUTES: [(&str, Route); 4] = [
-    ("codegen", Route::Codegen),
-    ("review", Route::Review),
-    ("planning", Route::Planning),
-    ("revert", Route::Revert),
-];
-
 struct Said {
     choice: Choice,
-    route: Option<Route>,
+    route: Option<String>,
     regression: bool,
     notes: String,
     decider: Option<String>,
+    is_agent: bool,
+    /// The evidence that the decision itself says is missing.
+    named: Vec<String>,
 }
 
-fn read(artifact: &Artifact) -> Result<Said, Malformed> {
+fn read(artifact: &Artifact, routes: &Routes) -> Result<Said, Malformed> {
     let root = artifact.root()?;
     root.need("verdict")?;
     let choice = root.word("verdict", &VERDICTS)?.unwrap_or(Choice::Deferred);
-    let route = root.word("route", &ROUTES)?;
+    let route = route(&root, routes)?;
     let regression = signals(&root)?.contains(&Signal::Regression);
+    root.need("reasons")?;
     let notes = root.texts("reasons")?.join("\n");
     root.text("timestamp")?;
-    Ok(Said { choice, route, regression, notes, decider: decider(&root)? })
+    let named = root.texts("missing_evidence")?.into_iter().map(str::to_owned).collect();
+    let (decider, is_agent) = (decider(&root)?, is_agent(&root)?);
+    Ok(Said { choice, route, regression, notes, decider, is_agent, named })
+}
+
+/// Where the work goes: a route that the document asks for.
+fn route(root: &View<'_>, routes: &Routes) -> Result<Option<String>, Malformed> {
+    let Some(word) = root.text("route")? else { return Ok(None) };
+    if routes.known.iter().any(|known| known == word) {
+        return Ok(Some(word.to_owned()));
+    }
+    let known = routes.known.join(", ");
+    Err(root.need("route")?.wrong(format!("is `{word}`; it must be one of {known}")))
 }
 
 /// Who decided: a name, or an object with one.
@@ -56,8 +67,52 @@ fn decider(root: &View<'_>) -> Result<Option<String>, Malformed> {
     Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty()))
 }
 
+/// Whether an agent decided: it says so, or it goes by the name of a role. A policy that stands in for a person is
+/// recorded under its own name, which no person and no agent has.
+fn is_agent(root: &View<'_>) -> Result<bool, Malformed> {
+    let Some(field) = root.field("decider") else { return Ok(false) };
+    if field.json().is_object() {
+        let kind = field.text("kind")?.or(field.text("type")?).unwrap_or_default();
+        if kind.eq_ignore_ascii_case("agent") {
+            return Ok(true);
+        }
+    }
+    let Some(name) = decider(root)? else { return Ok(false) };
+    Ok(Catalogue::standard().roles().any(|role| role.name.eq_ignore_ascii_case(&name)))
+}
+
+/// What an acceptance lacks: a person, a reason, and a green report or the word that there is none.
+fn lacks(folder: &Folder, bindings: &Bindings, said: &Said) -> Vec<String> {
+    let mut lacks = Vec::new();
+    if said.is_agent {
+        lacks.push(format!("{DECISION} was decided by an agent; a person decides"));
+    }
+    if said.notes.trim().is_empty() {
+        lacks.push(format!("{DECISION} gives no reason"));
+    }
+    if let Some(why) = report_lacks(folder, bindings)
+        && !said.named.iter().any(|name| name == REPORT)
+    {
+        lacks.push(format!("{why}, and the decision does not name it as missing evidence"));
+    }
+    lacks
+}
+
+/// Why the report does not speak for an acceptance; nothing where it is green.
+pub fn report_lacks(folder: &Folder, bindings: &Bindings) -> Option<String> {
+    match report::evidence(folder, bindings) {
+        Ok(seen) if seen.passed => None,
+        Ok(seen) => Some(seen.missing.join("; ")),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
 /// What the recorded decision shows.
-pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<DecisionEvidence, Malformed> {
+pub fn evidence(
+    folder: &Folder,
+    bindings: &Bindings,
+    routes: &Routes,
+) -> Result<DecisionEvidence, Malformed> {
     let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
     let none_yet = |missing: String| DecisionEvidence {
         passed: false,
@@ -75,26 +130,26 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<DecisionEvidence
     let Some(artifact) = folder.read(DECISION)? else {
         return Ok(none_yet(format!("{DECISION} is missing")));
     };
-    let said = read(&artifact)?;
+    let said = read(&artifact, routes)?;
     if let Some(stale) = bindings.stale(folder, DECISION, &artifact, "diff_hash", patch.as_deref())? {
         return Ok(none_yet(format!("{DECISION} is stale: {stale}")));
     }
     let mut missing = Vec::new();
-    let mut route = said.route;
+    let mut route = said.route.clone();
     match said.choice {
-        Choice::Accepted if matches!(route, Some(Route::Codegen | Route::Review | Route::Planning)) => {
+        Choice::Accepted if route.is_some() && route != routes.undo => {
             missing.push(String::from("the decision accepts the work and sends it back"));
             route = None;
         }
         Choice::Accepted => {}
-        Choice::NeedsWork => route = route.or(Some(Route::Codegen)),
+        Choice::NeedsWork => route = route.or_else(|| routes.again.clone()),
         Choice::Rejected if route.is_none() => {
             missing.push(String::from("the work was rejected, and no route says where it goes"));
         }
         Choice::Rejected => {}
         Choice::Deferred => {
             missing.push(String::from("the decision is deferred"));
-            route = route.filter(|route| *route == Route::Revert);
+            route = route.filter(|route| Some(route) == routes.undo.as_ref());
         }
     }
     if said.decider.is_none() {
@@ -103,6 +158,9 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<DecisionEvidence
     let accepted = said.choice == Choice::Accepted;
     if accepted && patch.is_none() {
         missing.push(format!("{PATCH} is missing: there is nothing to apply"));
+    }
+    if accepted {
+        missing.extend(lacks(folder, bindings, &said));
     }
     let passed = accepted && missing.is_empty() && !said.regression && route.is_none();
     let word = said.choice.word();

@@ -16,20 +16,15 @@ use serde::{Deserialize, Serialize};
 
 use super::artifact::Malformed;
 pub use super::binding::Bindings;
-use super::folder::{
-    CODE_REVIEW, CODEGEN, DECISION, FILES, Folder, MEETING, OLDER_PLAN_REVIEW, OLDER_REPORT, PATCH, PLAN,
-    PLAN_FILES, PLAN_REVIEW, PLAN_TEXT, PLAN_TRANSCRIPT, RECORD, REPORT, STATE, TaskId,
-};
-use super::phase::{PHASES, Phase};
+use super::folder::{DECISION, FILES, Folder, PLAN_TRANSCRIPT, RECORD, STATE, TaskId};
+pub use super::phases::PROTOCOL;
+use super::phases::{Phase, Phases, Work};
 use super::plan::Plan;
-use super::state::{Left, State};
+use super::state::State;
 use crate::id::RunId;
 use crate::place::Place;
 use crate::store::notebook::Notebook;
 use crate::store::{Digest, StoreError};
-
-/// The protocol of tasks.
-pub const PROTOCOL: &str = "lifecycle";
 
 /// Which run a task has, and what of it stands in `state.json`.
 const TASKS: &str = "lifecycle.task";
@@ -185,29 +180,30 @@ pub enum Standing {
 }
 
 /// Where the run of a task stands.
-pub fn phase_of(run: &Run) -> Option<Phase> {
-    run.instance(ROOT).and_then(|root| Phase::of(&root.state))
+pub fn phase_of(run: &Run, phases: &Phases) -> Option<Phase> {
+    run.instance(ROOT).and_then(|root| phases.find(&root.state))
 }
 
-/// Compares what a task's file says with what its journal says. `look` gives the run of a name, if it was
+/// Compares what a task's file says with what its journal says. `look` tells where the run of a name stands, if it was
 /// ever opened.
 pub fn standing<E: From<DeskError>>(
     notes: &dyn Notebook,
     folder: &Folder,
-    look: &mut dyn FnMut(&RunId) -> Result<Option<Run>, E>,
+    phases: &Phases,
+    look: &mut dyn FnMut(&RunId) -> Result<Option<Phase>, E>,
 ) -> Result<Standing, E> {
-    let file = State::read(folder).map_err(DeskError::from)?;
-    let said = file.as_ref().map_or(Phase::Planning, |(state, _)| state.phase);
+    let file = State::read(folder, phases).map_err(DeskError::from)?;
+    let said = file.as_ref().map_or_else(|| phases.first(), |(state, _)| state.phase.clone());
     let Some(known) = known(notes, folder.id()).map_err(DeskError::from)? else {
         return Ok(Standing::Unknown { phase: said });
     };
-    let Some(journal) = look(&known.run)?.as_ref().and_then(phase_of) else {
+    let Some(journal) = look(&known.run)? else {
         // It was named, and the process that was to open it died first.
         return Ok(Standing::Unknown { phase: said });
     };
     let run = known.run;
     let Some((_, digest)) = file else {
-        return Ok(Standing::Agrees { run, phase: journal, lags: Some(journal) });
+        return Ok(Standing::Agrees { run, phase: journal.clone(), lags: Some(journal) });
     };
     if said == journal {
         return Ok(Standing::Agrees { run, phase: journal, lags: None });
@@ -223,19 +219,19 @@ pub fn project(
     notes: &dyn Notebook,
     folder: &Folder,
     run: &RunId,
-    from: Phase,
-    to: Phase,
+    (from, to): (&Phase, &Phase),
+    phases: &Phases,
 ) -> Result<(), DeskError> {
-    let mut state = match State::read(folder)? {
+    let mut state = match State::read(folder, phases)? {
         Some((state, _)) => state,
-        None => State::new(folder.id().as_str()),
+        None => State::new(folder.id().as_str(), phases),
     };
-    let left = if from.pays(to) || later(from, to) { Left::Back } else { Left::Forward };
-    state.go(from, to, left);
+    state.go(from, to, phases);
     let bytes = state.bytes();
     folder.put(STATE, &bytes)?;
     know(notes, folder.id(), &Known { run: run.clone(), state: Some(Digest::of(&bytes).to_string()) })?;
-    if from == Phase::Accept && to != Phase::Done {
+    // What a person decided is carried out by this very move, and does not count a second time.
+    if phases.is_decided(from) && !phases.is_last(to) {
         let bindings = bindings(notes, folder.id())?;
         let before = bindings.text();
         bindings.spend(folder, DECISION);
@@ -246,42 +242,44 @@ pub fn project(
 
 /// Remembers what `state.json` is, where it says what the journal says. A process that was killed after it had
 /// written the file has not; were that forgotten, a second kill would look like somebody's change.
-pub fn remember(notes: &dyn Notebook, folder: &Folder, run: &RunId) -> Result<(), DeskError> {
-    let state = State::read(folder)?.map(|(_, digest)| digest.to_string());
+pub fn remember(
+    notes: &dyn Notebook,
+    folder: &Folder,
+    run: &RunId,
+    phases: &Phases,
+) -> Result<(), DeskError> {
+    let state = State::read(folder, phases)?.map(|(_, digest)| digest.to_string());
     if known(notes, folder.id())?.is_some_and(|known| known.run == *run && known.state == state) {
         return Ok(());
     }
     Ok(know(notes, folder.id(), &Known { run: run.clone(), state })?)
 }
 
-/// Whether one phase comes after another on the way.
-fn later(one: Phase, other: Phase) -> bool {
-    one > other
-}
-
-/// What an adopted task is told to be, and where it has been.
-pub fn adoption(folder: &Folder, phase: Phase, by: &str) -> Adoption {
-    let reverted = folder.has(RECORD) || phase == Phase::Revert;
-    let been = |one: &Phase| *one <= phase && (*one != Phase::Revert || reverted);
-    let visited = PHASES.iter().filter(|one| been(one)).map(|one| Name::from(one.word())).collect();
-    let mut params = Fields::new();
-    match phase {
-        Phase::Done => {
-            let outcome = if folder.has(RECORD) { "reverted" } else { "accepted" };
-            params.insert(Name::from("outcome"), Value::text(outcome));
+/// What an adopted task is told to be, and where it has been: in every phase of the document up to this one, but in one
+/// that undoes only where something was undone.
+pub fn adoption(folder: &Folder, phase: &Phase, by: &str, phases: &Phases) -> Adoption {
+    let undoes = |one: &Phase| phases.makes(one).contains(&Work::Revert);
+    let reverted = folder.has(RECORD) || undoes(phase);
+    let mut visited = Vec::new();
+    for one in phases.all() {
+        let is_here = one == *phase;
+        if is_here || reverted || !undoes(&one) {
+            visited.push(one.name());
         }
-        Phase::Revert => {
-            let reason = Value::text("it was to be reverted when it was adopted");
-            params.insert(Name::from("reason"), reason);
+        if is_here {
+            break;
         }
-        Phase::Planning
-        | Phase::PlanReview
-        | Phase::Codegen
-        | Phase::Review
-        | Phase::Test
-        | Phase::Accept => {}
     }
-    Adoption { state: Name::from(phase.word()), visited, params, by: by.to_owned() }
+    let mut params = Fields::new();
+    if phases.takes(phase, "outcome") {
+        let outcome = if folder.has(RECORD) { "reverted" } else { "accepted" };
+        params.insert(Name::from("outcome"), Value::text(outcome));
+    }
+    if phases.takes(phase, "reason") {
+        let reason = Value::text("it was to be reverted when it was adopted");
+        params.insert(Name::from("reason"), reason);
+    }
+    Adoption { state: phase.name(), visited, params, by: by.to_owned() }
 }
 
 /// What a task is about, as far as its folder tells.
@@ -296,28 +294,9 @@ pub fn brief(folder: &Folder) -> String {
     told.unwrap_or_else(|| format!("the task {}", folder.id()))
 }
 
-/// What a phase leaves in its folder.
-pub fn artifacts(phase: Phase) -> &'static [&'static str] {
-    match phase {
-        Phase::Planning => &[PLAN, PLAN_TEXT, PLAN_FILES, MEETING],
-        Phase::PlanReview => &[PLAN_REVIEW, OLDER_PLAN_REVIEW],
-        Phase::Codegen => &[PATCH, FILES, CODEGEN],
-        Phase::Review => &[CODE_REVIEW],
-        Phase::Test => &[REPORT, OLDER_REPORT],
-        Phase::Accept => &[DECISION],
-        Phase::Revert => &[RECORD],
-        Phase::Done => &[],
-    }
-}
-
-/// What a redo of a phase makes void: what it left, and all that came after it.
-pub fn void(phase: Phase) -> Vec<&'static str> {
-    PHASES.iter().filter(|one| **one >= phase).flat_map(|one| artifacts(*one)).copied().collect()
-}
-
 /// The digests of the artifacts that are there.
 pub fn digests(folder: &Folder) -> BTreeMap<&'static str, String> {
-    let names = PHASES.iter().flat_map(|phase| artifacts(*phase)).filter(|name| **name != FILES);
+    let names = Work::ALL.into_iter().flat_map(Work::artifacts).filter(|name| **name != FILES);
     let digest = |name: &&'static str| Some((*name, folder.digest(name).ok()??.to_string()));
     names.filter_map(digest).collect()
 }

@@ -296,6 +296,15 @@ fn sync(folder: &Path) -> io::Result<()> {
     crate::folder::sync(folder)
 }
 
+/// A path without what means nothing: `./a` and `a` are the same file.
+pub fn plain_path(path: &str) -> String {
+    let mut rest = path;
+    while let Some(inner) = rest.strip_prefix("./") {
+        rest = inner;
+    }
+    rest.replace("/./", "/")
+}
+
 /// Whether a path may stand in a plan: inside of the repository, and neither git's nor ours.
 pub fn path_problem(path: &str) -> Option<&'static str> {
     let parts: Vec<&str> = path.split('/').collect();

@@ -1,4 +1,4 @@
-//! The lifecycle of a task, as its folder `.ftl/tasks/<id>/` shows it: artifacts read, bound and judged.
+//! The lifecycle of a task, as its folder `.ftl/tasks/<id>/` shows it: artifacts read and bound, and the edges that they open.
 //!
 //! Everything here reads files and says what they show; an artifact that is not what its schema says is
 //! [`Malformed`], with its place, and never an absence and never ok. What a flag claims is never believed
@@ -6,14 +6,15 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `phase` | the eight phases, the nineteen edges, older names |
+//! | `phases` | the phases as the document has them: words, work, edges, routes; older names |
 //! | `artifact` | one JSON file with the place of everything in it |
 //! | `folder` | a task's folder: what lies where, digests, versions, the transcript |
 //! | `state` | `state.json` |
 //! | `plan`, `questions` | the plan, its files, its open questions |
 //! | `plan_review`, `code`, `patch`, `code_review`, `report`, `decision`, `record` | the other artifacts |
 //! | `binding` | to what evidence without a digest is bound |
-//! | `judge` | every edge of a phase with what it needs |
+//! | `looks` | the gates of the artifacts, each looked through once |
+//! | `edges` | every edge of a phase with what it needs, as the interpreter answers |
 //! | `desk` | tasks and their runs: adoption, the projection of the journal, the current task |
 //! | `write` | artifacts that `ftl` writes |
 
@@ -23,10 +24,11 @@ pub mod code;
 pub mod code_review;
 pub mod decision;
 pub mod desk;
+pub mod edges;
 pub mod folder;
-pub mod judge;
+pub mod looks;
 pub mod patch;
-pub mod phase;
+pub mod phases;
 pub mod plan;
 pub mod plan_review;
 pub mod questions;
@@ -37,4 +39,4 @@ pub mod write;
 
 pub use artifact::Malformed;
 pub use folder::{Folder, TaskId};
-pub use phase::Phase;
+pub use phases::{Phase, Phases};

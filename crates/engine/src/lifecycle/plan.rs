@@ -10,7 +10,7 @@ use ftl_core::catalogue::lifecycle::PlanEvidence;
 use ftl_core::catalogue::scalars::Digest;
 
 use super::artifact::{Artifact, Malformed, View};
-use super::folder::{Folder, PLAN, PLAN_FILES, path_problem};
+use super::folder::{Folder, PLAN, PLAN_FILES, path_problem, plain_path};
 use super::questions;
 
 /// What happens to a file of a plan.
@@ -44,6 +44,8 @@ pub struct Plan {
     pub named: Vec<(String, Intent)>,
     /// The blocking questions that nobody answered.
     pub questions: Vec<String>,
+    /// Whether it may come to nothing: a patch without a change is complete.
+    pub may_be_empty: bool,
 }
 
 impl Plan {
@@ -58,6 +60,7 @@ impl Plan {
         let mut plan = if is_older(&root) { older(&root)? } else { documented(&root)? };
         plan.digest = artifact.digest().to_string();
         plan.questions = questions::of_plan(&root)?;
+        plan.may_be_empty = root.flag("allow_empty_diff")?.unwrap_or(false);
         super::plan_review::signals(&root)?;
         Ok(plan)
     }
@@ -129,7 +132,7 @@ fn older(root: &View<'_>) -> Result<Plan, Malformed> {
     }
     let mut named: Vec<(String, Intent)> = Vec::new();
     for item in root.list("draft_files")? {
-        named.push((checked(&item, item.as_text()?)?.to_owned(), Intent::Write));
+        named.push((checked(&item, item.as_text()?)?, Intent::Write));
     }
     let impacts = files(root, "file_impacts", "type", false)?;
     if named.is_empty() {
@@ -155,16 +158,17 @@ fn files(
             file.need(intent)?;
         }
         let intent = file.word(intent, &INTENTS)?.unwrap_or(Intent::Write);
-        if named.iter().any(|(known, _)| known == path) {
+        if named.iter().any(|(known, _)| *known == path) {
             return Err(field.wrong(format!("is `{path}`, and so is another one")));
         }
-        named.push((path.to_owned(), intent));
+        named.push((path, intent));
     }
     Ok(named)
 }
 
-fn checked<'a>(field: &View<'_>, path: &'a str) -> Result<&'a str, Malformed> {
-    match path_problem(path) {
+fn checked(field: &View<'_>, path: &str) -> Result<String, Malformed> {
+    let path = plain_path(path);
+    match path_problem(&path) {
         Some(problem) => Err(field.wrong(format!("{problem}: `{path}`"))),
         None => Ok(path),
     }
@@ -191,11 +195,11 @@ impl Scope {
         let mut files: Vec<(String, Intent)> = Vec::new();
         for item in list.as_list()? {
             let path = checked(&item, item.as_text()?)?;
-            if files.iter().any(|(known, _)| known == path) {
+            if files.iter().any(|(known, _)| *known == path) {
                 return Err(item.wrong(format!("is `{path}`, and so is another one")));
             }
-            let known = inferred.iter().find(|(known, _)| known == path).map(|(_, intent)| *intent);
-            files.push((path.to_owned(), known.unwrap_or(Intent::Write)));
+            let known = inferred.iter().find(|(known, _)| *known == path).map(|(_, intent)| *intent);
+            files.push((path, known.unwrap_or(Intent::Write)));
         }
         Ok(Scope { files, written: true })
     }

@@ -5,6 +5,7 @@
 
 use ftl_core::catalogue::lifecycle::{Finding, PlanReviewEvidence, Severity, Signal};
 use ftl_core::catalogue::scalars::Digest;
+use ftl_core::json::Json;
 
 use super::artifact::{Artifact, Malformed, View};
 use super::binding::Bindings;
@@ -69,6 +70,8 @@ struct Sum {
     changes: bool,
     undecided: Vec<String>,
     findings: Vec<Finding>,
+    /// Whether the reviewers accept the plan together.
+    accepted: bool,
 }
 
 impl Sum {
@@ -123,13 +126,18 @@ impl Sum {
             self.undecided.push(format!("{who} has not decided"));
         }
         let before = self.findings.len();
-        self.said(decision, ok, &who);
+        let severity = view.word("severity", &SEVERITIES)?;
+        // What is minor does not send back what the reviewers accept together.
+        if self.accepted && severity == Some(Severity::Minor) && decision != Some(Said::Blocks) {
+            self.said(decision.filter(|said| *said != Said::Changes), ok.filter(|ok| *ok), &who);
+        } else {
+            self.said(decision, ok, &who);
+        }
         self.lists(view, role)?;
         for text in view.texts("reasons")?.into_iter().chain(view.texts("weaknesses")?) {
             self.found(Severity::Minor, role, text);
         }
         let no = ok == Some(false) || matches!(decision, Some(Said::Blocks | Said::Changes));
-        let severity = view.word("severity", &SEVERITIES)?;
         if no && severity == Some(Severity::Blocking) {
             self.blocked = true;
         }
@@ -141,7 +149,7 @@ impl Sum {
     }
 }
 
-fn read(artifact: &Artifact) -> Result<Sum, Malformed> {
+fn read(artifact: &Artifact, is_older: bool) -> Result<Sum, Malformed> {
     let root = artifact.root()?;
     let mut sum = Sum::default();
     let (ok, reviewers) = (root.flag("ok")?, root.objects("reviewers")?);
@@ -149,6 +157,14 @@ fn read(artifact: &Artifact) -> Result<Sum, Malformed> {
     if ok.is_none() && aggregate.is_none() && reviewers.is_empty() {
         return Err(root.wrong("says nothing: it has no `ok`, no `aggregate` and no `reviewers`"));
     }
+    if !is_older && reviewers.is_empty() {
+        return Err(root.wrong("has no `reviewers`: nobody has read the plan"));
+    }
+    let together = aggregate.as_ref().and_then(|one| one.json().get("ok").cloned());
+    if !is_older && ok.is_none() && together.is_none() {
+        return Err(root.wrong("has neither `ok` nor `aggregate.ok`"));
+    }
+    sum.accepted = together == Some(Json::Bool(true));
     sum.said(None, ok, "the review");
     sum.blocked |= root.flag("blocked")?.unwrap_or(false);
     if let Some(aggregate) = &aggregate {
@@ -229,7 +245,7 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<PlanReviewEviden
     let Some(artifact) = folder.read(name)? else {
         return Ok(none_yet(format!("{name} is missing"), digest));
     };
-    let sum = read(&artifact)?;
+    let sum = read(&artifact, name == OLDER_PLAN_REVIEW)?;
     if let Some(stale) = bindings.stale(folder, name, &artifact, "plan_hash", Some(&plan.digest))? {
         return Ok(none_yet(format!("{name} is stale: {stale}"), digest));
     }

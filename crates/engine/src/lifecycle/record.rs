@@ -27,14 +27,18 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<RevertEvidence, 
         return Ok(none_yet(format!("{RECORD} is missing")));
     };
     let root = artifact.root()?;
-    let reason = root.need("reason")?.as_text()?;
+    let field = root.need("reason")?;
+    if field.as_text()?.trim().is_empty() {
+        return Err(field.wrong("does not say why"));
+    }
     root.text("timestamp")?;
     let target = match root.field("target") {
         Some(target) if target.json().is_object() => target.text("commit")?.map(str::to_owned),
         Some(target) => Some(target.as_text()?.to_owned()),
         None => None,
     };
-    let partial = root.flag("partial")?.unwrap_or(false);
+    let explained = root.text("explanation")?.is_some_and(|text| !text.trim().is_empty());
+    let partial = root.flag("partial")?.unwrap_or(false) && !explained;
     signals(&root)?;
     let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
     if let Some(stale) = bindings.stale(folder, RECORD, &artifact, "diff_hash", patch.as_deref())? {
@@ -46,11 +50,8 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<RevertEvidence, 
         let stale = format!("it undid `{target}`, and {COMMIT} says that {applied} is applied");
         return Ok(none_yet(format!("{RECORD} is stale: {stale}")));
     }
-    if reason.trim().is_empty() {
-        return Ok(RevertEvidence { target, ..none_yet(format!("{RECORD} does not say why")) });
-    }
     if partial {
-        let missing = format!("{RECORD} says that only a part was undone");
+        let missing = format!("{RECORD} says that only a part was undone, and has no `explanation`");
         return Ok(RevertEvidence { target, failed: true, ..none_yet(missing) });
     }
     let summary = format!("undone: {}", target.as_deref().unwrap_or("nothing was applied"));

@@ -43,6 +43,8 @@ struct Sum {
     passed: u64,
     red: bool,
     red_suites: Vec<String>,
+    /// Whether a suite is red that may fail.
+    allowed: bool,
     /// What is not complete.
     missing: Vec<String>,
 }
@@ -86,7 +88,9 @@ impl Sum {
         }
         // A suite counts its cases, lists them, or both.
         self.passed += passed.max(listed);
-        if red {
+        if red && suite.flag("allow_failure")? == Some(true) {
+            self.allowed = true;
+        } else if red {
             self.red = true;
             self.red_suites.push(name);
         }
@@ -108,8 +112,10 @@ fn documented(root: &View<'_>) -> Result<Sum, Malformed> {
     sum.passed = sum.passed.max(passed);
     match status {
         Status::Waits => sum.missing.insert(0, String::from("the run has not ended")),
-        Status::Failed => sum.red = true,
-        Status::Done | Status::Skipped => sum.red |= bad || !pass,
+        // A run that failed itself has shown nothing about the patch.
+        Status::Failed => sum.missing.insert(0, String::from("the run itself failed")),
+        // What the whole counts is red by a suite that may fail, where there is one and no other is red.
+        Status::Done | Status::Skipped => sum.red |= (bad || !pass) && !sum.allowed,
     }
     Ok(sum)
 }
@@ -174,7 +180,8 @@ pub fn evidence(folder: &Folder, bindings: &Bindings) -> Result<ReportEvidence, 
         return Ok(none_yet(vec![format!("{name} is stale: {stale}")]));
     }
     // A suite that is still to run may not make green what is red already.
-    let waits = sum.missing.iter().any(|missing| missing.ends_with("has not ended"));
+    let waits =
+        sum.missing.iter().any(|one| one.ends_with("has not ended") || one == "the run itself failed");
     if sum.red && !waits {
         let suites = if sum.red_suites.is_empty() {
             String::new()

@@ -7,7 +7,7 @@ use ftl_core::json::{Json, Object};
 
 use super::artifact::{Artifact, Malformed};
 use super::folder::{Folder, STATE};
-use super::phase::{PHASES, Phase};
+use super::phases::{Phase, Phases};
 use crate::store::Digest;
 
 /// What `state.json` says.
@@ -18,45 +18,36 @@ pub struct State {
     json: Json,
 }
 
-/// How a phase is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// It is done, and the way goes on.
-    Forward,
-    /// What it came to was not good enough, here or further up.
-    Back,
-}
-
 impl State {
     /// What a new task begins with.
-    pub fn new(id: &str) -> State {
+    pub fn new(id: &str, phases: &Phases) -> State {
         let mut actors = Object::new();
-        for phase in PHASES.into_iter().filter(|phase| *phase != Phase::Done) {
-            let status = if phase == Phase::Planning { Json::from("pending") } else { Json::Null };
-            let round = u64::from(phase == Phase::Planning);
+        let first = phases.first();
+        for phase in phases.all().filter(|phase| !phases.is_last(phase)) {
+            let status = if phase == first { Json::from("pending") } else { Json::Null };
+            let round = u64::from(phase == first);
             actors.set(phase.word(), Json::object([("round", Json::from(round)), ("status", status)]));
         }
         let json = Json::object([
             ("task_id", Json::from(id)),
-            ("phase", Json::from(Phase::Planning.word())),
+            ("phase", Json::from(first.word())),
             ("actors", Json::from(actors)),
         ]);
-        State { phase: Phase::Planning, json }
+        State { phase: first, json }
     }
 
     /// The state of a task, with the digest of its bytes; nothing where there is none.
-    pub fn read(folder: &Folder) -> Result<Option<(State, Digest)>, Malformed> {
+    pub fn read(folder: &Folder, phases: &Phases) -> Result<Option<(State, Digest)>, Malformed> {
         let Some(artifact) = folder.read(STATE)? else { return Ok(None) };
-        Ok(Some((State::of(&artifact)?, artifact.digest())))
+        Ok(Some((State::of(&artifact, phases)?, artifact.digest())))
     }
 
-    fn of(artifact: &Artifact) -> Result<State, Malformed> {
+    fn of(artifact: &Artifact, phases: &Phases) -> Result<State, Malformed> {
         let root = artifact.root()?;
         let field = root.need("phase")?;
         let word = field.as_text()?;
-        let Some(phase) = Phase::read(word) else {
-            let known: Vec<&str> = PHASES.iter().map(|phase| phase.word()).collect();
-            return Err(field.wrong(format!("is `{word}`; it must be one of {}", known.join(", "))));
+        let Some(phase) = phases.read(word) else {
+            return Err(field.wrong(format!("is `{word}`; it must be one of {}", phases.listed())));
         };
         if let Some(actors) = root.field("actors") {
             actors.is_object()?;
@@ -78,15 +69,14 @@ impl State {
     }
 
     /// Goes from one phase to another. The round of the new one goes up.
-    pub fn go(&mut self, from: Phase, to: Phase, left: Left) {
-        let status = match left {
-            Left::Forward => "completed",
-            Left::Back => "redo",
-        };
-        self.actor(from, |actor| actor.put("status", status));
-        self.phase = to;
+    pub fn go(&mut self, from: &Phase, to: &Phase, phases: &Phases) {
+        let status = if phases.goes_back(from, to) { "redo" } else { "completed" };
+        if !phases.is_last(from) {
+            self.actor(from, |actor| actor.put("status", status));
+        }
+        self.phase = to.clone();
         self.json.put("phase", to.word());
-        if to == Phase::Done {
+        if phases.is_last(to) {
             return;
         }
         self.actor(to, |actor| {
@@ -96,10 +86,7 @@ impl State {
         });
     }
 
-    fn actor(&mut self, phase: Phase, change: impl FnOnce(&mut Json)) {
-        if phase == Phase::Done {
-            return;
-        }
+    fn actor(&mut self, phase: &Phase, change: impl FnOnce(&mut Json)) {
         let mut actors = self.json.get("actors").cloned().unwrap_or_default();
         if !actors.is_object() {
             actors = Json::from(Object::new());
@@ -123,8 +110,12 @@ impl State {
 mod tests {
     use super::*;
 
+    fn phases() -> Phases {
+        Phases::built_in().unwrap()
+    }
+
     fn read(text: &str) -> Result<State, Malformed> {
-        State::of(&Artifact::parse(text.as_bytes().to_vec(), "state.json")?)
+        State::of(&Artifact::parse(text.as_bytes().to_vec(), "state.json")?, &phases())
     }
 
     #[test]
@@ -151,11 +142,13 @@ mod tests {
     fn unknown_fields_and_their_order_survive_a_move() {
         let text = r#"{"z":1,"phase":"codegen_done","actors":{"codegen":{"mine":true,"status":"completed"},"x":null},"a":[]}"#;
         let mut state = read(text).unwrap();
-        assert_eq!(state.phase, Phase::Codegen);
-        state.go(Phase::Codegen, Phase::Review, Left::Forward);
+        let phases = phases();
+        let (codegen, review) = (phases.find("codegen").unwrap(), phases.find("review").unwrap());
+        assert_eq!(state.phase, codegen);
+        state.go(&codegen, &review, &phases);
         let wanted = r#"{"z":1,"phase":"review","actors":{"codegen":{"mine":true,"status":"completed"},"x":null,"review":{"round":1,"status":"pending"}},"a":[]}"#;
         assert_eq!(state.json.compact(), wanted);
-        state.go(Phase::Review, Phase::Codegen, Left::Back);
+        state.go(&review, &codegen, &phases);
         assert_eq!(
             state.actors().compact(),
             r#"{"codegen":{"mine":true,"status":"pending","round":1},"x":null,"review":{"round":1,"status":"redo"}}"#
@@ -166,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_new_state_reads_back() {
-        let state = State::new("t1");
+        let state = State::new("t1", &phases());
         assert_eq!(read(std::str::from_utf8(&state.bytes()).unwrap()).unwrap(), state);
     }
 }

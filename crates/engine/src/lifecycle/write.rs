@@ -1,11 +1,11 @@
 //! Artifacts that `ftl` itself writes, always in the newest shape and bound by digest.
 
-use ftl_core::catalogue::lifecycle::{Choice, Route};
+use ftl_core::catalogue::lifecycle::Choice;
 use ftl_core::json::{Json, Object};
 
 use super::desk;
 use super::folder::{DECISION, Folder, PATCH, PLAN_TRANSCRIPT, TRANSCRIPT};
-use super::phase::Phase;
+use super::phases::Phase;
 use crate::clock;
 
 /// Now, as artifacts say it: UTC with milliseconds.
@@ -23,11 +23,13 @@ pub struct Decision<'a> {
     /// What was decided.
     pub choice: Choice,
     /// Where the work goes, when it was not accepted.
-    pub route: Option<Route>,
+    pub route: Option<&'a str>,
     /// Who decided.
     pub by: &'a str,
     /// Why.
-    pub reason: Option<&'a str>,
+    pub reason: &'a str,
+    /// Evidence that is missing and was decided without.
+    pub without: &'a [&'a str],
 }
 
 /// Writes a decision; the one before is kept below `versions/`.
@@ -35,10 +37,16 @@ pub fn decision(folder: &Folder, decision: &Decision<'_>) -> Result<(), desk::De
     let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
     let mut json = Object::new().with("verdict", decision.choice.word());
     if let Some(route) = decision.route {
-        json.set("route", route.word());
+        json.set("route", route);
     }
-    let reasons: Vec<String> = decision.reason.into_iter().map(str::to_owned).collect();
-    json.set("reasons", reasons);
+    let reasons: Vec<&str> = Some(decision.reason).filter(|text| !text.is_empty()).into_iter().collect();
+    json.set("reasons", Json::List(reasons.into_iter().map(Json::from).collect()));
+    if !decision.without.is_empty() {
+        json.set(
+            "missing_evidence",
+            Json::List(decision.without.iter().map(|name| Json::from(*name)).collect()),
+        );
+    }
     let seen = desk::digests(folder);
     json.set("artifacts", Json::object(seen.iter().map(|(name, digest)| (*name, Json::from(digest)))));
     json.set("timestamp", now());
@@ -62,9 +70,9 @@ pub struct Forced<'a> {
     /// Why.
     pub reason: &'a str,
     /// From where.
-    pub from: Phase,
+    pub from: &'a Phase,
     /// To where.
-    pub to: Phase,
+    pub to: &'a Phase,
     /// What did not hold.
     pub guards: Vec<String>,
 }

@@ -5,6 +5,7 @@ use crate::plan_file::slug_of;
 use crate::workspace::{Workspace, block_reason};
 use ftl_core::json::Json;
 use ftl_core::machine::Cause;
+use ftl_core::run::REPEATED;
 
 /// How long a trigger may be.
 pub const MAX_TRIGGER_CHARS: usize = 500;
@@ -171,6 +172,8 @@ pub fn is_harness_reason(reason: &str) -> bool {
         " did not submit: ",
     ];
     let first = reason.lines().next().unwrap_or_default().trim();
+    // That it repeated says nothing about whose failure it is.
+    let first = first.strip_prefix(REPEATED).unwrap_or(first);
     // A red verify that could not be retried says so before what failed; what failed may teach.
     let is_of_work = without_verdict(first) != first;
     let is_meter = first.contains(" spent") && first.contains(": the limit is ");
@@ -182,12 +185,8 @@ pub fn is_harness_reason(reason: &str) -> bool {
 
 /// A reason without the builder's own words before the error: the error alone comes again.
 fn without_verdict(reason: &str) -> &str {
-    const WORDS: [&str; 4] = [
-        "discovery needed: ",
-        "budget exhausted: ",
-        "same failure after a retry: ",
-        "the same failure three times in a row: ",
-    ];
+    const WORDS: [&str; 4] =
+        ["discovery needed: ", "budget exhausted: ", "same failure after a retry: ", REPEATED];
     WORDS.iter().find_map(|words| reason.strip_prefix(words)).unwrap_or(reason)
 }
 

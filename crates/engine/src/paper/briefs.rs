@@ -54,6 +54,9 @@ pub type Recall<'a> = &'a dyn Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, Paper
 /// and how sure the framework is.
 pub type Budgets<'a> = &'a dyn Fn(&Task, bool, f64) -> Option<Budget>;
 
+/// What is kept in the same transaction as new workspaces; what it refuses leaves no trace of them.
+pub(super) type Along<'a> = &'a mut dyn FnMut(&mut dyn Notes) -> Result<(), PaperError>;
+
 /// How a workspace is ended.
 type End<'a> = &'a dyn Fn(OnDisk<'_>) -> Result<Closed, Refusal>;
 
@@ -163,8 +166,19 @@ impl Paper {
         &self,
         plan: &Plan,
         task: Option<&str>,
-        (recall, sources, budgets): (Recall<'_>, Sources<'_>, Budgets<'_>),
+        means: (Recall<'_>, Sources<'_>, Budgets<'_>),
         now: &str,
+    ) -> Result<Vec<PathBuf>, PaperError> {
+        self.create_workspaces_along(plan, task, means, (now, &mut |_| Ok(())))
+    }
+
+    /// The same, and something else in the same transaction.
+    pub(super) fn create_workspaces_along(
+        &self,
+        plan: &Plan,
+        task: Option<&str>,
+        (recall, sources, budgets): (Recall<'_>, Sources<'_>, Budgets<'_>),
+        (now, along): (&str, Along<'_>),
     ) -> Result<Vec<PathBuf>, PaperError> {
         let tasks: Vec<&Task> = match task {
             None => plan.tasks.iter().collect(),
@@ -210,13 +224,16 @@ impl Paper {
             made.push(workspace::create(plan, task, &around)?);
         }
         let scope = self.scope()?;
+        let mut told = Ok(());
         self.store().amend(&mut |notes: &mut dyn Notes| {
             for one in &made {
                 replaced(notes, &scope, &one.file_name, now)?;
                 keep_text(notes, &projected(&scope, &one.file_name), &one.text)?;
             }
-            Ok(true)
+            told = along(notes);
+            Ok(told.is_ok())
         })?;
+        told?;
         self.project_all(&made.iter().map(|one| projected(&scope, &one.file_name)).collect::<Vec<_>>())?;
         self.given_out(&all_given)?;
         Ok(made.iter().map(|one| self.workspace_folder().join(one.file_name.to_string())).collect())

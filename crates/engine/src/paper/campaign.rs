@@ -292,7 +292,7 @@ impl Taken {
 
 impl Paper {
     /// The note of the campaign that is looked at.
-    fn campaign_note(&self) -> Result<Projected, PaperError> {
+    pub(super) fn campaign_note(&self) -> Result<Projected, PaperError> {
         Ok(projected(self.scope()?))
     }
 
@@ -461,13 +461,7 @@ impl Paper {
         self.take_over(what)?;
         let mut told = Ok(());
         self.store().amend(&mut |notes| {
-            told = settle_row(notes, what, seq, (status, now)).and_then(|is_there| match is_there {
-                true => Ok(()),
-                false => {
-                    let sheet = Sheet::fetch(notes, what)?.ok_or_else(no_campaign)?;
-                    Err(TaskTexts(&sheet).unknown(seq)?)
-                }
-            });
+            told = settle_known(notes, what, seq, (status, now));
             Ok(told.is_ok())
         })?;
         told?;
@@ -582,6 +576,20 @@ pub(super) fn settle_in(
         return Ok(false);
     }
     settle_row(notes, &what, seq, (status, now))
+}
+
+/// Gives a task of the campaign a status, which must have it.
+pub(super) fn settle_known(
+    notes: &mut dyn Notes,
+    what: &Projected,
+    seq: &str,
+    settled: (Status, &str),
+) -> Result<(), PaperError> {
+    if settle_row(notes, what, seq, settled)? {
+        return Ok(());
+    }
+    let sheet = Sheet::fetch(notes, what)?.ok_or_else(no_campaign)?;
+    Err(TaskTexts(&sheet).unknown(seq)?)
 }
 
 /// Gives a task of the campaign a status and writes nothing else of it; whether there is such a task. Its copy lags

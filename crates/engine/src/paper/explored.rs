@@ -1,7 +1,7 @@
 //! The exploration that planning builds upon, and the results that explorers leave for it.
 //!
 //! The exploration is kept in the store with a copy in `.ftl/exploration.json`. What explorers stage in
-//! `.ftl/cache/` are files of their own; they go when the exploration is cleared, so that the next one
+//! `cache/` beside it are files of their own; they go when the exploration is cleared, so that the next one
 //! never takes old results for new ones.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::projection::{Form, Projected, json_text};
-use super::scope::Scope;
+use super::scope::{CACHE, Scope};
 use super::{Paper, PaperError};
 use crate::exploration::{self, Mode};
 use ftl_core::json::Json;
@@ -41,6 +41,7 @@ impl Paper {
             let message = format!("an exploration is an object, not {}", exploration.kind());
             return Err(PaperError::refused(message, "pipe in what `ftl exploration aggregate` prints"));
         }
+        self.begin_plain()?;
         // What is replaced may be beyond repair: the new one stands for itself.
         let what = projected(self.scope()?);
         self.forget_broken(&what)?;
@@ -49,19 +50,39 @@ impl Paper {
 
     /// Removes the exploration and what explorers staged; whether there was one.
     pub fn clear_exploration(&self) -> Result<bool, PaperError> {
+        self.begin_plain()?;
         let what = projected(self.scope()?);
         let there = self.file(&what).exists();
         self.forget_broken(&what)?;
         let kept = self.change(&what, |before, _| Ok((None, before.is_some())))?;
         for mode in Mode::ALL {
-            remove(&self.staged(mode))?;
+            remove(&self.cache_folder()?.join(mode.file_name()))?;
         }
         Ok(there || kept)
     }
 
-    /// Where an explorer stages its result.
-    pub fn staged(&self, mode: Mode) -> PathBuf {
-        self.place().state().join("cache").join(mode.file_name())
+    /// Where explorers stage their results, and builders what they have tried, as it stands now.
+    pub fn cache_folder(&self) -> Result<PathBuf, PaperError> {
+        Ok(self.scope_folder(&self.scope()?).join(CACHE))
+    }
+
+    /// Writes a file for whoever comes after; where it stands.
+    pub fn write_staged(&self, name: &str, text: &str) -> Result<PathBuf, PaperError> {
+        self.begin_plain()?;
+        // Nobody moves the folder to another place meanwhile.
+        let state = self.place().state();
+        let _held = self.hold().map_err(|error| PaperError::disk(&state, &error))?;
+        let folder = self.cache_folder()?;
+        let file = folder.join(name);
+        crate::folder::make(&folder)
+            .and_then(|()| crate::place::replace(&file, text.as_bytes()))
+            .map_err(|error| PaperError::disk(&file, &error))?;
+        Ok(file)
+    }
+
+    /// Where the copy of the exploration stands now.
+    pub fn exploration_file(&self) -> Result<PathBuf, PaperError> {
+        Ok(self.file(&projected(self.scope()?)))
     }
 
     /// The files that the exploration thought of.

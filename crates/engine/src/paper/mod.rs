@@ -5,6 +5,7 @@
 //! refused with its path if it does not. Nothing here prints: what a person should hear is a notice.
 
 pub mod archive;
+pub mod begin;
 pub mod briefs;
 pub mod campaign;
 pub mod events;

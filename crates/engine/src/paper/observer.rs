@@ -204,7 +204,8 @@ impl Paper {
 
     /// What an older builder left for whoever learns.
     fn experience(&self) -> Vec<Json> {
-        let file = self.place().state().join("cache").join("experience.json");
+        let Ok(cache) = self.cache_folder() else { return Vec::new() };
+        let file = cache.join("experience.json");
         let text = crate::folder::read_to_string(&file, MAX_EXPERIENCE_BYTES).unwrap_or_default();
         let found = extract::objects(&text).iter().filter_map(observe::experience).collect::<Vec<_>>();
         let is_of_work =

@@ -1,51 +1,80 @@
 //! The phase: where the flow of the original stands, by its own small machine.
 //!
+//! Each campaign has its own. That of a run is what its journal tells, until a command moves it.
+//!
 //! The original's document moved the phase only at the very end, and was refused there. Here a move is
 //! also taken when the campaign itself shows that the flow has come that far; what lies between is
 //! recorded with it. A move that neither the machine nor the campaign allows is refused.
 
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use ftl_core::catalogue::Catalogue;
+use ftl_core::library::{Library, built_in_sources};
 use ftl_core::plan::Status;
+use ftl_core::program::Program;
+use ftl_core::run::{Fact, ROOT};
 
 use super::projection::{Form, Projected, json_text};
+use super::scope::Scope;
 use super::{Paper, PaperError};
-use crate::store::Notebook as _;
+use crate::clock;
+use crate::journal::{self, JournalError};
+use crate::store::{Notebook as _, StoreError};
 use ftl_core::json::Json;
 
 /// The phases in the order of a flow.
 pub const PHASES: [&str; 6] = ["none", "explore", "plan", "build", "observe", "complete"];
 
-/// The moves of the phase machine.
-const MOVES: [(&str, &[&str]); 6] = [
-    ("none", &["explore"]),
-    ("explore", &["plan"]),
-    ("plan", &["build", "explore"]),
-    ("build", &["observe", "build"]),
-    ("observe", &["complete"]),
-    ("complete", &["none"]),
-];
+/// The states of the task flow that the scripts know, each beside its phase.
+const STATES: [&str; 6] = ["INIT", "EXPLORE", "PLAN", "BUILD", "OBSERVE", "COMPLETE"];
 
-/// The moves of `orchestration validate-transition`.
-const STATES: [(&str, &[&str]); 6] = [
-    ("INIT", &["EXPLORE"]),
-    ("EXPLORE", &["PLAN"]),
-    ("PLAN", &["BUILD", "EXPLORE"]),
-    ("BUILD", &["OBSERVE", "BUILD"]),
-    ("OBSERVE", &["COMPLETE"]),
-    ("COMPLETE", &["INIT"]),
-];
+/// Moves of the original's scripts that the document of the task flow does not have: back to exploring, another build
+/// after a build, and a new flow after the last one.
+const OF_SCRIPTS: [(&str, &str); 3] = [("PLAN", "EXPLORE"), ("BUILD", "BUILD"), ("COMPLETE", "INIT")];
+
+/// The moves of the phase machine, by state: the edges of the task document between the states that the scripts know,
+/// and what the scripts have beside them.
+fn moves_of(from: &str) -> Option<Vec<&'static str>> {
+    let place = STATES.iter().position(|state| *state == from)?;
+    let leads = |to: &&str| {
+        let known = program().is_some_and(|program| program.leads(from, to));
+        (known && *to != from) || OF_SCRIPTS.contains(&(from, *to))
+    };
+    // What comes next in the flow is told first.
+    let (before, after) = STATES.split_at(place + 1);
+    Some(after.iter().chain(before).copied().filter(leads).collect())
+}
+
+/// The document of the task flow that comes with the program; the scripts know no other.
+fn program() -> Option<&'static Arc<Program>> {
+    static PROGRAM: OnceLock<Option<Arc<Program>>> = OnceLock::new();
+    let load = || Library::load(built_in_sources(), Catalogue::standard()).program("task").cloned();
+    PROGRAM.get_or_init(load).as_ref()
+}
+
+/// The state beside a phase.
+fn state_of(phase: &str) -> Option<&'static str> {
+    PHASES.iter().position(|one| *one == phase).and_then(|place| STATES.get(place)).copied()
+}
+
+/// Where the phase machine goes from a phase.
+fn next_phases(from: &str) -> Vec<&'static str> {
+    let states = state_of(from).and_then(moves_of).unwrap_or_default();
+    let place = |state: &&str| STATES.iter().position(|one| one == state);
+    states.iter().filter_map(place).filter_map(|place| PHASES.get(place)).copied().collect()
+}
 
 /// Whether the phase machine has a move.
 pub fn can_move(from: &str, to: &str) -> bool {
-    moves(&MOVES, from).is_some_and(|all| all.contains(&to))
+    next_phases(from).contains(&to)
 }
 
 /// Whether the states of the task flow have an edge; why not, if not.
 pub fn check_transition(from: &str, to: &str) -> Result<String, String> {
-    let Some(all) = moves(&STATES, from) else {
-        let known: Vec<&str> = STATES.iter().map(|(state, _)| *state).collect();
-        return Err(format!("Unknown state: {from} (one of {})", known.join(", ")));
+    let Some(all) = moves_of(from) else {
+        return Err(format!("Unknown state: {from} (one of {})", STATES.join(", ")));
     };
     if all.contains(&to) {
         return Ok(format!("Valid transition: {from} \u{2192} {to}"));
@@ -53,14 +82,10 @@ pub fn check_transition(from: &str, to: &str) -> Result<String, String> {
     Err(format!("Invalid transition: {from} \u{2192} {to} (from {from} it goes to {})", all.join(", ")))
 }
 
-fn moves(table: &[(&str, &'static [&'static str])], from: &str) -> Option<&'static [&'static str]> {
-    table.iter().find(|(one, _)| *one == from).map(|(_, all)| *all)
-}
-
-fn projected() -> Projected {
+fn projected(scope: Scope) -> Projected {
     Projected {
-        kind: Cow::Borrowed("phase"),
-        scope: None,
+        kind: scope.kind("phase"),
+        scope: Some(scope),
         key: Cow::Borrowed("current"),
         file: Cow::Borrowed("phase_state.json"),
         check: |text| json_text(text, check),
@@ -86,9 +111,11 @@ impl Paper {
     /// `{phase, started_at, transitions}`. What the original left and cannot be read is a fresh state, as
     /// it was there; it is told. Where the store knows the phase, a broken copy is refused like any other.
     pub fn phase(&self) -> Result<Json, PaperError> {
-        let what = projected();
+        let scope = self.scope()?;
+        let what = projected(scope.clone());
         match self.read(&what) {
-            Ok(found) => Ok(found.unwrap_or_else(fresh)),
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => self.phase_of_run(&scope),
             Err(error @ PaperError::Malformed { .. })
                 if self.store().note(&what.kind, &what.key)?.is_none() =>
             {
@@ -101,8 +128,10 @@ impl Paper {
 
     /// Begins anew.
     pub fn reset_phase(&self) -> Result<Json, PaperError> {
-        self.forget_broken(&projected())?;
-        self.change(&projected(), |_, _| Ok((None, fresh())))
+        self.begin_plain()?;
+        let what = projected(self.scope()?);
+        self.forget_broken(&what)?;
+        self.change(&what, |_, _| Ok((None, fresh())))
     }
 
     /// Moves to a phase. With `force` every phase can be moved to.
@@ -111,11 +140,13 @@ impl Paper {
             let message = format!("Unknown phase: {to}");
             return Err(PaperError::refused(message, format!("a phase is one of {}", PHASES.join(", "))));
         }
+        self.begin_plain()?;
         let shown = self.shown_phase()?;
-        self.phase()?;
-        self.forget_broken(&projected())?;
-        self.change(&projected(), |before, _| {
-            let mut state = before.unwrap_or_else(fresh);
+        let known = self.phase()?;
+        let what = projected(self.scope()?);
+        self.forget_broken(&what)?;
+        self.change(&what, |before, _| {
+            let mut state = before.unwrap_or_else(|| known.clone());
             let from = state.get("phase").and_then(Json::as_str).unwrap_or("none").to_owned();
             if force || can_move(&from, to) {
                 step(&mut state, to, now);
@@ -125,11 +156,26 @@ impl Paper {
                 }
             } else {
                 let message = format!("Invalid transition: {from} \u{2192} {to}");
-                let next = moves(&MOVES, &from).unwrap_or_default().join(", ");
+                let next = next_phases(&from).join(", ");
                 return Err(PaperError::refused(message, format!("from {from} it goes to {next}")));
             }
             Ok((Some(state.clone()), state))
         })
+    }
+
+    /// The phase as the journal of a run tells it; the beginning where it is no run's.
+    fn phase_of_run(&self, scope: &Scope) -> Result<Json, PaperError> {
+        let mut state = fresh();
+        let Some(run) = Paper::run_of(scope) else { return Ok(state) };
+        let unreadable = |error: JournalError| StoreError::Corrupt(error.to_string());
+        for entry in journal::load(&**self.store(), &run).map_err(unreadable)? {
+            let Fact::Moved { to, .. } = &entry.fact else { continue };
+            let Some(to) = phase_of(to).filter(|_| entry.instance == ROOT) else { continue };
+            if state.get("phase").and_then(Json::as_str) != Some(to) {
+                step(&mut state, to, &clock::local_at(Duration::from_millis(entry.at)));
+            }
+        }
+        Ok(state)
     }
 
     /// The phase that the campaign itself shows.
@@ -143,6 +189,19 @@ impl Paper {
             () if open => "build",
             () => "observe",
         })
+    }
+}
+
+/// The phase of a state of the flows; none where a flow stays in the phase that it came from.
+fn phase_of(state: &str) -> Option<&'static str> {
+    match state {
+        "INIT" => Some("none"),
+        "EXPLORE" => Some("explore"),
+        "PLAN" => Some("plan"),
+        "BUILD" | "REGISTER" | "EXECUTE" | "CASCADE" => Some("build"),
+        "OBSERVE" => Some("observe"),
+        "COMPLETE" => Some("complete"),
+        _ => None,
     }
 }
 

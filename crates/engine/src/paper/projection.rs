@@ -285,6 +285,9 @@ impl Paper {
     /// Writes the copies of many notes, some at a time: the disk takes as long for eight as for one.
     pub(super) fn project_all(&self, all: &[Projected]) -> Result<(), PaperError> {
         let _held = self.hold().map_err(|error| PaperError::disk(self.workspace_folder(), &error))?;
+        if let [what] = all {
+            return self.copy(what);
+        }
         let share = all.len().div_ceil(MAX_WRITERS).max(1);
         std::thread::scope(|scope| {
             let parts = all.chunks(share);

@@ -1,4 +1,5 @@
-//! Whose papers are looked at: the campaign, its workspaces and its exploration belong to the run that opened them.
+//! Whose papers are looked at: the campaign, its workspaces, its exploration and its phase belong to the run that
+//! opened them.
 //!
 //! Notes of a run stand under kinds of their own, so that equal numbers and names of two runs never meet. One of all
 //! stands in front: the one opened last that is not complete. Its files are at the specification's paths, those of
@@ -33,7 +34,10 @@ pub const CAMPAIGNS: &str = "campaigns";
 pub const COMMANDS: &str = "commands";
 
 /// What moves when another campaign comes to the front.
-const FILES: [&str; 3] = ["campaign.json", "exploration.json", WORKSPACES];
+const FILES: [&str; 5] = ["campaign.json", "exploration.json", "phase_state.json", CACHE, WORKSPACES];
+
+/// The folder of what explorers and builders leave for whoever comes after them.
+pub(super) const CACHE: &str = "cache";
 
 /// The folder of workspaces.
 pub(super) const WORKSPACES: &str = "workspace";
@@ -153,6 +157,11 @@ impl Paper {
         }
     }
 
+    /// The run that a scope belongs to; nothing where it is that of commands.
+    pub(super) fn run_of(scope: &Scope) -> Option<RunId> {
+        scope.0.clone().and_then(|run| RunId::try_from(run).ok())
+    }
+
     fn own_folder(&self, scope: &Scope) -> PathBuf {
         self.place.state().join(CAMPAIGNS).join(scope.name())
     }
@@ -201,6 +210,21 @@ impl Paper {
         }
         let scope = Scope(Some(run.as_str().to_owned()));
         self.enter(&scope, None, Some(&scope))
+    }
+
+    /// Commands begin to explore, or to move the phase, where no campaign and no task is at work: what they leave is
+    /// the start of a campaign of their own, not a part of the run that has ended.
+    pub(super) fn begin_plain(&self) -> Result<(), PaperError> {
+        match &self.view {
+            View::Run(_) | View::Named(_) => return Ok(()),
+            View::Front => {}
+        }
+        let (plain, front) = (Scope::default(), self.front()?);
+        if front == plain || self.is_live(&front)? {
+            return Ok(());
+        }
+        let number = self.opened()?.get(&plain).copied().unwrap_or(0);
+        self.enter(&plain, Some(number), Some(&plain))
     }
 
     /// Commands open a campaign: it stands in front.
@@ -254,6 +278,17 @@ impl Paper {
             Ok(true)
         })?;
         self.finish_move().map_err(on_disk)
+    }
+
+    /// Finishes a move that a killed process left half done: whoever reads a folder finds all that belongs there.
+    pub fn finish_interrupted_move(&self) -> Result<(), PaperError> {
+        if self.store.note(FRONT, MOVING)?.is_none() || self.store.writable().is_err() {
+            return Ok(());
+        }
+        // Whoever holds the lock finishes what was begun.
+        let held = self.hold().map_err(|error| PaperError::disk(self.place.state(), &error))?;
+        drop(held);
+        Ok(())
     }
 
     /// Moves the files of what stood in front away, and those of what stands there now to the specification's paths,
@@ -312,7 +347,8 @@ fn real(path: &Path) -> PathBuf {
 fn move_files(from: &Path, to: &Path) -> io::Result<()> {
     for name in FILES {
         let (from, to) = (from.join(name), to.join(name));
-        let is_empty = name == WORKSPACES && folder::names(&from).is_ok_and(|names| names.is_empty());
+        let is_empty =
+            [CACHE, WORKSPACES].contains(&name) && folder::names(&from).is_ok_and(|names| names.is_empty());
         match folder::metadata(&from) {
             Ok(found) if found.is_symlink() => {
                 return Err(io::Error::other(format!("`{}` is a link, and is not moved", from.display())));

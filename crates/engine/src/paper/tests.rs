@@ -89,7 +89,9 @@ impl Bench {
     fn log_bytes(&self) -> u64 {
         let files = fs::read_dir(self.folder.path().join(".ftl/store")).unwrap().flatten();
         let logs = files.filter(|file| file.file_name().to_string_lossy().ends_with("-wal"));
-        logs.map(|file| file.metadata().unwrap().len()).sum()
+        // Zeros at the end are room for what comes.
+        let written = |log: Vec<u8>| log.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        logs.map(|file| written(fs::read(file.path()).unwrap()) as u64).sum()
     }
 }
 

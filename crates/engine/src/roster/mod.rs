@@ -17,14 +17,18 @@ use std::time::Duration;
 
 use ftl_agents::acp::Habits;
 use ftl_agents::cli::Adapter;
+use ftl_agents::contract::MONEY;
 use ftl_agents::model::price::Prices;
 use ftl_agents::model::{Calls, Dialect};
 use ftl_core::catalogue::Catalogue;
 use ftl_core::language::problem::nearest;
+use ftl_core::run::Usage;
+use ftl_core::value::Name;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, Origin};
 use crate::environment::{CommandKind, Environment, Rule};
+use crate::hands::agents::UNPRICED;
 pub use build::Hall;
 use fields::Reader;
 pub use keys::KeySource;
@@ -100,6 +104,17 @@ pub enum Pricing {
 }
 
 impl Pricing {
+    /// What is known of the money of an agent of which nothing was heard since the engine died: none is paid for a
+    /// local model or by a subscription, and none is guessed where the person says that it stays unknown.
+    pub fn used_when_lost(self) -> Option<Usage> {
+        let none = || Usage::from([(Name::from(MONEY), 0)]);
+        match self {
+            Pricing::Reported => None,
+            Pricing::Free | Pricing::Subscription => Some(none()),
+            Pricing::Unknown => Some(none().into_iter().chain([(Name::from(UNPRICED), 1)]).collect()),
+        }
+    }
+
     /// The word for people.
     pub const fn word(self) -> &'static str {
         match self {

@@ -329,7 +329,7 @@ impl StoreError {
             StoreError::Fenced { .. } => "another ftl drives this run now; `ftl status` tells which",
             StoreError::NoRun(_) => "`ftl status` lists the runs",
             StoreError::Exists(_) => "try again",
-            StoreError::Answered(_) => "`ftl log` shows what was decided",
+            StoreError::Answered(_) => "`ftl log RUN` shows what was decided",
             StoreError::NoCommand(_) | StoreError::Gap { .. } => "run `ftl doctor --deep`",
             StoreError::TooLarge { .. } => "make it smaller",
             StoreError::Full(_) => {

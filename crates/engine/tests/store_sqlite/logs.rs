@@ -44,13 +44,25 @@ fn killed(sizes: &[u64]) -> Killed {
         entries += size;
         ends.push(log_bytes(&place));
     }
-    let (database, log) =
-        (fs::read(place.file("ftl.db")).unwrap(), fs::read(place.file("ftl.db-wal")).unwrap());
+    let (database, log) = (fs::read(place.file("ftl.db")).unwrap(), log_of(&place));
     Killed { database, log, ends, lease, entries }
 }
 
 fn log_bytes(place: &Place) -> usize {
-    fs::metadata(place.file("ftl.db-wal")).unwrap().len() as usize
+    log_of(place).len()
+}
+
+/// The log without the room behind its frames.
+fn log_of(place: &Place) -> Vec<u8> {
+    let mut log = fs::read(place.file("ftl.db-wal")).unwrap();
+    log.truncate(frames_end(&log));
+    log
+}
+
+/// Where the last frame ends that is not all zeros.
+fn frames_end(log: &[u8]) -> usize {
+    let written = log.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    32 + written.saturating_sub(32).div_ceil(24 + 4096) * (24 + 4096)
 }
 
 impl Killed {
@@ -117,13 +129,33 @@ fn a_power_cut_in_the_last_transaction_is_the_end_of_the_log() {
 }
 
 #[test]
+fn room_behind_the_frames_is_no_damage_and_hides_none() {
+    let place = Place::new();
+    let store = place.open();
+    let lease = add(&store, 1);
+    for seq in 1..=60 {
+        store.append(&lease, lines([seq])).unwrap();
+    }
+    let (database, log) =
+        (fs::read(place.file("ftl.db")).unwrap(), fs::read(place.file("ftl.db-wal")).unwrap());
+    let end = frames_end(&log);
+    assert!(log.len() >= end + 4120, "there is room behind {end} of {}", log.len());
+    let killed = Killed { database, log, ends: Vec::new(), lease, entries: 60 };
+    goes_on(&killed, &killed.log, 60, "room");
+    goes_on(&killed, &killed.log[..end], 60, "without room");
+    let mut log = killed.log.clone();
+    log[end / 2] ^= 1;
+    is_refused(&killed, &log, "a flipped bit before room");
+}
+
+#[test]
 fn what_a_killed_writer_left_behind_the_end_is_no_damage() {
     let base = killed(&[2, 1, 1]);
     let branch = |size: u64| {
         let place = base.with_log(&base.log);
         let store = place.open();
         store.append(&base.lease, lines(base.entries + 1..=base.entries + size)).unwrap();
-        fs::read(place.file("ftl.db-wal")).unwrap()
+        log_of(&place)
     };
     // Both went on from the same log; the long one was killed before anybody saw it.
     let (long, longer, short) = (branch(150), branch(400), branch(1));

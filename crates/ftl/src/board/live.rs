@@ -1,7 +1,7 @@
 //! The board on a terminal: drawn again in place whenever something has changed, and once a second for its
 //! clocks. It never takes the whole screen, and what it leaves behind is its last picture.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use ftl_engine::summary::{Spent, Summary, Wait, What};
 
 use super::news::reason;
 use super::report::lasted;
+use super::story::Step;
 use super::{Board, Row, Standing, Work};
 use crate::cause::cause;
 use crate::out::{self, Out};
@@ -30,6 +31,12 @@ const MAX_LEVELS: usize = 6;
 
 /// How many things that wait for a person are shown.
 const MAX_ASKED: usize = 3;
+
+/// How many lines one step of a story has at most.
+const MAX_STEP_LINES: usize = 3;
+
+/// Where the words of a step begin.
+const STEP_INDENT: usize = 11;
 
 /// How wide the bar of a budget is.
 const BAR: usize = 7;
@@ -155,15 +162,15 @@ pub(crate) fn picture(
     }
     let rows = board.rows();
     let head = head(board, title, now);
-    let foot = foot(&rows, summary);
+    let foot = foot(&rows, summary, width);
     let waits = waits(summary);
-    let room = height.saturating_sub(3 + waits.len()).max(1);
+    let room = height.saturating_sub(2 + foot.len() + waits.len()).max(1);
     let mut lines = vec![head];
     lines.extend(fitting(&rows, room).into_iter().map(|shown| match shown {
         Fit::Row(row) => row_line(row, now, width),
         Fit::Left(text) => format!("  {}", paint(paint::QUIET, text)),
     }));
-    lines.push(format!("  {foot}"));
+    lines.extend(foot.into_iter().map(|line| format!("  {line}")));
     lines.extend(waits);
     lines
 }
@@ -181,21 +188,7 @@ fn story(
     // The head, what is being done and what is spent stand beside the steps.
     let room = height.saturating_sub(4 + waits.len()).max(1);
     let mut lines = vec![head];
-    let steps = &board.story.steps;
-    let left = steps.len().saturating_sub(room);
-    if left > 0 {
-        lines.push(format!("  {}", paint(paint::QUIET, format!("… {} before", count(left, "step")))));
-    }
-    for step in steps.iter().skip(left + usize::from(left > 0)) {
-        let mark = match step.good {
-            Some(true) => paint(paint::GOOD, "✓"),
-            Some(false) => paint(paint::WARNING, "✗"),
-            None => paint(paint::QUIET, "·"),
-        };
-        let at = paint(paint::QUIET, format!("{:>5}", lasted(step.at.saturating_sub(began))));
-        let line = format!("  {mark} {at}  {}", safe(&step.text));
-        lines.push(paint::fitted(&line, Some(width.saturating_sub(1))));
-    }
+    lines.extend(step_lines(&board.story.steps, began, room, width));
     if board.end().is_none()
         && let Some(root) = board.root()
     {
@@ -212,6 +205,56 @@ fn story(
     lines.push(format!("  {}", runs::spent(&bought(summary))));
     lines.extend(waits);
     lines
+}
+
+/// The steps that there is room for: all of them whole, else only the last one whole, and the first ones left out.
+fn step_lines(steps: &VecDeque<Step>, began: Time, room: usize, width: usize) -> Vec<String> {
+    let whole: Vec<Vec<String>> = steps.iter().map(|step| step_whole(step, began, width)).collect();
+    if whole.iter().map(Vec::len).sum::<usize>() <= room {
+        return whole.concat();
+    }
+    let last = whole.last().filter(|last| last.len() + 1 < room).cloned();
+    let mut lines: Vec<String> = steps.iter().map(|step| step_line(step, began, width)).collect();
+    if let Some(last) = last {
+        lines.pop();
+        lines.extend(last);
+    }
+    let left = lines.len().saturating_sub(room);
+    if left > 0 {
+        let before = format!("  {}", paint(paint::QUIET, format!("… {} before", count(left + 1, "step"))));
+        lines.splice(..=left, [before]);
+    }
+    lines
+}
+
+/// A step in one line.
+fn step_line(step: &Step, began: Time, width: usize) -> String {
+    let line = format!("{}{}", step_mark(step, began), safe(&step.text));
+    paint::fitted(&line, Some(width.saturating_sub(1)))
+}
+
+/// A step in as many lines as its words need, up to a few.
+fn step_whole(step: &Step, began: Time, width: usize) -> Vec<String> {
+    let words = paint::wrapped(&safe(&step.text), STEP_INDENT, STEP_INDENT, width.saturating_sub(1));
+    let mut lines: Vec<String> = words.lines().take(MAX_STEP_LINES).map(str::to_owned).collect();
+    if let Some(last) = lines.last_mut().filter(|_| words.lines().count() > MAX_STEP_LINES) {
+        last.push('…');
+    }
+    if let Some(first) = lines.first_mut() {
+        first.insert_str(0, &step_mark(step, began));
+    }
+    lines
+}
+
+/// How it went and when.
+fn step_mark(step: &Step, began: Time) -> String {
+    let mark = match step.good {
+        Some(true) => paint(paint::GOOD, "✓"),
+        Some(false) => paint(paint::WARNING, "✗"),
+        None => paint(paint::QUIET, "·"),
+    };
+    let at = paint(paint::QUIET, format!("{:>5}", lasted(step.at.saturating_sub(began))));
+    format!("  {mark} {at}  ")
 }
 
 /// What it is about, where it stands, and how long it has taken.
@@ -302,7 +345,8 @@ fn doing(whom: &str) -> String {
     }
 }
 
-fn foot(rows: &[Row], summary: &Summary) -> String {
+/// How many tasks stand how, and what was spent: on one line where it is wide enough, else on two.
+fn foot(rows: &[Row], summary: &Summary, width: usize) -> Vec<String> {
     let counted = |wanted: fn(&Standing) -> bool, word: &str| {
         let number = rows.iter().filter(|row| wanted(&row.stands)).count();
         if number == 0 { String::new() } else { format!("{number} {word}") }
@@ -314,10 +358,12 @@ fn foot(rows: &[Row], summary: &Summary) -> String {
         counted(|one| matches!(one, Standing::Blocked(_)), "blocked"),
         counted(|one| matches!(one, Standing::Waits(_)), "to come"),
         counted(|one| matches!(one, Standing::Unreachable(_)), "behind a block"),
-        runs::spent(&bought(summary)),
     ];
     words.retain(|word| !word.is_empty());
-    words.join(paint::DOT)
+    let mut lines = vec![words.join(paint::DOT), runs::spent(&bought(summary))];
+    lines.retain(|line| !line.is_empty());
+    let whole = lines.join(paint::DOT);
+    if paint::columns(&whole) + 3 > width { lines } else { vec![whole] }
 }
 
 /// What costs something: the purse of the run, without the meters of its loops.
@@ -371,6 +417,29 @@ mod tests {
         let works =
             shown.iter().filter(|one| matches!(one, Fit::Row(Row { stands: Standing::Works(_), .. })));
         assert_eq!(works.count(), 3);
+    }
+
+    #[test]
+    fn the_last_step_is_whole_where_there_is_room() {
+        let step = |text: &str| Step { at: 0, good: Some(false), text: text.to_owned() };
+        let words = "the architect on the code: CHANGES: name the variable better";
+        let steps: VecDeque<Step> = (0..5).map(|_| step(words)).collect();
+        let plain = |room, width| -> Vec<String> {
+            let lines = step_lines(&steps, 0, room, width);
+            lines.iter().map(|line| strip_str(line).to_string()).collect()
+        };
+        assert_eq!(plain(5, 100).len(), 5);
+        let whole = plain(10, 50);
+        assert_eq!((whole.len(), whole[1].as_str()), (10, "           name the variable better"));
+        let some = plain(6, 50);
+        assert_eq!(some.len(), 6);
+        assert_eq!(some[0], "  ✗  0:00  the architect on the code: CHANGES: n…");
+        assert_eq!(some[5], "           name the variable better");
+        let few = plain(4, 50);
+        assert_eq!((few.len(), few[0].as_str(), &few[3]), (4, "  … 3 steps before", &some[5]));
+        for room in 1..12 {
+            assert!(plain(room, 30).len() <= room, "{room}");
+        }
     }
 
     #[test]

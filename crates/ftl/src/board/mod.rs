@@ -26,7 +26,7 @@ use ftl_core::run::{
 };
 use ftl_core::value::{Name, Value};
 
-use crate::paint::one_line;
+use crate::paint::{one_line, safe};
 use story::{Step, Story};
 
 /// The protocols whose board is a list of tasks.
@@ -61,6 +61,8 @@ struct Heard {
     allowed: Vec<String>,
     /// Names of lessons that were tried after a failure.
     tried: Vec<String>,
+    /// Tasks that do not go on from the work that is kept of them: the task, and where that work is shown.
+    left_out: Vec<(String, String)>,
     replans: u64,
 }
 
@@ -313,6 +315,12 @@ impl Heard {
         match whom {
             "branch.deliver" => self.delivered = Some(value.clone()),
             "observer.analyze" => self.analysis = Some(value.clone()),
+            "workspace.create" => {
+                let kept = text(value, "left_out");
+                if !kept.is_empty() {
+                    self.left_out.push((text(value, "id"), kept));
+                }
+            }
             "lesson.match" if value.field("found").holds() => self.tried.push(text(value, "name")),
             "verify.run" => {
                 let summary = text(value, "summary");
@@ -322,6 +330,12 @@ impl Heard {
             _ => {}
         }
     }
+}
+
+/// Why a task does not go on from the work that is kept of it, and what shows that work.
+fn conflicts(kept: &str) -> String {
+    let kept = safe(kept);
+    format!("its kept work conflicts with what has landed since; `ftl diff {kept}` shows it")
 }
 
 /// How many tasks stand before each: parents may come after their children in a plan.

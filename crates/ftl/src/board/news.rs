@@ -87,7 +87,7 @@ fn flow(board: &Board, entry: &Entry) -> Option<String> {
             let whom = board.asked.get(&(entry.instance, *action))?;
             match &**whom {
                 "branch.deliver" => Some(one_line(&text(value, "summary"))),
-                "workspace.create" => overlaps(value),
+                "workspace.create" => told_of_brief(value),
                 _ => None,
             }
         }
@@ -99,6 +99,19 @@ fn flow(board: &Board, entry: &Entry) -> Option<String> {
         Fact::Paid(_) | Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } => None,
         Fact::Refused { .. } | Fact::Adopted { .. } => None,
     }
+}
+
+/// What a person should know of a brief.
+fn told_of_brief(brief: &Value) -> Option<String> {
+    let told: Vec<String> = [overlaps(brief), left_out(brief)].into_iter().flatten().collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// The kept work that a task does not go on from.
+fn left_out(brief: &Value) -> Option<String> {
+    let kept = text(brief, "left_out");
+    let told = || format!("{} begins anew: {}", safe(&text(brief, "id")), super::conflicts(&kept));
+    (!kept.is_empty()).then(|| paint(paint::WARNING, told()))
 }
 
 /// What a task changes that another run is changing too.

@@ -11,7 +11,7 @@ use ftl_engine::summary::Spent;
 use serde_json::{Value as Json, json};
 
 use super::news::reason;
-use super::{Board, Row, Standing, text};
+use super::{Board, Row, Standing, conflicts, text};
 use crate::cause::cause;
 use crate::paint::{self, count, one_line, paint, safe};
 use crate::runs;
@@ -21,6 +21,11 @@ const MAX_TOLD: usize = 8;
 
 /// How wide the first column is.
 const NAMES: usize = 9;
+
+/// A line of the end: a name, and what there is to tell.
+pub(crate) fn line(name: &str, text: &str) -> String {
+    format!("{}  {text}\n", paint::padded(name, NAMES))
+}
 
 impl Board {
     /// Whether the flow has come to its end.
@@ -82,6 +87,10 @@ impl Board {
         if !never.is_empty() {
             lines.push((paint(paint::WARNING, "never ran"), listed(&never)));
         }
+        for (task, kept) in &self.heard.left_out {
+            let text = format!("{}: {}", paint(paint::STRONG, safe(task)), conflicts(kept));
+            lines.push((paint(paint::WARNING, "left out"), text));
+        }
         lines.push((String::from("spent"), self.spent(meters)));
         lines.push((String::from("learned"), self.learned()));
         let waived = self.bent();
@@ -91,8 +100,7 @@ impl Board {
         for next in self.next(run, &rows) {
             lines.push((paint(paint::HINT, "next"), next));
         }
-        let line = |(name, text): &(String, String)| format!("{}  {text}\n", paint::padded(name, NAMES));
-        lines.iter().map(line).collect()
+        lines.iter().map(|(name, text)| line(name, text)).collect()
     }
 
     /// The end as data.
@@ -116,6 +124,7 @@ impl Board {
             "landed": of(|row| matches!(row.stands, Standing::Landed(_))),
             "blocked": of(|row| matches!(row.stands, Standing::Blocked(_))),
             "never_ran": of(never_ran),
+            "left_out": self.heard.left_out.iter().map(left_out).collect::<Vec<_>>(),
             "delivered": heard(&self.heard.delivered),
             "learned": {
                 "failures": self.lessons("failures_extracted"),
@@ -173,7 +182,7 @@ impl Board {
             }
         };
         lines.push((paint(paint::HINT, "next"), next));
-        lines.iter().map(|(name, text)| format!("{}  {text}\n", paint::padded(name, NAMES))).collect()
+        lines.iter().map(|(name, text)| line(name, text)).collect()
     }
 
     /// How long it took.
@@ -250,9 +259,15 @@ impl Board {
             next.push(format!("`ftl why {task}` tells why, `ftl diff {task}` shows what was written"));
             next.push(format!("`ftl transcript {task}` shows what the agents said and did"));
             next.push(String::from("`ftl salvage` lists what is kept, and how to bring it back"));
+            next.push(format!("`ftl retry {run}` tries what is blocked again, and what waited for it"));
         }
         next
     }
+}
+
+/// Kept work that a task does not go on from, as data.
+fn left_out((task, kept): &(String, String)) -> Json {
+    json!({ "task": task, "kept": kept, "reason": conflicts(kept), "show": format!("ftl diff {kept}") })
 }
 
 /// Tokens and money.

@@ -30,6 +30,13 @@ pub(crate) struct Flow {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
+    #[command(flatten)]
+    pub(crate) options: FlowOptions,
+}
+
+/// What every task and campaign takes, also one that is tried again.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct FlowOptions {
     /// How many agents work at the same time; else the setting width.agents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_JOBS)))]
     pub(crate) jobs: Option<u16>,
@@ -46,6 +53,13 @@ pub(crate) struct Flow {
     #[arg(long)]
     pub(crate) land_partial: bool,
 
+    #[command(flatten)]
+    pub(crate) work: WorkOptions,
+}
+
+/// What every run takes in which agents change files: tasks, campaigns, stories.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct WorkOptions {
     /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
     #[arg(long, value_name = "KIND [PATH]")]
     pub(crate) allow: Vec<String>,
@@ -139,14 +153,6 @@ pub(crate) struct Code {
     #[arg(long)]
     pub(crate) land_partial: bool,
 
-    /// A finding of a gate that is not to stop the work, such as "test_removed tests/old.py"; for the record
-    #[arg(long, value_name = "KIND [PATH]")]
-    pub(crate) allow: Vec<String>,
-
     #[command(flatten)]
-    pub(crate) chosen: Chosen,
-
-    /// Show what agents say while they work, on standard error
-    #[arg(long)]
-    pub(crate) talk: bool,
+    pub(crate) work: WorkOptions,
 }

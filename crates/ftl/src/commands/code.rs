@@ -25,7 +25,8 @@ use super::ask::{Typed, ask};
 use super::flow::{self, allowances, is_asked, needs_git, objective, tell_branch};
 use super::ftl::text_of;
 use super::run::{Left, Wheel, can_be_opened, document, exit_of, left_text, summary_of};
-use crate::cli::{Cli, Code, Flow};
+use crate::board::report;
+use crate::cli::{Cli, Code, FlowOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
@@ -69,20 +70,15 @@ fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Fail
             format!("`{}` has {} bytes; {MAX_DOCUMENT_BYTES} is the most", file.display(), text.len());
         return Err(Failure::usage(message, "split it, and run one part after the other"));
     }
-    let flow = Flow {
-        tools: None,
-        objective: Some(name_of(file, &text)),
-        plan: None,
-        from_dry_run: None,
-        dry_run: asked.dry_run,
+    let options = FlowOptions {
         jobs: asked.coders,
+        tools: None,
         land: asked.land.clone(),
         land_partial: asked.land_partial,
-        allow: asked.allow.clone(),
-        chosen: asked.chosen.clone(),
-        talk: asked.talk,
+        work: asked.work.clone(),
     };
-    flow::of_document(cli, &flow, &text, out)
+    let document = flow::Document { name: &name_of(file, &text), text: &text, only_plans: asked.dry_run };
+    flow::of_document(cli, document, &options, out)
 }
 
 /// What a document is about: its first line with words in it.
@@ -99,12 +95,12 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let text = objective(text)?;
-    let allowed = allowances(cli, &place, &asked.allow)?;
+    let allowed = allowances(cli, &place, &asked.work.allow)?;
     needs_git(&place)?;
     let inputs = [(Name::from("story"), Value::text(text))].into();
     let library = can_be_opened(Shelf::load(cli)?, CODER, &inputs)?;
     let session = session::open_with(cli, library)?;
-    if asked.talk {
+    if asked.work.talk {
         session.listen(Arc::new(Talk::new()));
     }
     let landing = route(asked.land.as_deref().unwrap_or_else(|| session.config().text("landing.how")));
@@ -112,8 +108,8 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
         needs_forge(&session)?;
     }
     let mut terms = session.config().terms();
-    asked.chosen.limit(&mut terms);
-    let choice = asked.chosen.choice();
+    asked.work.chosen.limit(&mut terms);
+    let choice = asked.work.chosen.choice();
     let opening = Opening { protocol: Name::from(CODER), inputs, terms };
     let given =
         Given { allowed: &allowed, landing, is_story: true, choice: choice.as_ref(), ..Given::default() };
@@ -163,7 +159,7 @@ pub(super) fn resumed_among(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Resu
     }
     let delivered = if is_asked(wheel.out) { asked_how(wheel, run)? } else { None };
     match delivered {
-        Some(how) => wheel.out.text(&format!("{}  {}\n", paint(paint::GOOD, "delivered"), one_line(&how))),
+        Some(how) => wheel.out.text(&report::line(&paint(paint::GOOD, "delivered"), &one_line(&how))),
         None => tell_branch(run, wheel.out),
     }
 }
@@ -217,10 +213,10 @@ fn end(wheel: &Wheel<'_>, run: &RunId, left: &Left, landing: Option<Route>) -> R
         let mut told = String::new();
         if let (true, Some(what)) = (is_complete, text("delivered")) {
             let word = if has_landed { "landed" } else { "nothing to do" };
-            told.push_str(&format!("{}  {}\n", paint(paint::GOOD, word), one_line(&what)));
+            told.push_str(&report::line(&paint(paint::GOOD, word), &one_line(&what)));
         }
         if let Some(how) = &delivered {
-            told.push_str(&format!("{}  {}\n", paint(paint::GOOD, "delivered"), one_line(how)));
+            told.push_str(&report::line(&paint(paint::GOOD, "delivered"), &one_line(how)));
         }
         told.push_str(&wheel.board(run)?.story_told(run, &summary_of(left).meters, commit.as_deref()));
         told.push_str(&left_text(run, left));

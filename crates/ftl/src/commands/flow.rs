@@ -11,7 +11,8 @@ use std::sync::Arc;
 use ftl_core::json::Json;
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::commands::{Commands, look, missing_files};
+use ftl_engine::commands::look::{self, Look};
+use ftl_engine::commands::{Commands, missing_files};
 use ftl_engine::config::PULL_REQUEST;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
@@ -29,7 +30,7 @@ use ftl_engine::{decision, place::Place};
 use super::code::{needs_forge, tell_own_reviewer};
 use super::ftl::{help, note, text_of};
 use super::run::{Left, Wheel, can_be_opened, report_landing};
-use crate::cli::{Cli, Flow};
+use crate::cli::{Cli, Flow, FlowOptions, WorkOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::groups::{Group, Task};
@@ -95,10 +96,27 @@ pub(crate) fn campaign(cli: &Cli, flow: &Flow, out: &Out) -> Result<Exit, Failur
     run(cli, Which::Campaign, flow, out)
 }
 
+/// A document of which stories are made.
+#[derive(Clone, Copy)]
+pub(super) struct Document<'a> {
+    /// What it is about, in one line.
+    pub(super) name: &'a str,
+    pub(super) text: &'a str,
+    /// Whether the stories are only made and shown.
+    pub(super) only_plans: bool,
+}
+
 /// A campaign of the stories in a document.
-pub(crate) fn of_document(cli: &Cli, flow: &Flow, document: &str, out: &Out) -> Result<Exit, Failure> {
-    let objective = objective(flow.objective.as_deref().unwrap_or_default())?.to_owned();
-    carry_out(cli, Course { document: Some(document), ..Course::new(Which::Campaign, objective) }, flow, out)
+pub(super) fn of_document(
+    cli: &Cli,
+    document: Document<'_>,
+    options: &FlowOptions,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let objective = objective(document.name)?.to_owned();
+    let course = Course::new(Which::Campaign, objective);
+    let course = Course { document: Some(document.text), only_plans: document.only_plans, ..course };
+    carry_out(cli, course, options, out)
 }
 
 /// Takes the plan of a dry run on, as `ftl resume` of it does.
@@ -106,20 +124,8 @@ pub(super) fn take_on(cli: &Cli, run: &RunId, talk: bool, out: &Out) -> Result<E
     let session = session::open(cli)?;
     let course = planned_course(&session, run)?;
     drop(session);
-    let flow = Flow {
-        objective: None,
-        plan: None,
-        from_dry_run: Some(run.to_string()),
-        dry_run: false,
-        tools: None,
-        jobs: None,
-        land: None,
-        land_partial: false,
-        allow: Vec::new(),
-        chosen: Default::default(),
-        talk,
-    };
-    carry_out(cli, course, &flow, out)
+    let options = FlowOptions { work: WorkOptions { talk, ..Default::default() }, ..Default::default() };
+    carry_out(cli, course, &options, out)
 }
 
 /// The course that a dry run has planned.
@@ -147,6 +153,8 @@ pub(super) struct Course<'a> {
     pub(super) plan: Option<Plan>,
     /// The document of which stories are made.
     pub(super) document: Option<&'a str>,
+    /// Whether it ends with its plan, and nothing is built.
+    pub(super) only_plans: bool,
     /// The run that it goes on from.
     pub(super) after: Option<RunId>,
     /// Tasks that are tried again.
@@ -155,7 +163,8 @@ pub(super) struct Course<'a> {
 
 impl Course<'_> {
     pub(super) fn new(which: Which, objective: String) -> Course<'static> {
-        Course { which, objective, plan: None, document: None, after: None, retried: Vec::new() }
+        let (document, after, retried) = (None, None, Vec::new());
+        Course { which, objective, plan: None, document, only_plans: false, after, retried }
     }
 }
 
@@ -172,39 +181,56 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
             return Err(Failure::usage(message, hint));
         }
         drop(session);
-        return carry_out(cli, course, flow, out);
+        return carry_out(cli, course, &flow.options, out);
     }
     let objective = objective(flow.objective.as_deref().unwrap_or_default())?.to_owned();
     let plan = flow.plan.as_deref().map(|file| plan(file, (&objective, place.root()), which)).transpose()?;
-    carry_out(cli, Course { plan, ..Course::new(which, objective) }, flow, out)
+    let course = Course { plan, only_plans: flow.dry_run, ..Course::new(which, objective) };
+    carry_out(cli, course, &flow.options, out)
+}
+
+/// Reads the protocols while something else is looked at that waits for another program. What is looked at counts first.
+fn load_beside(cli: &Cli, look: impl FnOnce() -> Result<(), Failure>) -> Result<Shelf, Failure> {
+    std::thread::scope(|scope| {
+        let loading = scope.spawn(|| Shelf::load(cli));
+        look()?;
+        match loading.join() {
+            Ok(shelf) => shelf,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
 }
 
 /// Carries a flow out, from its first state to its report.
-pub(super) fn carry_out(cli: &Cli, course: Course<'_>, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
-    let Course { which, objective, plan, document, after, retried } = course;
+pub(super) fn carry_out(
+    cli: &Cli,
+    course: Course<'_>,
+    options: &FlowOptions,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let Course { which, objective, plan, document, only_plans, after, retried } = course;
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
-    let allowed = allowances(cli, &place, &flow.allow)?;
-    if let (Some(plan), true) = (&plan, flow.dry_run) {
+    let allowed = allowances(cli, &place, &options.work.allow)?;
+    if let (Some(plan), true) = (&plan, only_plans) {
         let commands = Commands::of(&session::config(&place)?, place.root());
         return show(None, plan, &commands, out);
     }
-    needs_git(&place)?;
-    let inputs = inputs(which, &objective, flow);
-    let library = can_be_opened(Shelf::load(cli)?, which.protocol(), &inputs)?;
+    let inputs = inputs(which, &objective, options.land_partial);
+    let library = can_be_opened(load_beside(cli, || needs_git(&place))?, which.protocol(), &inputs)?;
     let session = session::open_with(cli, library)?;
-    if flow.talk {
+    if options.work.talk {
         session.listen(Arc::new(Talk::new()));
     }
     let mut terms = session.config().terms();
-    flow.chosen.limit(&mut terms);
-    let choice = flow.chosen.choice();
-    if let Some(how) = &flow.land {
+    options.work.chosen.limit(&mut terms);
+    let choice = options.work.chosen.choice();
+    if let Some(how) = &options.land {
         terms.policies.insert(asks_how(which), Policy::Answer(Value::text(how.as_str())));
     }
     // The stories of a document go through one pull request; on this side of it their work stays on its branch.
-    let how = flow.land.as_deref().unwrap_or_else(|| session.config().text("landing.how"));
-    let pulls = document.is_some() && !flow.dry_run && how == PULL_REQUEST;
+    let how = options.land.as_deref().unwrap_or_else(|| session.config().text("landing.how"));
+    let pulls = document.is_some() && !only_plans && how == PULL_REQUEST;
     if pulls {
         needs_forge(&session)?;
         terms.policies.insert(asks_how(which), Policy::Answer(Value::text(UNASKED)));
@@ -213,9 +239,9 @@ pub(super) fn carry_out(cli: &Cli, course: Course<'_>, flow: &Flow, out: &Out) -
     let opening = Opening { protocol: Name::from(which.protocol()), inputs, terms };
     let given = Given {
         plan: plan.as_ref(),
-        only_plans: flow.dry_run,
-        jobs: flow.jobs.map(usize::from),
-        tools: flow.tools,
+        only_plans,
+        jobs: options.jobs.map(usize::from),
+        tools: options.tools,
         allowed: &allowed,
         document,
         landing: pulls.then_some(Route::PullRequest),
@@ -241,15 +267,13 @@ pub(super) fn carry_out(cli: &Cli, course: Course<'_>, flow: &Flow, out: &Out) -
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive(driver, todo)?;
     let rest = wheel.with_person(cli, &id, rest)?;
-    if flow.dry_run
-        && let Some(plan) = planned(&session, &id)?
-    {
+    if only_plans && let Some(plan) = planned(&session, &id)? {
         end(&session, &wheel, &id)?;
         let commands = Commands::of(session.config(), place.root());
         return show(Some(&id), &plan, &commands, out);
     }
     let landed = unasked && matches!(&rest, Rest::Rests(summary) if summary.standing == "complete");
-    let by_flag = flow.land.is_some();
+    let by_flag = options.land.is_some();
     let exit = report_landing(&wheel, &[(id.clone(), Left::Rest(rest))], by_flag)?;
     if landed {
         tell_branch(&id, out)?;
@@ -269,13 +293,19 @@ fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result
     commands.truncate(MAX_LOOKED_AT);
     let is_named =
         plan.is_some() || commands.iter().any(|command| found.origin(command).starts_with("worktree."));
-    let looked = session.look_at_commands(&commands, &Cancel::new());
+    let made: Vec<String> =
+        plan.iter().flat_map(|plan| &plan.tasks).flat_map(|task| task.delta.clone()).collect();
+    let looked = session.look_at_commands(&commands, &made, &Cancel::new());
     match looked.map_err(|error| session_failure(&error))? {
-        None => Ok(()),
-        Some(why) if is_named => {
+        Look::Fine => Ok(()),
+        Look::NoTests(why) => {
+            note(out, &format!("{why} here yet"));
+            Ok(())
+        }
+        Look::Broken(why) if is_named => {
             Err(Failure::new(format!("the work could not be verified here: {why}"), look::HINT))
         }
-        Some(why) => {
+        Look::Broken(why) => {
             note(out, &format!("the tests may not run here: {why}; {}", look::HINT));
             Ok(())
         }
@@ -283,10 +313,10 @@ fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result
 }
 
 /// What the protocol of a flow is given.
-fn inputs(which: Which, objective: &str, flow: &Flow) -> Fields {
+fn inputs(which: Which, objective: &str, land_partial: bool) -> Fields {
     let mut inputs: Fields = [(Name::from("objective"), Value::text(objective))].into();
     // A plan of one task is complete or has nothing that could land.
-    if flow.land_partial && which == Which::Campaign {
+    if land_partial && which == Which::Campaign {
         inputs.insert(Name::from("land_partial"), Value::Bool(true));
     }
     inputs

@@ -14,7 +14,7 @@ use ftl_engine::session::{Session, find};
 
 use super::flow::{Course, Which, carry_out, planned};
 use crate::board::{Board, Row, Standing};
-use crate::cli::{Cli, Flow, Retry};
+use crate::cli::{Cli, Retry};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
@@ -36,20 +36,7 @@ pub(crate) fn retry(cli: &Cli, asked: &Retry, out: &Out) -> Result<Exit, Failure
     let session = session::open(cli)?;
     let course = course(&session, &row.run, asked)?;
     drop(session);
-    let flow = Flow {
-        tools: None,
-        chosen: Default::default(),
-        objective: None,
-        plan: None,
-        from_dry_run: None,
-        dry_run: false,
-        jobs: asked.jobs,
-        land: asked.land.clone(),
-        land_partial: asked.land_partial,
-        allow: asked.allow.clone(),
-        talk: asked.talk,
-    };
-    carry_out(cli, course, &flow, out)
+    carry_out(cli, course, &asked.options, out)
 }
 
 /// What is to be done again of a run.
@@ -90,7 +77,7 @@ fn chosen(rows: &[Row], named: &[String], run: &RunId) -> Result<BTreeSet<String
     let blocked: Vec<&Row> = rows.iter().filter(|row| is_blocked(row)).collect();
     if blocked.is_empty() {
         let message = format!("no task of run {run} is blocked");
-        return Err(not_allowed(message, "`ftl why` tells how a run has ended"));
+        return Err(not_allowed(message, &format!("`ftl why {run}` tells how it has ended")));
     }
     let known = || blocked.iter().map(|row| row.seq.clone()).collect::<Vec<_>>();
     if named.is_empty() {

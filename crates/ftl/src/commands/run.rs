@@ -317,6 +317,17 @@ impl<'a> Wheel<'a> {
         doing: &str,
         enough: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Rest>, Failure> {
+        let lease = self.claim_when_free(run, doing, enough)?;
+        lease.map(|lease| self.drive_claimed(&lease)).transpose()
+    }
+
+    /// Claims a run as soon as nobody drives it. `None` when somebody else does and it is enough.
+    pub(crate) fn claim_when_free(
+        &self,
+        run: &RunId,
+        doing: &str,
+        enough: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Lease>, Failure> {
         let mut tell = Some(Instant::now() + MAX_QUIET);
         let mut look = || {
             if tell.is_some_and(|at| Instant::now() >= at) {
@@ -327,9 +338,21 @@ impl<'a> Wheel<'a> {
             self.stop.said() > 0 || self.is_free(run) || enough()
         };
         match self.session.claim(run, &mut look).map_err(|error| session_failure(&error))? {
-            Claim::Ours(lease) => self.drive_claimed(&lease).map(Some),
+            Claim::Ours(lease) => Ok(Some(lease)),
             Claim::Theirs(_) => Ok(None),
         }
+    }
+
+    /// Drives the run of a task that is ours, shows what happens, and remembers what was written.
+    pub(crate) fn drive_task(
+        &self,
+        (driver, todo): (Driver, Todo),
+        answers: BTreeMap<Name, Result<Value, ftl_core::run::Failure>>,
+        seen: &mut Vec<Entry>,
+    ) -> Result<Rest, Failure> {
+        let mut follow = Remember { follow: Follow { out: self.out, before: String::from(" ") }, seen };
+        let rest = self.session.drive_task(driver, todo, self.stop, &mut follow, answers);
+        rest.map_err(|error| session_failure(&error))
     }
 
     /// Says who drives a run, if somebody does, and what this process does meanwhile.
@@ -427,6 +450,19 @@ impl Watch for Follow<'_> {
         if !text.is_empty() {
             let _ = self.out.progress(&text);
         }
+    }
+}
+
+/// Shows what happens, and remembers it for whoever drove the run.
+struct Remember<'a> {
+    follow: Follow<'a>,
+    seen: &'a mut Vec<Entry>,
+}
+
+impl Watch for Remember<'_> {
+    fn see(&mut self, entries: &[Entry], summary: &Summary) {
+        self.follow.see(entries, summary);
+        self.seen.extend(entries.iter().cloned());
     }
 }
 

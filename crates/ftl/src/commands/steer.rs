@@ -127,7 +127,7 @@ fn answered(
     text: &str,
     by: &str,
 ) -> Result<Option<InstanceId>, Failure> {
-    let Some(paper) = session.paper() else { return Ok(None) };
+    let paper = session.records();
     let run = &target.row.run;
     let failed = |error: ftl_engine::store::StoreError| session::store_failure(&error);
     let mut asking = Vec::new();

@@ -6,15 +6,19 @@ mod sentences;
 use std::collections::BTreeSet;
 
 use ftl_core::run::{
-    COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, ROOT, Run, STOPPED, Standing,
-    ThreadId, WayOut,
+    Answers, COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, ROOT, Run, STOPPED,
+    Standing, ThreadId, WayOut,
 };
-use ftl_core::value::Value;
+use ftl_core::value::{Name, Value};
 use ftl_engine::amount::Unit;
 use ftl_engine::clock;
 use ftl_engine::forge::PULL;
 use ftl_engine::hands::questions;
 use ftl_engine::id::RunId;
+use ftl_engine::lifecycle::looks::Looks;
+use ftl_engine::lifecycle::phases::NEXT;
+use ftl_engine::lifecycle::{Folder, Phases, desk};
+use ftl_engine::place::Place;
 use ftl_engine::session::SessionError;
 use ftl_engine::store::StoreError;
 use ftl_engine::store::sqlite::SqliteStore;
@@ -56,10 +60,12 @@ pub(crate) fn run(cli: &Cli, id: &str, out: &Out) -> Result<Exit, Failure> {
         Some(notes) if !instance.held.is_empty() => questions::open_in(notes, &known.row.run, instance.id),
         Some(_) | None => Ok(None),
     };
+    let answers = gate_answers(run, &place, notes.as_ref(), &known.row.run);
     let mut explained = Vec::new();
     for instance in shown {
         let asked = asked(instance).map_err(failed)?;
-        explained.push(Explained { asked, ..Explained::of(run, instance, &known.row.run, &known.summary) });
+        let told = Explained::of(run, instance, (&known.row.run, &known.summary), &answers);
+        explained.push(Explained { asked, ..told });
     }
     let is_flow = Board::is_drawn(&known.summary.protocol);
     let sentences = is_flow.then(|| Sentences::of(&known, &reader.board, &part));
@@ -86,6 +92,20 @@ pub(super) fn no_instance(run: &RunId, instance: InstanceId, count: usize) -> Fa
         several => format!("its instances are {run}/0 to {run}/{}", several - 1),
     };
     Failure::new(format!("run {run} has no instance {instance}"), hint)
+}
+
+/// What the gates of a task answer now, for the ways out of its phase; nothing for runs that are of no task.
+fn gate_answers(run: &Run, place: &Place, notes: Option<&SqliteStore>, id: &RunId) -> Answers {
+    let looked = || {
+        let task = desk::task_of(notes?, id).ok()??;
+        let phases = Phases::of(run.library())?;
+        let phase = desk::phase_of(run, &phases)?;
+        let (folder, bindings) = (Folder::of(place, &task), desk::bindings(notes?, &task).ok()?);
+        let looks = Looks::new(&folder, &bindings, phases.routes());
+        phases.gates(&phase).into_iter().for_each(|gate| drop(looks.at(gate)));
+        Some(Answers { word: Some(Name::from(NEXT)), actions: looks.answers() })
+    };
+    looked().unwrap_or_default()
 }
 
 /// The instances that are explained: of a run that goes on, all that do.
@@ -132,10 +152,15 @@ struct Explained<'a> {
 }
 
 impl<'a> Explained<'a> {
-    fn of(run: &Run, instance: &'a Instance, id: &'a RunId, summary: &Summary) -> Explained<'a> {
+    fn of(
+        run: &Run,
+        instance: &'a Instance,
+        (id, summary): (&'a RunId, &Summary),
+        answers: &Answers,
+    ) -> Explained<'a> {
         let questions = open_questions(instance, summary);
         let limits = instance.held.values().filter_map(|held| limit_of(run, held));
-        let (ways, limits) = (run.options(instance.id), limits.collect());
+        let (ways, limits) = (run.options_with(instance.id, answers), limits.collect());
         Explained { run: id, instance, ways, questions, asked: None, limits }
     }
 

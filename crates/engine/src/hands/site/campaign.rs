@@ -13,28 +13,31 @@ use ftl_core::plan::Status;
 use ftl_core::run::{Failure, Wanted};
 use ftl_core::value::Value;
 
-use super::retry::Retried;
+use super::story::verify_note;
 use super::{Sites, prefix};
 use crate::context::Sources;
 use crate::environment::CommandKind;
 use crate::git::{Branch, GitError, Repo, Trouble};
 use crate::hands::admission::{Admission, Rank};
-use crate::hands::paper::{BriefSources, analyzed, brief, read_plan, shaped, tasks_of, timeout};
-use crate::hands::typed::params;
-use crate::hands::{Job, Workshop};
+use crate::hands::campaigns::tasks_of;
+use crate::hands::lessons::{analyzed, timeout};
+use crate::hands::table::Resources;
+use crate::hands::typed::{Done, params, perform_unread, shaped};
+use crate::hands::workspaces::{BriefSources, brief, read_plan};
+use crate::hands::{Job, Report};
 use crate::paper::campaign::no_campaign;
 use crate::plan_file::merge::CampaignTask;
 use crate::plan_file::{Plan, Task};
 use crate::workspace::KnownFailure;
 
-pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
-    let (briefs, observer, summary, tasks) = (sites.clone(), sites.clone(), sites.clone(), sites.clone());
-    let admission = workshop.admission().clone();
-    workshop
-        .doing(move |_, _: CampaignTasks| tasks.tasks(&admission))
-        .reading::<WorkspaceCreate>(move |job| briefs.brief(job))
-        .doing(move |job, asked: ObserverAnalyze| observer.analyze(job, &asked))
-        .doing(move |job, _: CampaignSummary| summary.summary(job))
+/// Performs `campaign.tasks`.
+pub(in crate::hands) fn list_tasks(with: &Resources, _: &Job, _: &CampaignTasks) -> Done<CampaignTasks> {
+    with.sites.tasks(&with.admission)
+}
+
+/// Performs `workspace.create`.
+pub(in crate::hands) fn create_workspace(with: &Resources, job: &Job) -> Report {
+    perform_unread::<WorkspaceCreate>(job, || with.sites.brief(job))
 }
 
 impl Sites {
@@ -65,12 +68,7 @@ impl Sites {
     /// person has not committed.
     fn brief(&self, job: &Job) -> Result<Brief, Failure> {
         let (plan, seq) = self.asked(job)?;
-        let made = self.brief_of(job, &plan, seq.as_deref())?;
-        let task = plan.tasks.iter().find(|task| made.id == Some(task.id()));
-        if let Some(task) = task {
-            self.note_verify(&job.run, &made.story, &task.verify)?;
-        }
-        Ok(made)
+        self.brief_of(job, &plan, seq.as_deref())
     }
 
     /// The plan and the task that are asked for. Every task of a campaign comes with the whole plan, and it is read and
@@ -94,19 +92,24 @@ impl Sites {
     }
 
     fn brief_of(&self, job: &Job, plan: &Plan, seq: Option<&str>) -> Result<Brief, Failure> {
+        let branch = self.run_s_branch(job)?;
+        let task = seq.map_or_else(|| plan.tasks.first(), |seq| plan.find(seq));
+        let left_out = match (&branch, task) {
+            (Some((repo, branch)), Some(task)) => self.left_out(repo, &branch.tip, task)?,
+            (Some(_) | None, _) => None,
+        };
         let retried = |task: &Task| -> Vec<KnownFailure> {
             let id = task.id();
-            self.retried.iter().filter(|one| one.task == id).map(Retried::known).collect()
+            let all = self.retried.iter().filter(|one| one.task == id);
+            all.map(|one| one.known(left_out.is_some())).collect()
         };
-        match self.run_s_branch(job)? {
+        let noted = |task: &Task, story: &str| Some(verify_note(&job.run, story, &task.verify));
+        let told =
+            |sources| BriefSources { sources, settings: &self.builds, retried: &retried, noted: &noted };
+        let made = match branch {
             None => {
                 let sources: Sources<'_> = &|path| self.paper.source(path);
-                brief(
-                    &self.paper,
-                    plan,
-                    seq,
-                    BriefSources { sources, settings: &self.builds, retried: &retried },
-                )
+                brief(&self.paper, plan, seq, told(sources))
             }
             Some((repo, branch)) => {
                 let below = prefix(&repo);
@@ -114,15 +117,19 @@ impl Sites {
                     crate::plan_file::check_path(path).ok()?;
                     repo.file_at(&branch.tip, &below.join(path)).ok().flatten()
                 };
-                let told = BriefSources { sources: &sources, settings: &self.builds, retried: &retried };
-                brief(&self.paper, plan, seq, told)
+                brief(&self.paper, plan, seq, told(&sources))
             }
-        }
+        };
+        Ok(Brief { left_out, ..made? })
     }
 
-    /// Looks at blocks again in a clean checkout of the run's branch, then learns. Where there are none, nothing is
+    /// Performs `observer.analyze`: looks at blocks again in a clean checkout of the run's branch, then learns. Where there are none, nothing is
     /// checked out.
-    fn analyze(&self, job: &Job, asked: &ObserverAnalyze) -> Result<Analysis, Failure> {
+    pub(in crate::hands) fn analyze_workspaces(
+        &self,
+        job: &Job,
+        asked: &ObserverAnalyze,
+    ) -> Done<ObserverAnalyze> {
         if !self.paper.has_blocks()? {
             return self.analyze_in(job, asked, self.place().root());
         }
@@ -140,12 +147,13 @@ impl Sites {
     fn analyze_in(&self, job: &Job, asked: &ObserverAnalyze, folder: &Path) -> Result<Analysis, Failure> {
         let count = AtomicUsize::new(0);
         let limit = Seconds(timeout(asked).as_secs_f64());
-        analyzed(&self.paper, asked, &|command| {
+        let found = analyzed(&self.paper, asked, &|command| {
             let what = format!("observe{}", count.fetch_add(1, Ordering::Relaxed));
             let env = self.environment.of_command(CommandKind::Observe);
             let yard = self.yard(job, folder.to_owned(), (&what, env), Some(limit));
             yard.shell(command, &job.cancel).map_err(|error| error.to_string())
-        })
+        })?;
+        Ok(Analysis { observer_is_named: Some(self.observer_is_named), ..found })
     }
 
     /// The task that a job is for, and how long the row of tasks is that waits for it; nothing where the job names
@@ -166,7 +174,12 @@ impl Sites {
         Rank { urgency: row.unwrap_or(0), task: Some(seq.to_owned()) }
     }
 
-    fn summary(&self, job: &Job) -> Result<Summary, Failure> {
+    /// Performs `campaign.summary`.
+    pub(in crate::hands) fn summarize_campaign(
+        &self,
+        job: &Job,
+        _: &CampaignSummary,
+    ) -> Done<CampaignSummary> {
         let campaign = self.paper.campaign()?.ok_or_else(no_campaign)?;
         let count = |holds: &dyn Fn(&CampaignTask) -> bool| {
             campaign.tasks().iter().filter(|one| holds(one)).count() as u64

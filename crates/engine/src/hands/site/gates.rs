@@ -1,7 +1,5 @@
 //! The gates as actions: each looks at what stands in the worktree of the instance that asks.
 
-use std::sync::Arc;
-
 use ftl_core::catalogue::build::{
     FileRead, PreflightCheck, QualityCheck, VerifyOutcome, VerifyReport, VerifyRun,
 };
@@ -9,32 +7,18 @@ use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 
+use super::Sites;
 use super::brief::Noted;
-use super::{Site, Sites};
 use crate::change::Change;
 use crate::environment::CommandKind;
-use crate::gates::verify::{self, CouldNotRun, Policy, Verified, against, bound_to, signature_of};
+use crate::gates::verify::{self, CouldNotRun, Policy, against, signature_of};
 use crate::gates::{Allowance, Finding, allow, integrity, preflight, quality, scope};
-use crate::git::Oid;
-use crate::hands::paper::file_text;
+use crate::hands::Job;
 use crate::hands::typed::Done;
-use crate::hands::{Job, Workshop};
-
-/// The kind of the notes that say how commands went on trees that others build upon.
-const BASES: &str = "base-verify";
+use crate::hands::workspaces::file_text;
 
 /// How many files are named that a verify command has left behind.
 const MAX_NAMED: usize = 5;
-
-pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
-    let shared = || sites.clone();
-    let (run, form, idioms, text) = (shared(), shared(), shared(), shared());
-    workshop
-        .doing(move |job, asked: VerifyRun| run.verify(job, &asked))
-        .doing(move |job, asked: PreflightCheck| form.preflight(job, &asked))
-        .doing(move |job, asked: QualityCheck| idioms.quality(job, &asked))
-        .doing(move |job, asked: FileRead| text.read(job, &asked))
-}
 
 /// What is to be run.
 #[derive(Clone, Copy)]
@@ -46,7 +30,8 @@ pub(super) struct Command<'a> {
 }
 
 impl Sites {
-    fn verify(&self, job: &Job, asked: &VerifyRun) -> Done<VerifyRun> {
+    /// Performs `verify.run`.
+    pub(in crate::hands) fn run_verify(&self, job: &Job, asked: &VerifyRun) -> Done<VerifyRun> {
         let (site, noted) = (self.site(job)?, self.noted(job)?);
         let kind = CommandKind::Verify;
         let command = Command { text: &asked.command, timeout: asked.timeout, kind };
@@ -54,43 +39,17 @@ impl Sites {
         let tree = site.standing()?;
         let env = self.environment.of_command(kind);
         let yard = self.yard(job, site.folder.clone(), ("verify", env), asked.timeout);
-        let ran = verify::run(&yard, &asked.command, tree.as_str(), Policy::default(), &job.cancel)
-            .map_err(|why| no_answer(&why))?;
+        let ran = verify::run(&yard, &asked.command, tree.as_str(), Policy::default(), &job.cancel);
+        if let Some(failure) = self.blame(&base, &site.folder, ran.as_ref()) {
+            return Err(failure);
+        }
+        let (ran, base) = (ran.map_err(|why| no_answer(&why))?, base.ran);
         let mut findings = self.look(&site.change(&tree)?, noted.as_ref());
         findings.extend(base.iter().flat_map(|base| against(base, &ran).findings));
         self.allow(&mut findings, noted.as_ref());
         let report = ran.report(tree.as_str(), base.as_ref(), &findings);
         let after = site.standing()?;
         Ok(if after == tree { report } else { changed_itself(report, &site.difference(&tree, &after)?) })
-    }
-
-    /// How the command goes on what the work started from; found out once for each tree and command. Where
-    /// it cannot be run there, nothing is known.
-    pub(super) fn base(
-        &self,
-        job: &Job,
-        site: &Site,
-        command: Command<'_>,
-    ) -> Result<Option<Verified>, Failure> {
-        let base = &site.tree.base;
-        let tree = site.repo.tree_of(base)?;
-        let env = self.environment.of_command(command.kind);
-        let key = bound_to(tree.as_str(), command.text, &env);
-        if let Some(note) = self.note(BASES, &key)? {
-            return Ok(serde_json::from_str(&note).unwrap_or_default());
-        }
-        let mut run = |checkout: &std::path::Path| {
-            let folder = self.furnish(job, &site.repo, checkout)?;
-            let yard = self.yard(job, folder, ("base", env.clone()), command.timeout);
-            verify::run(&yard, command.text, tree.as_str(), Policy::default(), &job.cancel)
-        };
-        let ran = match site.repo.look_at(&job.run, base, &job.cancel, &mut run)? {
-            Ok(ran) => Some(ran),
-            Err(why @ (CouldNotRun::Cancelled | CouldNotRun::Machine(_))) => return Err(no_answer(&why)),
-            Err(_) => None,
-        };
-        self.put_note(BASES, &key, &ran)?;
-        Ok(ran)
     }
 
     /// What scope and integrity show. Without a brief nobody has said which files may change.
@@ -110,13 +69,8 @@ impl Sites {
         allow(findings, &all);
     }
 
-    /// Remembers how a command went on a tree that others will build upon.
-    pub(super) fn is_known(&self, tree: &Oid, ran: &Verified, kind: CommandKind) -> Result<(), Failure> {
-        let env = self.environment.of_command(kind);
-        self.put_note(BASES, &bound_to(tree.as_str(), &ran.command, &env), &Some(ran))
-    }
-
-    fn preflight(&self, job: &Job, asked: &PreflightCheck) -> Done<PreflightCheck> {
+    /// Performs `preflight.check`.
+    pub(in crate::hands) fn check_syntax(&self, job: &Job, asked: &PreflightCheck) -> Done<PreflightCheck> {
         let (site, noted) = (self.site(job)?, self.noted(job)?);
         let tree = site.standing()?;
         let change = site.change(&tree)?;
@@ -126,14 +80,16 @@ impl Sites {
         Ok(preflight::check(&yard, &asked.files, &commands, &change, tree.as_str(), &job.cancel))
     }
 
-    fn quality(&self, job: &Job, asked: &QualityCheck) -> Done<QualityCheck> {
+    /// Performs `quality.check`.
+    pub(in crate::hands) fn check_quality(&self, job: &Job, asked: &QualityCheck) -> Done<QualityCheck> {
         let site = self.site(job)?;
         let tree = site.standing()?;
         let files = quality::files(&asked.spec, &site.change(&tree)?, &site.folder);
         Ok(quality::check(&asked.spec, &files, tree.as_str()))
     }
 
-    fn read(&self, job: &Job, asked: &FileRead) -> Done<FileRead> {
+    /// Performs `file.read`.
+    pub(in crate::hands) fn read_file(&self, job: &Job, asked: &FileRead) -> Done<FileRead> {
         let folder = if self.has_site(job)? { self.folder(job)? } else { self.place().root().to_owned() };
         file_text(&folder, &asked.path)
     }

@@ -9,7 +9,6 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path};
-use std::sync::Arc;
 
 use ftl_core::catalogue::Action as _;
 use ftl_core::catalogue::build::{
@@ -30,7 +29,7 @@ use crate::gates::verify::{self, CouldNotRun, Policy, Verified};
 use crate::gates::{Restore, blocks, restore, told};
 use crate::git::{self, Branch, Checked, Delivering, Key, LANDED, Landed, Merged, Oid, Repo};
 use crate::hands::typed::Done;
-use crate::hands::{Ended, Job, Workshop};
+use crate::hands::{Ended, Job};
 use crate::id::RunId;
 use crate::machine;
 use crate::process::Cancel;
@@ -38,13 +37,6 @@ use crate::store::notebook::Notebook as _;
 
 /// The kind of the notes that say what has landed.
 const LANDINGS: &str = "landing";
-
-pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
-    let (land, deliver) = (sites.clone(), sites.clone());
-    workshop
-        .doing(move |job, asked: WorkLand| land.land(job, &asked))
-        .asking(move |job, asked: BranchDeliver| deliver.deliver(job, &asked))
-}
 
 /// A landing, as it is noted.
 #[derive(Debug, Serialize, Deserialize)]
@@ -106,7 +98,7 @@ pub(super) struct Wish {
 }
 
 impl Sites {
-    fn land(&self, job: &Job, asked: &WorkLand) -> Done<WorkLand> {
+    pub(in crate::hands) fn land_work(&self, job: &Job, asked: &WorkLand) -> Done<WorkLand> {
         let (noted, author, run) = (self.noted(job)?, self.author(job)?, job.run.as_str());
         let about = match &noted {
             Some(noted) => About::of_brief(noted, author, run),
@@ -190,7 +182,11 @@ impl Sites {
         verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel)
     }
 
-    fn deliver(&self, job: &Job, asked: &BranchDeliver) -> Result<Delivered, Ended> {
+    pub(in crate::hands) fn deliver_branch(
+        &self,
+        job: &Job,
+        asked: &BranchDeliver,
+    ) -> Result<Delivered, Ended> {
         match self.landing {
             Some(Route::PullRequest) => self.deliver_pull(job),
             Some(Route::Branch(_)) | None => Ok(self.bring(job, asked.how)?),

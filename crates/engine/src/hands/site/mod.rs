@@ -7,6 +7,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `base` | how commands go on what work starts from, beside the first conversation; whether they can be run |
 //! | `brief` | what an instance was told to build, noted |
 //! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
 //! | `inherit` | what an earlier attempt at the same brief left |
@@ -19,6 +20,7 @@
 //! | `close` | worktrees that nobody needs any more |
 //! | `task` | what a task's lifecycle does with git: its patch made, tested, applied, undone |
 
+mod base;
 mod brief;
 mod campaign;
 mod close;
@@ -31,6 +33,9 @@ mod pull;
 pub mod retry;
 mod story;
 pub(super) mod task;
+
+pub(super) use self::base::check_base;
+pub(super) use self::campaign::{create_workspace, list_tasks};
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -45,7 +50,8 @@ use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::Fields;
 use serde::{Deserialize, Serialize};
 
-use super::{Job, Workshop};
+use super::table::Resources;
+use super::{Hand, Job};
 use crate::build_budget::BuildSettings;
 use crate::change::Change;
 use crate::commands::Commands;
@@ -84,6 +90,8 @@ pub struct Sites {
     allowed: Vec<Allowance>,
     /// What builds may take.
     builds: BuildSettings,
+    /// Whether an agent is bound to the observer by name: it is asked about what went well, too.
+    observer_is_named: bool,
     /// The campaign as it was when somebody last looked at all of it.
     followed: Mutex<Option<Followed>>,
     /// The plan that was read last, and what it was read from.
@@ -96,6 +104,8 @@ pub struct Sites {
     /// The fence of the run, behind which nothing is done in git; nothing where a person acts.
     fence: Option<Fence>,
     turns: Mutex<BTreeMap<WorktreeId, Arc<Mutex<()>>>>,
+    /// Commands that are run on what work starts from.
+    base_checks: base::Checks,
 }
 
 /// How a story that is run by itself gets where it is wanted.
@@ -132,6 +142,7 @@ impl Sites {
             retried: Vec::new(),
             allowed: Vec::new(),
             builds: config.builds(),
+            observer_is_named: config.names_role("observer"),
             followed: Mutex::default(),
             plan: Mutex::default(),
             landing: None,
@@ -140,6 +151,7 @@ impl Sites {
             repo: Mutex::default(),
             fence: None,
             turns: Mutex::default(),
+            base_checks: base::Checks::default(),
         }
     }
 
@@ -390,19 +402,14 @@ impl Site {
     }
 }
 
-impl Workshop {
-    /// The same with hands for what is done in worktrees. What a brief says is noted on the way, so the
-    /// hands of the paperwork must be there already.
-    #[must_use]
-    pub fn with_sites(self, sites: &Arc<Sites>) -> Workshop {
-        let workshop = self
-            .around("workspace.parse", |inner| Arc::new(brief::Noting { sites: sites.clone(), inner }))
-            .around("workspace.block", |inner| Arc::new(close::Closing { sites: sites.clone(), inner }));
-        let urgent = sites.clone();
-        let workshop = campaign::hands(workshop, sites).urging(Arc::new(move |job| urgent.urgency(job)));
-        let workshop = story::hands(land::hands(gates::hands(workshop, sites), sites), sites);
-        proof::hands(workshop, sites)
-    }
+/// Has what a brief says noted for the gates, when it is parsed.
+pub(super) fn note_brief(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
+    Arc::new(brief::Noting { sites: with.sites.clone(), inner })
+}
+
+/// Has the worktree of a workspace closed, when it is blocked.
+pub(super) fn close_worktree(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
+    Arc::new(close::Closing { sites: with.sites.clone(), inner })
 }
 
 impl From<GitError> for Failure {

@@ -5,7 +5,6 @@
 //! test must be one of the story's own and pass. No evidence is no proof.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use ftl_core::catalogue::build::VerifyOutcome;
 use ftl_core::catalogue::code::{Assignment, Evidence, Proof, StoryAssigned, StorySatisfied};
@@ -19,21 +18,14 @@ use crate::context::read_source;
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, Policy};
 use crate::git::Oid;
+use crate::hands::Job;
 use crate::hands::typed::Done;
-use crate::hands::{Job, Workshop};
 
 /// How much evidence is looked at.
 const MAX_EVIDENCE: usize = 32;
 
 /// What may not stand in a test: it is one command, and its words are plain.
 const NOT_PLAIN: [char; 14] = [';', '|', '&', '$', '<', '>', '`', '(', ')', '{', '}', '\n', '\\', '#'];
-
-pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
-    let satisfied = sites.clone();
-    workshop
-        .doing(|job, asked: StoryAssigned| assigned(job, &asked.story))
-        .doing(move |job, asked: StorySatisfied| satisfied.satisfied(job, &asked))
-}
 
 /// A story is its coder's as soon as it is asked for; where there is none, none will come.
 fn assigned(job: &Job, story: &Value) -> Done<StoryAssigned> {
@@ -46,7 +38,17 @@ fn assigned(job: &Job, story: &Value) -> Done<StoryAssigned> {
 }
 
 impl Sites {
-    fn satisfied(&self, job: &Job, asked: &StorySatisfied) -> Done<StorySatisfied> {
+    /// Performs `story.assigned`.
+    pub(in crate::hands) fn assign_story(&self, job: &Job, asked: &StoryAssigned) -> Done<StoryAssigned> {
+        assigned(job, &asked.story)
+    }
+
+    /// Performs `story.satisfied`.
+    pub(in crate::hands) fn prove_satisfied(
+        &self,
+        job: &Job,
+        asked: &StorySatisfied,
+    ) -> Done<StorySatisfied> {
         let all = asked.evidence.as_deref().unwrap_or_default();
         let (repo, none) = (self.repo()?, "no evidence was named");
         let branch = repo.begin(&job.run)?;

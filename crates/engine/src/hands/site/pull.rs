@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use ftl_core::catalogue::build::{Delivered, DeliveryStatus, Landing, LandingStatus};
+use ftl_core::catalogue::code::PullMerge;
 use ftl_core::run::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +57,7 @@ impl Sites {
 
     /// Waits for what the forge waits for, and merges. Waited is by being suspended, so that nothing is held up
     /// by it; past the limit it is a failure that says what a person can do, and being asked again begins anew.
-    pub(super) fn await_pull(&self, job: &Job) -> Result<Landing, Ended> {
+    pub(in crate::hands) fn await_pull(&self, job: &Job, _: &PullMerge) -> Result<Landing, Ended> {
         let id = WorktreeId::of(&job.run, job.action.instance);
         let note = self.note(PULLS, id.as_str())?;
         let opened: Option<Opened> = note.and_then(|text| serde_json::from_str(&text).ok());

@@ -5,8 +5,9 @@ use ftl_core::run::Failure;
 use serde::{Deserialize, Serialize};
 
 use super::{Site, Sites};
-use crate::git::{Kept, Repo};
+use crate::git::{Kept, Oid, Repo};
 use crate::hands::Job;
+use crate::plan_file::Task;
 use crate::store::notebook::Notebook;
 use crate::workspace::KnownFailure;
 
@@ -30,8 +31,11 @@ pub struct Retried {
 
 impl Retried {
     /// What its brief tells of the last time.
-    pub(super) fn known(&self) -> KnownFailure {
+    pub(super) fn known(&self, is_left_out: bool) -> KnownFailure {
         let fix = match self.kept {
+            Some(_) if is_left_out => {
+                "what was written then conflicts with what has landed since and is not in the files: begin anew"
+            }
             Some(_) => "what was written then stands in the files of the delta: go on from there",
             None => "begin anew, and go about it another way",
         };
@@ -68,6 +72,17 @@ impl Sites {
     #[must_use]
     pub fn retrying(self, retried: Vec<Retried>) -> Sites {
         Sites { retried, ..self }
+    }
+
+    /// The task of the earlier run whose kept work conflicts with what has landed since, as `ftl diff` takes it.
+    /// Nothing where the work can be laid, or none is kept.
+    pub(super) fn left_out(&self, repo: &Repo, tip: &Oid, task: &Task) -> Result<Option<String>, Failure> {
+        let id = task.id();
+        let retried = self.retried.iter().find(|one| one.task == id);
+        let Some(name) = retried.and_then(|one| one.kept.as_deref()) else { return Ok(None) };
+        let Some(kept) = repo.kept()?.into_iter().find(|kept| kept.name == name) else { return Ok(None) };
+        let is_left_out = repo.conflicts_with(tip, &kept)?;
+        Ok(kept.id.instance().filter(|_| is_left_out).map(|(run, _)| format!("{run}/{}", task.seq)))
     }
 
     /// Lays the kept work of a task that is tried again into its worktree, once.

@@ -4,31 +4,33 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use ftl_core::catalogue::build::{Landing, LandingStatus, VerifyOutcome};
 use ftl_core::catalogue::code::{
-    Progress, PullMerge, Site as SiteShape, SiteClosed, TestCheck, TestReport, TestsRun, WorkMerge,
-    WorktreeClose, WorktreeKeep, WorktreeOpen, WorktreeProgress,
+    Progress, Site as SiteShape, SiteClosed, TestCheck, TestReport, TestsRun, WorkMerge, WorktreeClose,
+    WorktreeKeep, WorktreeOpen, WorktreeProgress,
 };
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::run::{Failure, FailureKind, ROOT};
 use ftl_core::value::Value;
 use serde::{Deserialize, Serialize};
 
+use super::base::Base;
 use super::gates::{Command, no_answer};
 use super::land::Wish;
 use super::message::{About, MAX_SUBJECT_LETTERS};
 use super::{Route, Site, Sites, folder_in, prefix};
 use crate::clock;
-use crate::commands::{Commands, look, programs};
+use crate::commands::look::{self, Answer, Look, Surroundings};
+use crate::commands::{Commands, programs};
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, Policy, Verified, against};
 use crate::gates::{blocks, told};
 use crate::git::{GitError, Oid, WorktreeId};
 use crate::hands::typed::Done;
-use crate::hands::{Ended, Job, Workshop};
+use crate::hands::{Ended, Job};
 use crate::id::RunId;
+use crate::paper::begin::Noted;
 use crate::store::notebook::Notebook;
 use crate::store::{Digest, StoreError};
 
@@ -45,20 +47,6 @@ const REVIEWED: &str = "story-reviews";
 /// How many repetitions an architect is told.
 const MAX_REPEATS: usize = 5;
 
-pub(super) fn hands(workshop: Workshop, sites: &Arc<Sites>) -> Workshop {
-    let shared = || sites.clone();
-    let (open, close, keep) = (shared(), shared(), shared());
-    let (progress, tests, merge, pull) = (shared(), shared(), shared(), shared());
-    workshop
-        .doing(move |job, asked: WorktreeOpen| open.open_story(job, &asked.story))
-        .doing(move |job, asked: WorktreeClose| close.close_story(job, &asked.site))
-        .doing(move |job, asked: WorktreeKeep| keep.keep_story(job, asked.site.as_ref()))
-        .doing(move |job, asked: WorktreeProgress| progress.progress(job, &asked.site))
-        .doing(move |job, asked: TestsRun| tests.tests(job, &asked))
-        .asking(move |job, asked: WorkMerge| merge.merge(job, &asked))
-        .asking(move |job, _: PullMerge| pull.await_pull(job))
-}
-
 /// A story, as it is noted.
 #[derive(Debug, Serialize, Deserialize)]
 struct Story {
@@ -74,7 +62,9 @@ pub(super) fn about_of(notes: &dyn Notebook, worktree: &WorktreeId) -> Result<Op
 }
 
 impl Sites {
-    fn open_story(&self, job: &Job, story: &Value) -> Done<WorktreeOpen> {
+    /// Performs `worktree.open`.
+    pub(in crate::hands) fn open_story(&self, job: &Job, asked: &WorktreeOpen) -> Done<WorktreeOpen> {
+        let story = &asked.story;
         let site = self.site(job)?;
         let noted = match self.story(job)? {
             Some(noted) => noted,
@@ -108,10 +98,12 @@ impl Sites {
         if missing.is_empty() {
             let yard = self.yard(job, site.folder.clone(), ("look", env.clone()), None);
             let yard = yard.within(look::MAX_LOOK);
-            let mut run = |command: &str| yard.shell(command, &job.cancel).ok();
-            missing = look::broken(&commands.tests, &site.folder, &env, &mut run)
-                .map(|why| format!("{why} (hint: {})", look::HINT))
-                .unwrap_or_default();
+            let mut run =
+                |command: &str| yard.shell(command, &job.cancel).ok().and_then(|ended| Answer::of(&ended));
+            let at = Surroundings { folder: &site.folder, made: &[], env: &env };
+            if let Look::Broken(why) = look::look(&commands.tests, at, &mut run) {
+                missing = format!("{why} (hint: {})", look::HINT);
+            }
         }
         if missing.is_empty() {
             return Ok(());
@@ -141,14 +133,16 @@ impl Sites {
         Ok(id.ok_or_else(|| Failure::new(FailureKind::Failed, stranger()))??)
     }
 
-    fn close_story(&self, job: &Job, site: &SiteShape) -> Done<WorktreeClose> {
-        let id = self.named(job, site)?;
+    /// Performs `worktree.close`.
+    pub(in crate::hands) fn close_story(&self, job: &Job, asked: &WorktreeClose) -> Done<WorktreeClose> {
+        let id = self.named(job, &asked.site)?;
         let closed = self.repo()?.close_worktree(&id, "its story is done", clock::wall() / 1000)?;
         Ok(SiteClosed { kept: closed.kept })
     }
 
-    fn keep_story(&self, job: &Job, site: Option<&SiteShape>) -> Done<WorktreeKeep> {
-        let Some(site) = site else { return Ok(SiteClosed { kept: None }) };
+    /// Performs `worktree.keep`.
+    pub(in crate::hands) fn keep_story(&self, job: &Job, asked: &WorktreeKeep) -> Done<WorktreeKeep> {
+        let Some(site) = &asked.site else { return Ok(SiteClosed { kept: None }) };
         let (id, repo) = (self.named(job, site)?, self.repo()?);
         // One that is closed has nothing that is not kept.
         if repo.worktree(&id).is_err() {
@@ -157,8 +151,13 @@ impl Sites {
         Ok(SiteClosed { kept: repo.keep(&id, "its story did not come to its end", clock::wall() / 1000)? })
     }
 
-    fn progress(&self, job: &Job, site: &SiteShape) -> Done<WorktreeProgress> {
-        let id = self.named(job, site)?;
+    /// Performs `worktree.progress`.
+    pub(in crate::hands) fn measure_progress(
+        &self,
+        job: &Job,
+        asked: &WorktreeProgress,
+    ) -> Done<WorktreeProgress> {
+        let id = self.named(job, &asked.site)?;
         let seen = self.repo()?.progress(&id)?;
         let files = if seen.files.len() == 1 { "file" } else { "files" };
         let summary = format!(
@@ -180,7 +179,7 @@ impl Sites {
         })
     }
 
-    fn tests(&self, job: &Job, asked: &TestsRun) -> Done<TestsRun> {
+    pub(in crate::hands) fn run_tests(&self, job: &Job, asked: &TestsRun) -> Done<TestsRun> {
         let (id, repo) = (self.named(job, &asked.site)?, self.repo()?);
         let tree = repo.worktree(&id)?;
         let site = Site { folder: folder_in(&repo, &tree.path), repo, tree };
@@ -214,11 +213,6 @@ impl Sites {
         if tests.is_empty() { self.commands.or_found(folder).tests } else { tests }
     }
 
-    /// Notes the command that shows whether a task is done, for the coder that is told the task as a story.
-    pub(super) fn note_verify(&self, run: &RunId, story: &str, verify: &str) -> Result<(), Failure> {
-        self.put_note(VERIFIES, &verify_key(run, story), &verify)
-    }
-
     fn verify_of(&self, run: &RunId, story: &Value) -> Result<Option<String>, Failure> {
         let Some(story) = story.as_text() else { return Ok(None) };
         let note = self.note(VERIFIES, &verify_key(run, story))?;
@@ -244,6 +238,11 @@ impl Sites {
         Ok(site.repo.patch_between(&site.tree.base, &wanted, &prefix(&site.repo))?)
     }
 
+    /// The commands that were noted for the story of a job's instance; nothing where it has none.
+    pub(super) fn story_tests(&self, job: &Job) -> Result<Option<Vec<String>>, Failure> {
+        Ok(self.story(job)?.map(|story| story.commands.tests))
+    }
+
     /// The commands that test the story of a job's instance.
     pub(super) fn tests_of(&self, job: &Job, folder: &Path) -> Result<Vec<String>, Failure> {
         let noted = self.story(job)?.map(|story| story.commands.tests).unwrap_or_default();
@@ -267,12 +266,16 @@ impl Sites {
         for (name, kind, command) in named {
             let env = self.environment.of_command(kind);
             let yard = self.yard(job, site.folder.clone(), (name, env), timeout);
-            let ran = verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel)
-                .map_err(|why| no_answer(&why))?;
-            if kind == CommandKind::Tests {
-                let base = self.base(job, site, Command { text: command, timeout, kind })?;
-                findings.extend(base.iter().flat_map(|base| against(base, &ran).findings));
+            let ran = verify::run(&yard, command, tree.as_str(), Policy::default(), &job.cancel);
+            let base = match kind {
+                CommandKind::Tests => self.base(job, site, Command { text: command, timeout, kind })?,
+                _ => Base::default(),
+            };
+            if let Some(failure) = self.blame(&base, &site.folder, ran.as_ref()) {
+                return Err(failure);
             }
+            let ran = ran.map_err(|why| no_answer(&why))?;
+            findings.extend(base.ran.iter().flat_map(|base| against(base, &ran).findings));
             if ran.outcome != VerifyOutcome::Passed {
                 green = false;
                 summaries.push(format!("`{command}`: {}", ran.summary));
@@ -287,7 +290,7 @@ impl Sites {
         Ok(TestReport { passed, failed: !passed, summary, tree: Some(tree.digest()), checks })
     }
 
-    fn merge(&self, job: &Job, asked: &WorkMerge) -> Result<Landing, Ended> {
+    pub(in crate::hands) fn merge_story(&self, job: &Job, asked: &WorkMerge) -> Result<Landing, Ended> {
         let story = self.story(job)?.ok_or_else(|| {
             let message = "no worktree was opened here for a story";
             Failure::new(FailureKind::Failed, message)
@@ -329,6 +332,11 @@ fn repeated(said: impl Iterator<Item = String>) -> Vec<String> {
     counts.retain(|(count, _)| *count > 1);
     counts.sort_by(|left, right| right.cmp(left));
     counts.into_iter().take(MAX_REPEATS).map(|(count, said)| format!("{count} times: {said}")).collect()
+}
+
+/// The note of the command that shows whether a task is done, for the coder that is told the task as a story.
+pub(super) fn verify_note(run: &RunId, story: &str, verify: &str) -> Noted {
+    Noted { kind: VERIFIES, key: verify_key(run, story), body: serde_json::Value::from(verify).to_string() }
 }
 
 fn verify_key(run: &RunId, story: &str) -> String {

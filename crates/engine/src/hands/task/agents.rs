@@ -20,16 +20,14 @@ use crate::hands::agents::UNPRICED;
 use crate::hands::site::Sites;
 use crate::hands::site::task::Made;
 use crate::hands::{Ended, Hand, Job, Report};
+use crate::lifecycle::desk;
 use crate::lifecycle::folder::{
     CODE_REVIEW, CODEGEN, FILES, Folder, PATCH, PLAN, PLAN_FILES, PLAN_REVIEW, PLAN_TEXT, path_problem,
 };
+use crate::lifecycle::phases::Work;
 use crate::lifecycle::plan::{Plan, Scope};
 use crate::lifecycle::write::now;
-use crate::lifecycle::{Phase, desk};
 use crate::paper::Paper;
-
-/// The roles that work for a task.
-pub(super) const ROLES: [&str; 3] = ["planner", "reviewers", "coder"];
 
 /// The concerns that reviewers speak for, each in a session of its own.
 pub(super) const CONCERNS: [&str; 5] = ["product", "design", "senior developer", "test", "risk"];
@@ -241,7 +239,7 @@ fn write_plan(folder: &Folder, plan: &TaskPlan) -> Result<(), Failure> {
     ]);
     let files: Vec<String> = plan.file_plan.iter().map(|file| file.path.clone()).collect();
     let put = || -> std::io::Result<()> {
-        folder.archive(desk::artifacts(Phase::Planning))?;
+        folder.archive(Work::Plan.artifacts())?;
         folder.put(PLAN_TEXT, plan_text(plan).as_bytes())?;
         folder.put_json(PLAN_FILES, &Json::object([("files", Json::from(files))]))?;
         folder.put_json(PLAN, &json)
@@ -337,7 +335,7 @@ fn write_plan_review(folder: &Folder, said: Vec<(&str, PlanReviews)>) -> Result<
         ("signals", signals(answer.signals.as_ref())?),
         ("meta", meta("plan_hash", plan.as_deref())),
     ]);
-    put(folder, Phase::PlanReview, PLAN_REVIEW, &json)?;
+    put(folder, Work::PlanReview, PLAN_REVIEW, &json)?;
     Value::of(&answer).map_err(|error| unfit(&error))
 }
 
@@ -375,7 +373,7 @@ fn write_code_review(folder: &Folder, said: Vec<(&str, CodeReviews)>) -> Result<
         ("signals", signals(answer.signals.as_ref())?),
         ("meta", meta("diff_hash", patch.as_deref())),
     ]);
-    put(folder, Phase::Review, CODE_REVIEW, &json)?;
+    put(folder, Work::CodeReview, CODE_REVIEW, &json)?;
     Value::of(&answer).map_err(|error| unfit(&error))
 }
 
@@ -391,7 +389,7 @@ fn write_code(folder: &Folder, plan: Option<&Plan>, said: &PhaseDone, made: &Mad
         ("meta", meta),
     ]);
     let put = || -> std::io::Result<()> {
-        folder.archive(desk::artifacts(Phase::Codegen))?;
+        folder.archive(Work::Code.artifacts())?;
         for (path, bytes) in &made.files {
             folder.put(&format!("{FILES}/{path}"), bytes)?;
         }
@@ -401,11 +399,8 @@ fn write_code(folder: &Folder, plan: Option<&Plan>, said: &PhaseDone, made: &Mad
     put().map_err(|error| disk(&error))
 }
 
-fn put(folder: &Folder, phase: Phase, name: &str, json: &Json) -> Result<(), Failure> {
-    folder
-        .archive(desk::artifacts(phase))
-        .and_then(|_| folder.put_json(name, json))
-        .map_err(|error| disk(&error))
+fn put(folder: &Folder, work: Work, name: &str, json: &Json) -> Result<(), Failure> {
+    folder.archive(work.artifacts()).and_then(|_| folder.put_json(name, json)).map_err(|error| disk(&error))
 }
 
 fn meta(key: &str, digest: Option<&str>) -> Json {

@@ -6,21 +6,22 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `agents` | planner, reviewers and coder: what they are told, and what their answers become |
-//! | `gates` | `artifact.*`, `decision.record` |
-//! | `work` | `eval.run`, `patch.apply`, `patch.revert` |
+//! | `artifacts` | `artifact.*`, `decision.record` |
+//! | `lean` | the executors of one command of a task: nothing is made before a step asks for it |
+//! | `patches` | `eval.run`, `patch.apply`, `patch.revert` |
 
 mod agents;
-mod gates;
-mod work;
+pub(super) mod artifacts;
+pub mod lean;
+pub(super) mod patches;
 
 use std::sync::Arc;
 
-use ftl_agents::secrets::Secrets;
 use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 
-use super::site::Sites;
-use super::{Job, Workshop};
+use super::table::Resources;
+use super::{Hand, Job};
 use crate::lifecycle::desk::{self, DeskError};
 use crate::lifecycle::{Folder, Malformed};
 use crate::machine;
@@ -59,28 +60,8 @@ fn disk(error: &std::io::Error) -> Failure {
     machine::failure("", error)
 }
 
-impl Workshop {
-    /// The same with hands for tasks.
-    #[must_use]
-    pub fn with_tasks(self, paper: &Arc<Paper>, sites: &Arc<Sites>) -> Workshop {
-        work::hands(gates::hands(self, paper), paper, sites)
-    }
-}
-
-impl Workshop {
-    /// The same with agents that know the task they work for.
-    #[must_use]
-    pub fn with_task_agents(
-        self,
-        paper: &Arc<Paper>,
-        sites: &Arc<Sites>,
-        secrets: &Arc<Secrets>,
-    ) -> Workshop {
-        agents::ROLES.iter().fold(self, |shop, role| {
-            shop.around(&format!("Task({role})"), |inner| {
-                let (paper, sites, secrets) = (paper.clone(), sites.clone(), secrets.clone());
-                Arc::new(agents::Phases { paper, sites, secrets, inner })
-            })
-        })
-    }
+/// Has the agents of a task know the task that they work for.
+pub(super) fn tell(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
+    let (paper, sites, secrets) = (with.records.paper.clone(), with.sites.clone(), with.secrets.clone());
+    Arc::new(agents::Phases { paper, sites, secrets, inner })
 }

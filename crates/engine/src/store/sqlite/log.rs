@@ -6,7 +6,7 @@
 //!
 //! - Every transaction but the last is on the disk whole. Of the last one any sectors may be missing, in any order;
 //!   it has one commit frame, its last.
-//! - Frames of an earlier round of the log have another salt.
+//! - Frames of an earlier round of the log have another salt, and what is room for later frames has none.
 //! - Behind the end there may be frames of this round that a transaction left which nobody saw: it was rolled
 //!   back, or its process was killed before it could say that it had committed. The next transaction was written over
 //!   its beginning. What is left of it is a piece of one transaction, so it has at most one commit frame, with
@@ -26,8 +26,11 @@ use std::path::Path;
 use super::LOG;
 use crate::folder::Use;
 
-const HEADER: usize = 32;
+pub(super) const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
+
+/// The length of a frame with a page of every store.
+pub(super) const FRAME_BYTES: u64 = (FRAME_HEADER + PAGE) as u64;
 
 /// The two numbers a log begins with; the last bit is the order of bytes of its checksums.
 const MAGIC: u32 = 0x377f_0682;

@@ -18,6 +18,7 @@ mod log;
 mod notes;
 mod read;
 mod recover;
+mod room;
 mod schema;
 mod seal;
 mod trouble;
@@ -38,7 +39,7 @@ pub use self::integrity::StoreReport;
 use self::read::{Reader, Readers};
 pub use self::recover::BringBack;
 use self::write::Write;
-use self::writer::{Pen, Shared, Writer};
+use self::writer::{Shared, Writer};
 use super::{
     Append, Command, Digest, FORMAT, Lease, Most, NewRun, Newest, Record, RunRow, Store, StoreError, limits,
 };
@@ -66,8 +67,6 @@ pub struct SqliteStore {
     writer: Mutex<Option<Writer>>,
     /// What was found missing, once it was looked for.
     loss: OnceLock<Option<StoreError>>,
-    /// What changes are written with that run on the thread of whoever asks.
-    pen: Mutex<Option<Pen>>,
 }
 
 impl SqliteStore {
@@ -116,12 +115,7 @@ impl SqliteStore {
         work: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, E>>,
     ) -> Result<Result<T, E>, StoreError> {
         self.check_open()?;
-        let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
-        let pen = match &mut *pen {
-            Some(pen) => pen,
-            none => none.insert(Pen::open(&self.shared)?),
-        };
-        pen.change(&self.shared, work)
+        self.shared.change(work)
     }
 
     /// Asks something that changes nothing.
@@ -179,7 +173,6 @@ impl SqliteStore {
             readers: Readers::new(folder, reader),
             writer: Mutex::default(),
             loss: OnceLock::new(),
-            pen: Mutex::default(),
         })
     }
 
@@ -338,13 +331,11 @@ impl Drop for SqliteStore {
     /// What was asked is finished. The writer closes last: only it may tidy up.
     fn drop(&mut self) {
         self.readers.close();
-        if let Some(pen) = self.pen.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            pen.close(self.shared.broken.get().is_some());
-        }
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             writer.finish();
         }
+        self.shared.close();
     }
 }
 

@@ -17,6 +17,9 @@ use crate::store::{Command, Digest, Hash, Most, Newest, Record, RunRow, StoreErr
 /// How many connections are kept for the next one who reads.
 const MAX_IDLE_READERS: usize = 4;
 
+/// How many statements a connection keeps prepared; there are about thirty, those about notes and lessons included.
+const STATEMENTS: usize = 64;
+
 /// Above every letter that stands in the name of a run.
 const AFTER_LETTERS: char = '\u{7f}';
 
@@ -124,6 +127,7 @@ fn connect(database: &Path, extra: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | schema::NO_LINKS | extra;
     let open = Connection::open_with_flags(database, flags)?;
     open.busy_timeout(BUSY)?;
+    open.set_prepared_statement_cache_capacity(STATEMENTS);
     // Opening alone reads nothing; this finds out whether it can be read.
     open.pragma_query_value(None, "user_version", |_| Ok(()))?;
     Ok(open)

@@ -159,8 +159,9 @@ impl Recovery<'_> {
             Some(false) => return Err(StoreError::Corrupt(format!("{} is no file", database.display()))),
             Some(true) => {}
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let open = Connection::open_with_flags(&database, flags).map_err(|error| self.on_error(&error))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | schema::NO_LINKS;
+        let open = Connection::open_with_flags(schema::without_links(&database), flags);
+        let open = open.map_err(|error| self.on_error(&error))?;
         match schema::format(&database, &open)? {
             ..=FORMAT => Ok(Some(open)),
             // The tables of a newer format are other ones: here the number is what is wrong.
@@ -490,7 +491,8 @@ const LESSONS: [&str; 7] = [
 
 /// Takes over the rows of a damaged database that can be read, from both ends of each table.
 fn salvage(open: &Connection, damaged: &Path) -> rusqlite::Result<()> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | schema::NO_LINKS;
+    let damaged = schema::without_links(damaged);
     let Ok(source) = Connection::open_with_flags(damaged, flags) else { return Ok(()) };
     open.pragma_update(None, "foreign_keys", false)?;
     let change = open.unchecked_transaction()?;

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::config::DbConfig;
@@ -19,6 +19,7 @@ use rusqlite::{Connection, ffi};
 use super::events::{self, Event};
 use super::heads::{self, Found, HeadFile, RunHead, StoreHead};
 use super::lock::WriteLock;
+use super::room::Room;
 use super::seal::{self, Seal, Sealed};
 use super::write::Write;
 use super::{DATABASE, LOG, integrity, read, schema, trouble};
@@ -55,6 +56,8 @@ pub(super) struct Shared {
     pub(super) asked: AtomicU64,
     /// How many transactions were committed.
     pub(super) commits: AtomicU64,
+    /// What all of this process write with: two connections would each read again what the other has changed.
+    pen: Mutex<Option<Pen>>,
     /// Whether heads were written that are not synced.
     pub(super) heads_dirty: Arc<AtomicBool>,
     /// That the folder was synced with the log in it.
@@ -83,10 +86,43 @@ impl Shared {
             broken: OnceLock::new(),
             asked: AtomicU64::new(0),
             commits: AtomicU64::new(0),
+            pen: Mutex::default(),
             heads_dirty: Arc::default(),
             folder_synced: OnceLock::new(),
             injected: Mutex::new((ffi::SQLITE_OK, 0)),
         }
+    }
+
+    /// Does something in a transaction of its own, while nobody else writes.
+    pub(super) fn change<T, E>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, E>>,
+    ) -> Result<Result<T, E>, StoreError> {
+        self.with_pen(|pen| pen.change(self, work))
+    }
+
+    /// Ends writing for good, and tidies up if nobody else has the store open.
+    pub(super) fn close(&self) {
+        if let Some(pen) = self.pen().take() {
+            pen.close(self.broken.get().is_some());
+        }
+    }
+
+    /// Lends what is written with; it is opened for the first one.
+    fn with_pen<T>(&self, write: impl FnOnce(&Pen) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut pen = self.pen();
+        // Whoever had it before may have broken the store.
+        if let Some(error) = self.broken.get() {
+            return Err(error.clone());
+        }
+        match &mut *pen {
+            Some(pen) => write(pen),
+            none => write(none.insert(Pen::open(self)?)),
+        }
+    }
+
+    fn pen(&self) -> MutexGuard<'_, Option<Pen>> {
+        self.pen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn injected_now(&self) -> Option<i32> {
@@ -105,7 +141,7 @@ impl Writer {
     /// Starts the thread. It opens the database with the first request.
     pub(super) fn start(shared: &Arc<Shared>) -> Result<Writer, StoreError> {
         let (requests, waiting) = sync_channel(MAX_WAITING);
-        let scribe = Scribe { shared: Arc::clone(shared), waiting, pen: None };
+        let scribe = Scribe { shared: Arc::clone(shared), waiting };
         let started = thread::Builder::new().name("ftl-store".to_owned()).spawn(move || scribe.serve());
         let thread = started.map_err(|error| trouble::of_disk(&shared.folder, &error))?;
         Ok(Writer { requests, thread })
@@ -136,7 +172,6 @@ pub(super) fn ask(shared: &Shared, requests: &SyncSender<Request>, write: Write)
 struct Scribe {
     shared: Arc<Shared>,
     waiting: Receiver<Request>,
-    pen: Option<Pen>,
 }
 
 /// What it writes with.
@@ -148,38 +183,34 @@ pub(super) struct Pen {
     /// Which file it opened, to notice when another one stands in its place.
     file: (u64, u64),
     seal: Seal,
-    heads: HeadFile,
+    heads: Arc<HeadFile>,
+    /// How far there is room in the log.
+    room: Room,
     /// The store's own name.
     name: String,
 }
 
 impl Scribe {
-    fn serve(mut self) {
+    fn serve(self) {
         while let Ok(first) = self.waiting.recv() {
             self.write_group(first);
         }
-        if let Some(pen) = self.pen.take() {
-            pen.close(self.shared.broken.get().is_some());
-        }
     }
 
-    fn write_group(&mut self, first: Request) {
+    fn write_group(&self, first: Request) {
         let mut group = vec![first];
-        if let Err(error) = self.try_group(&mut group) {
-            answer_all(group, &error);
+        match self.shared.with_pen(|pen| self.try_group(pen, &mut group)) {
+            // Nobody waits for this, here or elsewhere.
+            Ok(Some(heads)) => drop(heads.sync()),
+            Ok(None) => {}
+            Err(error) => answer_all(group, &error),
         }
     }
 
-    /// Writes and answers a group; an error answers all of whom it has left.
-    fn try_group(&mut self, group: &mut Vec<Request>) -> Result<(), StoreError> {
-        if let Some(error) = self.shared.broken.get() {
-            return Err(error.clone());
-        }
-        if self.pen.is_none() {
-            self.pen = Some(Pen::open(&self.shared)?);
-        }
-        let Some(pen) = &self.pen else { return Ok(()) };
-        let held = pen.lock.hold().map_err(|error| trouble::of_disk(&pen.database, &error))?;
+    /// Writes and answers a group; an error answers all of whom it has left. The heads are to be synced where a run has
+    /// changed hands.
+    fn try_group(&self, pen: &Pen, group: &mut Vec<Request>) -> Result<Option<Arc<HeadFile>>, StoreError> {
+        let _held = pen.lock.hold().map_err(|error| trouble::of_disk(&pen.database, &error))?;
         pen.check_place(&self.shared)?;
         let written = pen.transact(&self.shared, group, &self.waiting);
         let changed_hands = group.iter().any(|request| request.write.changes_lease());
@@ -189,12 +220,7 @@ impl Scribe {
             Err(error) => return Err(error),
         }
         pen.empty_log(&self.shared, CHECKPOINT_PAGES);
-        drop(held);
-        // Nobody waits for this, here or elsewhere.
-        if changed_hands {
-            pen.sync_heads();
-        }
-        Ok(())
+        Ok(changed_hands.then(|| Arc::clone(&pen.heads)))
     }
 
     /// When there is no room, a log that is brought into the database gives some, and perhaps some of
@@ -250,7 +276,7 @@ impl Pen {
             .map_err(|error| trouble::of_disk(&shared.folder.join(heads::HEADS), &error))?;
         let seal = Seal::install(&open).map_err(on_error)?;
         drop(held);
-        Ok(Pen { open, lock, database, file, seal, heads, name })
+        Ok(Pen { open, lock, database, file, seal, heads: Arc::new(heads), room: Room::default(), name })
     }
 
     /// Looks whether the store may be written, and makes its heads anew if they are missing.
@@ -442,15 +468,16 @@ impl Pen {
         told
     }
 
-    /// Brings the log into the database when it has grown by so many pages. What hinders it now may not
-    /// the next time.
+    /// Brings the log into the database when it has grown by so many pages, and makes room in it until then. What
+    /// hinders it now may not the next time.
     fn empty_log(&self, shared: &Shared, pages: i64) {
-        let emptied = self.pages_ahead("NOOP").and_then(|ahead| {
+        let emptied = self.ask_log("NOOP").and_then(|(frames, ahead)| {
             if ahead < pages {
+                self.room.make(&shared.folder, u64::try_from(frames).unwrap_or(0));
                 return Ok(());
             }
             self.sync_heads();
-            self.pages_ahead("PASSIVE").map(drop)
+            self.ask_log("PASSIVE").map(drop)
         });
         // Nobody waits for this; an error that matters answers the next ones.
         if let Err(error) = emptied {
@@ -458,10 +485,13 @@ impl Pen {
         }
     }
 
-    /// How many pages of the log are not in the database.
-    fn pages_ahead(&self, mode: &str) -> rusqlite::Result<i64> {
+    /// How many pages the log has, and how many of them are not in the database.
+    fn ask_log(&self, mode: &str) -> rusqlite::Result<(i64, i64)> {
         let mut ask = self.open.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
-        ask.query_row([], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?))
+        ask.query_row([], |row| {
+            let frames = row.get::<_, i64>(1)?;
+            Ok((frames, frames - row.get::<_, i64>(2)?))
+        })
     }
 
     /// The last one who closes a store brings its whole log into the database and removes it. A store

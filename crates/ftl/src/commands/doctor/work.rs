@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_core::catalogue::build::VerifyOutcome;
-use ftl_engine::commands::{Commands, look};
+use ftl_engine::commands::Commands;
+use ftl_engine::commands::look::{self, Answer, Look, Surroundings};
 use ftl_engine::config::Config;
 use ftl_engine::doctor::{Area, Finding, Level};
 use ftl_engine::environment::CommandKind;
@@ -152,11 +153,19 @@ fn tests(
         return false;
     }
     let env = look::environment(config.environment());
-    let mut run = |command: &str| workroom.and_then(|room| room.run(place.root(), command, &env));
-    if let Some(why) = look::broken(&commands.tests, place.root(), &env, &mut run) {
-        found.push(look_at(Area::Tests, why, look::HINT));
-        return false;
-    }
+    let mut run = |command: &str| {
+        let ended = workroom.and_then(|room| room.run(place.root(), command, &env));
+        ended.and_then(|ended| Answer::of(&ended))
+    };
+    let at = Surroundings { folder: place.root(), made: &[], env: &env };
+    let more_told = match look::look(&commands.tests, at, &mut run) {
+        Look::Broken(why) => {
+            found.push(look_at(Area::Tests, why, look::HINT));
+            return false;
+        }
+        Look::NoTests(why) => format!("; {why} yet"),
+        Look::Fine => String::new(),
+    };
     let named = |one: &String| format!("`{one}` ({})", commands.origin(one));
     let mut text = format!("tested by {}", commands.tests.iter().map(named).collect::<Vec<_>>().join(", "));
     let more = [("set up", &commands.setup), ("built", &commands.build)];
@@ -169,6 +178,7 @@ fn tests(
             commands.lints.iter().map(named).collect::<Vec<_>>().join(", ")
         ));
     }
+    text.push_str(&more_told);
     found.push(fine(Area::Tests, text));
     true
 }

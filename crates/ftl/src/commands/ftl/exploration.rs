@@ -1,6 +1,6 @@
 //! `ftl exploration`, and waiting for explorers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ftl_core::json::Json;
@@ -8,13 +8,16 @@ use ftl_engine::clock;
 use ftl_engine::exploration::{self, Answer, Meta, Mode};
 use ftl_engine::paper::Paper;
 
-use super::{help, look, note, open, print, text_of, with, word};
+use super::{failure, help, look, note, open, print, text_of, with, word};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::groups::{Exploration, Group};
 use crate::out::Out;
 use crate::signals;
+
+/// What is said where there is no exploration.
+const NOTHING_TO_CLEAR: &str = "No exploration.json to clear";
 
 /// How often the results of explorers are looked at.
 const POLL: Duration = Duration::from_millis(100);
@@ -41,8 +44,12 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Exploration>, out: &Out) -> Result<Ex
                     "pipe in what `ftl exploration aggregate` prints",
                 )
             })?;
-            with(out, &open(cli)?, |paper| paper.write_exploration(&json))?;
-            word(out, "Written: .ftl/exploration.json")
+            let paper = open(cli)?;
+            let file = with(out, &paper, |paper| {
+                paper.write_exploration(&json)?;
+                paper.exploration_file()
+            })?;
+            word(out, &format!("Written: {}", from_root(&paper, &file)))
         }
         Exploration::WriteResult { mode } => write_result(cli, mode, out),
         Exploration::Read => match look(cli)? {
@@ -54,11 +61,13 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Exploration>, out: &Out) -> Result<Ex
         Exploration::GetMemory => section(cli, Mode::Memory, out),
         Exploration::GetDelta => section(cli, Mode::Delta, out),
         Exploration::Clear => {
-            let there = match look(cli)? {
-                Some(paper) => with(out, &paper, Paper::clear_exploration)?,
-                None => false,
-            };
-            word(out, if there { "Cleared: .ftl/exploration.json" } else { "No exploration.json to clear" })
+            let Some(paper) = look(cli)? else { return word(out, NOTHING_TO_CLEAR) };
+            let (there, file) =
+                with(out, &paper, |paper| Ok((paper.clear_exploration()?, paper.exploration_file()?)))?;
+            match there {
+                true => word(out, &format!("Cleared: {}", from_root(&paper, &file))),
+                false => word(out, NOTHING_TO_CLEAR),
+            }
         }
     }
 }
@@ -80,7 +89,37 @@ fn aggregate(
 }
 
 fn staged(cli: &Cli) -> Result<(Vec<Answer>, Vec<String>), Failure> {
-    Ok(exploration::read_files(&crate::session::place(cli)?.state().join("cache")))
+    Ok(exploration::read_files(&Staging::of(cli)?.folder()?))
+}
+
+/// Where explorers stage their results.
+enum Staging {
+    /// Those of a campaign, wherever its files stand.
+    Campaign(Box<Paper>),
+    /// Nobody has kept anything here yet.
+    Bare(PathBuf),
+}
+
+impl Staging {
+    fn of(cli: &Cli) -> Result<Staging, Failure> {
+        Ok(match look(cli)? {
+            Some(paper) => Staging::Campaign(Box::new(paper)),
+            None => Staging::Bare(crate::session::place(cli)?.state().join("cache")),
+        })
+    }
+
+    /// The folder as it stands now: another campaign may have become the current one.
+    fn folder(&self) -> Result<PathBuf, Failure> {
+        match self {
+            Staging::Campaign(paper) => paper.cache_folder().map_err(|error| failure(&error)),
+            Staging::Bare(folder) => Ok(folder.clone()),
+        }
+    }
+}
+
+/// A path as it is from the root of the repository.
+fn from_root(paper: &Paper, file: &Path) -> String {
+    file.strip_prefix(paper.place().root()).unwrap_or(file).display().to_string()
 }
 
 fn section(cli: &Cli, mode: Mode, out: &Out) -> Result<Exit, Failure> {
@@ -109,12 +148,9 @@ fn write_result(cli: &Cli, mode: &str, out: &Out) -> Result<Exit, Failure> {
         return Err(Failure::new(message, "name the mode that it is of"));
     }
     let paper = open(cli)?;
-    let file = paper.staged(mode);
-    let written = ftl_engine::folder::make(&paper.place().state().join("cache"))
-        .and_then(|()| ftl_engine::place::replace(&file, format!("{}\n", answer.json.pretty()).as_bytes()));
-    written
-        .map_err(|error| Failure::new(format!("{}: {error}", file.display()), "see who may write there"))?;
-    word(out, &format!("Written: .ftl/cache/{}", mode.file_name()))
+    let text = format!("{}\n", answer.json.pretty());
+    let file = with(out, &paper, |paper| paper.write_staged(&mode.file_name(), &text))?;
+    word(out, &format!("Written: {}", from_root(&paper, &file)))
 }
 
 /// `ftl orchestration wait-explorers`.
@@ -124,8 +160,9 @@ pub(crate) fn wait(cli: &Cli, required: usize, timeout: f64, out: &Out) -> Resul
     }
     let stop = signals::stop(out)?;
     let (began, limit) = (Instant::now(), Duration::from_secs_f64(timeout));
+    let staging = Staging::of(cli)?;
     loop {
-        let (answers, ignored) = staged(cli)?;
+        let (answers, ignored) = exploration::read_files(&staging.folder()?);
         let standings: Vec<_> = answers.iter().map(|answer| (answer.mode, answer.standing)).collect();
         let quorum = exploration::judge(&standings, required);
         let over = began.elapsed() >= limit;
@@ -141,28 +178,27 @@ pub(crate) fn wait(cli: &Cli, required: usize, timeout: f64, out: &Out) -> Resul
             for what in &ignored {
                 note(out, &format!("left out: {what}"));
             }
-            print(out, &waited(cli, status, &quorum, began.elapsed())?)?;
+            print(out, &waited(&staging.folder()?, status, &quorum, began.elapsed()))?;
             return Ok(if status == "quorum_failure" { Exit::Error } else { Exit::Done });
         }
         std::thread::sleep(POLL.min(limit.saturating_sub(began.elapsed())));
     }
 }
 
-fn waited(cli: &Cli, status: &str, quorum: &exploration::Quorum, elapsed: Duration) -> Result<Json, Failure> {
+fn waited(cache: &Path, status: &str, quorum: &exploration::Quorum, elapsed: Duration) -> Json {
     let words = |modes: &[Mode]| Json::list(modes.iter().map(|mode| mode.word()));
-    let cache = crate::session::place(cli)?.state().join("cache");
     let files = quorum
         .completed
         .iter()
         .map(|mode| (mode.word(), Json::from(cache.join(mode.file_name()).display().to_string())));
-    Ok(Json::object([
+    Json::object([
         ("status", Json::from(status)),
         ("completed", words(&quorum.completed)),
         ("missing", words(&quorum.missing)),
         ("elapsed", Json::from((elapsed.as_secs_f64() * 10.0).round() / 10.0)),
         ("exploration_files", Json::object(files)),
         ("rule", quorum.rule.map_or(Json::Null, |rule| Json::from(rule.word()))),
-    ]))
+    ])
 }
 
 /// `ftl orchestration check-explorers`.

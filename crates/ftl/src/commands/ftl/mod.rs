@@ -46,6 +46,7 @@ pub(crate) fn open(cli: &Cli) -> Result<Paper, Failure> {
 
 /// The paperwork of the campaign that was named, or of the current one.
 fn named(cli: &Cli, paper: Paper) -> Result<Paper, Failure> {
+    paper.finish_interrupted_move().map_err(|error| failure(&error))?;
     match &cli.campaign {
         Some(id) => paper.for_campaign(id).map_err(|error| failure(&error)),
         None => Ok(paper),

@@ -1,68 +1,71 @@
 //! `ftl redo`: back to a phase that the task has been in. What it and later phases left is kept and void.
 
-use ftl_core::run::ROOT;
-use ftl_core::value::Name;
+use ftl_core::run::{Event, ROOT, RefusalKind};
 use ftl_engine::lifecycle::write::{self, Forced};
-use ftl_engine::lifecycle::{Phase, desk};
 use ftl_engine::order::Order;
 use serde_json::json;
 
-use super::bench::{Bench, disk_failure};
-use super::next::{Answer, arrive, held_hint, phase};
+use super::bench::{Bench, GateAnswers, disk_failure};
+use super::next::{Answer, Cannot, arrive, cannot, held_hint};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paint::{self, paint};
 use crate::tasks::Redo;
 
 /// What the words ask for: where to, and why.
-pub(super) fn words(asked: &Redo) -> Result<(Phase, &str), Failure> {
-    let to = phase(&asked.phase)?;
+pub(super) fn words(asked: &Redo) -> Result<(&str, &str), Failure> {
     let reason = asked.reason.trim();
     if reason.is_empty() {
         return Err(Failure::usage("the reason is blank", "say why with --reason"));
     }
-    Ok((to, reason))
+    Ok((&asked.phase, reason))
 }
 
 /// `ftl redo`.
 pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
     let (to, reason) = words(asked)?;
+    let to = bench.phase(to)?;
     let at = match arrive(bench, &asked.task)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    let (id, from) = (at.folder.id(), at.phase);
-    let stays = |reason: String| Answer::stays(id, Some(from), reason).asked(Some(to)).warned(&at.warnings);
-    if let Some(from) = at.resumed.as_ref().filter(|one| one.moved() == Some(to)).map(|one| one.from) {
+    let (id, from, phases) = (at.folder.id(), &at.phase, &bench.phases);
+    let stays = |reason: String| Answer::stays(id, Some(from), reason).asked(Some(&to)).warned(&at.warnings);
+    if let Some(from) = at.resumed.as_ref().filter(|one| one.moved() == Some(&to)).map(|one| &one.from) {
         // An earlier command had begun this very redo.
         let answer = Answer::stays(id, Some(from), reason).warned(&at.warnings);
-        return answer.moved(to).tell(Exit::Done, bench.out);
+        return answer.moved(&to).tell(Exit::Done, bench.out);
     }
-    if to == Phase::Done || !at.visited(to) {
+    let reason = &bench.session.secrets().redact(reason);
+    let (by, why) = (bench.by.clone(), reason.to_owned());
+    let event = Event::Redo { instance: ROOT, to: to.name(), by: by.clone(), reason: why.clone() };
+    let no = cannot(&at, event, GateAnswers::new());
+    if let Some(Cannot::Refused(refusal)) = &no
+        && refusal.kind == RefusalKind::Guard
+    {
+        let meter = phases.redo_meter().map_or("rounds", |meter| meter);
+        let answer = stays(format!("the {meter} are spent"));
+        return answer.hint(held_hint(phases, &at)).tell(Exit::Blocked, bench.out);
+    }
+    if no.is_some() || phases.is_last(&to) {
         let answer = stays(format!("the task was never in {to}, or cannot do it again"));
         return answer
             .hint("a redo goes to a phase that the task has been in")
             .tell(Exit::NotAllowed, bench.out);
     }
-    if at.rounds() == 0 {
-        let answer = stays(String::from("the rounds are spent"));
-        return answer.hint(held_hint(&at)).tell(Exit::Blocked, bench.out);
-    }
     let disk = |error: std::io::Error| disk_failure(&at.folder, &error);
-    let reason = &bench.session.secrets().redact(reason);
-    let line = Forced { kind: "redo", by: &bench.by, reason, from, to, guards: Vec::new() };
+    let line = Forced { kind: "redo", by: &bench.by, reason, from, to: &to, guards: Vec::new() };
     write::forced(&at.folder, &line).map_err(disk)?;
     // First what is void goes away: whoever is killed in between has lost no guard, only some work, which
     // is below versions/.
-    let archived = at.folder.archive(&desk::void(to)).map_err(disk)?;
-    let (by, why) = (bench.by.clone(), reason.to_owned());
-    let order = Order::Redo { instance: ROOT, to: Name::from(to.word()), by, reason: why };
-    let carried = bench.carry(&at, &order)?;
+    let archived = at.folder.archive(&phases.void(&to)).map_err(disk)?;
+    let order = Order::Redo { instance: ROOT, to: to.name(), by, reason: why };
+    let carried = bench.carry(&at, &order, GateAnswers::new())?;
     if let Some(refused) = carried.refused {
         return stays(refused.message).tell(Exit::Refused, bench.out);
     }
-    if from == to {
-        bench.project(&at.folder, &at.run, from, to)?;
+    if *from == to {
+        bench.project(&at.folder, &at.run, from, &to)?;
     }
     if bench.out.is_json() {
         bench.out.json(&json!({

@@ -11,19 +11,23 @@
 //! | `words` | the words that do the work of a phase |
 //! | `back` | `ftl redo` |
 //! | `show` | `ftl show`, and how things are told |
+//! | `view` | a task for commands that only look |
 //! | `repl` | `ftl repl` |
 
 mod back;
 mod bench;
+#[cfg(test)]
+mod counted;
 mod next;
 mod repl;
 mod show;
+mod view;
 mod words;
 
 use ftl_engine::lifecycle::desk;
 use ftl_engine::lifecycle::folder::{self, STATE};
 use ftl_engine::lifecycle::state::State;
-use ftl_engine::lifecycle::{Folder, Phase, TaskId, write};
+use ftl_engine::lifecycle::{Folder, TaskId, write};
 use ftl_engine::store::Digest;
 use serde_json::json;
 
@@ -73,16 +77,16 @@ fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<Exit, Failure> {
     usage(asked)?;
     match asked {
         Lifecycle::New(new) => begin(bench, new),
-        Lifecycle::Plan(task) => words::work(bench, task, Phase::Planning),
+        Lifecycle::Plan(task) => words::work(bench, task, "plan"),
         Lifecycle::Review(review) => {
-            let phase = match review.what {
-                Reviewed::Plan => Phase::PlanReview,
-                Reviewed::Code => Phase::Review,
+            let word = match review.what {
+                Reviewed::Plan => "review_plan",
+                Reviewed::Code => "review_code",
             };
-            words::work(bench, &review.task, phase)
+            words::work(bench, &review.task, word)
         }
-        Lifecycle::Codegen(task) => words::work(bench, task, Phase::Codegen),
-        Lifecycle::Test(task) => words::work(bench, task, Phase::Test),
+        Lifecycle::Codegen(task) => words::work(bench, task, "codegen"),
+        Lifecycle::Test(task) => words::work(bench, task, "test"),
         Lifecycle::Accept(accept) => words::accept(bench, accept),
         Lifecycle::Revert(revert) => words::revert(bench, revert),
         Lifecycle::Next(next) if next.eval => next::eval(bench.cli, next, bench.out),
@@ -134,22 +138,28 @@ fn begin(bench: &Bench<'_>, new: &New) -> Result<Exit, Failure> {
         return Err(disk(error));
     }
     write::brief(&folder, text).map_err(disk)?;
-    let bytes = State::new(id.as_str()).bytes();
+    let bytes = State::new(id.as_str(), &bench.phases).bytes();
     folder.put(STATE, &bytes).map_err(disk)?;
     let known = desk::Known { run: run.clone(), state: Some(Digest::of(&bytes).to_string()) };
     bench.know(&id, &known)?;
     bench.open_run(&run, text, None)?;
     bench.make_current(&id)?;
+    let first = bench.phases.first();
     if bench.out.is_json() {
         let path = folder.shown("").trim_end_matches('/').to_owned();
         bench.out.json(
-            &json!({ "task": id.as_str(), "id": id.as_str(), "phase": "planning", "path": path, "run": run }),
+            &json!({ "task": id.as_str(), "id": id.as_str(), "phase": first.word(), "path": path, "run": run }),
         )?;
     } else {
         let hint = paint(paint::HINT, "hint:");
         let name = paint(paint::STRONG, id.as_str());
+        let work = match bench.phases.command(&first) {
+            Some(command) if command == "ftl plan" => String::from("`ftl plan` has it planned; "),
+            Some(command) => format!("`{command}` does the work of {first}; "),
+            None => String::new(),
+        };
         let text = format!(
-            "task {name} in planning: {}\n{hint} `ftl plan` has it planned; `ftl next` goes on; `ftl next --auto` does both\n",
+            "task {name} in {first}: {}\n{hint} {work}`ftl next` goes on; `ftl next --auto` does both\n",
             safe(text)
         );
         bench.out.text(&text)?;
@@ -165,13 +175,13 @@ fn adopt(bench: &Bench<'_>, asked: &TaskArg) -> Result<Exit, Failure> {
     let before = bench.standing(&folder)?;
     let (run, phase, adopted) = match before {
         desk::Standing::Agrees { run, phase, lags } => {
-            bench.catch_up(&folder, &run, phase, lags)?;
+            bench.catch_up(&folder, &run, &phase, lags.as_ref())?;
             (run, phase, false)
         }
-        desk::Standing::Unknown { phase } => (bench.adopt(&folder, phase)?, phase, true),
+        desk::Standing::Unknown { phase } => (bench.adopt(&folder, &phase)?, phase, true),
         desk::Standing::Disagrees { run, file, .. } => {
             bench.end(&run)?;
-            (bench.adopt(&folder, file)?, file, true)
+            (bench.adopt(&folder, &file)?, file, true)
         }
     };
     bench.make_current(&id)?;

@@ -1,33 +1,38 @@
 //! `ftl next`: looks at the artifacts of the phase, and makes at most one transition or says what is missing.
 
-use ftl_core::run::ROOT;
+use ftl_core::catalogue::lifecycle::Recorded;
+use ftl_core::run::{Answers, Event, Fact, Failure as StepFailure, FailureKind, ROOT, Refusal, RefusalKind};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::lifecycle::desk::{self, Standing};
+use ftl_engine::lifecycle::edges::{Edge, Outlook, outlook};
 use ftl_engine::lifecycle::folder::PATCH;
-use ftl_engine::lifecycle::judge::{Edge, Judgement, judge};
+use ftl_engine::lifecycle::phases::{NEXT, Phases};
 use ftl_engine::lifecycle::write::{self, Forced};
-use ftl_engine::lifecycle::{Folder, Malformed, Phase, TaskId};
+use ftl_engine::lifecycle::{Malformed, Phase, TaskId};
 use ftl_engine::order::{Order, RefusedKind};
-use ftl_engine::store::Store as _;
 use serde::Serialize;
 
 use super::bench::{self, Arrived, Bench, Carried};
+use super::view::View;
 use super::words;
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::paint::{self, paint, safe};
-use crate::session;
-use crate::shelf::Shelf;
 use crate::tasks::Next;
+
+/// The gate of which a waiver records the decision first: what it answers is not known before.
+const DECIDED: &str = "artifact.decision";
+
+/// What records a decision.
+const RECORDS: &str = "decision.record";
 
 /// What `next` answers.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Answer {
     task: String,
-    from: Option<&'static str>,
-    to: Option<&'static str>,
+    from: Option<String>,
+    to: Option<String>,
     moved: bool,
     reason: String,
     guards: Vec<Guard>,
@@ -51,10 +56,10 @@ impl Guard {
 }
 
 impl Answer {
-    pub(super) fn stays(id: &TaskId, phase: Option<Phase>, reason: impl Into<String>) -> Answer {
+    pub(super) fn stays(id: &TaskId, phase: Option<&Phase>, reason: impl Into<String>) -> Answer {
         Answer {
             task: id.to_string(),
-            from: phase.map(Phase::word),
+            from: phase.map(Phase::to_string),
             to: None,
             moved: false,
             reason: reason.into(),
@@ -64,14 +69,14 @@ impl Answer {
         }
     }
 
-    pub(super) fn seen(mut self, judgement: &Judgement) -> Answer {
-        self.guards = judgement.edges.iter().map(Guard::of).collect();
-        self.warnings.extend(judgement.warnings.iter().cloned());
+    pub(super) fn seen(mut self, outlook: &Outlook) -> Answer {
+        self.guards = outlook.edges.iter().map(Guard::of).collect();
+        self.warnings.extend(outlook.warnings.iter().cloned());
         self
     }
 
-    pub(super) fn asked(mut self, to: Option<Phase>) -> Answer {
-        self.to = to.map(Phase::word);
+    pub(super) fn asked(mut self, to: Option<&Phase>) -> Answer {
+        self.to = to.map(Phase::to_string);
         self
     }
 
@@ -85,8 +90,8 @@ impl Answer {
         self
     }
 
-    pub(super) fn moved(mut self, to: Phase) -> Answer {
-        (self.to, self.moved) = (Some(to.word()), true);
+    pub(super) fn moved(mut self, to: &Phase) -> Answer {
+        (self.to, self.moved) = (Some(to.to_string()), true);
         self
     }
 
@@ -109,11 +114,11 @@ impl Answer {
             return Ok(exit);
         }
         let (task, reason) = (paint(paint::STRONG, &self.task), safe(&self.reason));
-        let text = match (self.moved, self.from, self.to) {
+        let text = match (self.moved, &self.from, &self.to) {
             (true, Some(from), Some(to)) => {
                 format!("task {task} {from} → {}: {reason}\n", paint(paint::GOOD, to))
             }
-            _ => format!("task {task} stays in {}: {reason}\n", self.from.unwrap_or("its phase")),
+            _ => format!("task {task} stays in {}: {reason}\n", self.from.as_deref().unwrap_or("its phase")),
         };
         out.text(&text)?;
         Ok(exit)
@@ -121,26 +126,16 @@ impl Answer {
 }
 
 /// What the words ask for: where to, and the reason of an override.
-pub(super) fn words(asked: &Next) -> Result<(Option<Phase>, Option<&str>), Failure> {
-    let to = asked.to.as_deref().map(phase).transpose()?;
+pub(super) fn words(asked: &Next) -> Result<(Option<&str>, Option<&str>), Failure> {
     let over = asked.over.as_deref().map(str::trim);
     if over == Some("") {
         return Err(Failure::usage("the reason of the override is blank", "say why: --override \"reason\""));
     }
-    Ok((to, over))
-}
-
-/// A phase as a person types it.
-pub(super) fn phase(word: &str) -> Result<Phase, Failure> {
-    Phase::of(word).ok_or_else(|| {
-        let known: Vec<&str> =
-            ftl_engine::lifecycle::phase::PHASES.iter().map(|phase| phase.word()).collect();
-        Failure::usage(format!("there is no phase `{word}`"), format!("one of {}", known.join(", ")))
-    })
+    Ok((asked.to.as_deref(), over))
 }
 
 /// A malformed artifact or state, as an answer.
-fn malformed(id: &TaskId, phase: Option<Phase>, malformed: &Malformed, out: &Out) -> Result<Exit, Failure> {
+fn malformed(id: &TaskId, phase: Option<&Phase>, malformed: &Malformed, out: &Out) -> Result<Exit, Failure> {
     let failure = bench::malformed_failure(malformed);
     Answer::stays(id, phase, failure.message).hint(failure.hint).tell(Exit::Malformed, out)
 }
@@ -148,67 +143,35 @@ fn malformed(id: &TaskId, phase: Option<Phase>, malformed: &Malformed, out: &Out
 /// `ftl next --eval`: every edge with what it needs; nothing is written, and nothing is adopted.
 pub(super) fn eval(cli: &Cli, asked: &Next, out: &Out) -> Result<Exit, Failure> {
     let (to, _) = words(asked)?;
-    let (id, store) = super::named(cli, &asked.task)?;
-    let place = session::place(cli)?;
-    let folder = Folder::of(&place, &id);
-    let phase = match standing(cli, &folder, store.as_ref()) {
-        Ok(Standing::Unknown { phase } | Standing::Agrees { phase, .. }) => phase,
-        Ok(Standing::Disagrees { file, journal, .. }) => {
-            let failure = bench::disagreement(&id, file, journal);
-            return Answer::stays(&id, Some(file), failure.message)
-                .hint(failure.hint)
-                .tell(failure.exit, out);
-        }
+    let view = View::new(cli, &asked.task)?;
+    let to = to.map(|word| bench::find_phase(&view.phases, word)).transpose()?;
+    let id = view.folder.id();
+    let seen = match view.stands() {
+        Ok(seen) => seen,
         Err(failure) if failure.exit == Exit::Malformed => {
-            return Answer::stays(&id, None, failure.message).hint(failure.hint).tell(Exit::Malformed, out);
+            return Answer::stays(id, None, failure.message).hint(failure.hint).tell(Exit::Malformed, out);
         }
         Err(failure) => return Err(failure),
     };
-    let bindings = match &store {
-        Some(store) => desk::bindings(store, &id).map_err(|error| session::store_failure(&error))?,
-        None => desk::Bindings::default(),
+    if let Some(journal) = &seen.journal {
+        let failure = bench::disagreement(id, &seen.phase, journal);
+        let answer = Answer::stays(id, Some(&seen.phase), failure.message);
+        return answer.hint(failure.hint).tell(failure.exit, out);
+    }
+    let outlook = match view.outlook(&seen) {
+        Ok(outlook) => outlook,
+        Err(error) => return malformed(id, Some(&seen.phase), &error, out),
     };
-    let judgement = match judge(&folder, phase, &bindings) {
-        Ok(judgement) => judgement,
-        Err(error) => return malformed(&id, Some(phase), &error, out),
-    };
-    let open = judgement.open();
+    let open = outlook.open();
     let reason = match open {
-        Some(open) => format!("{open} is open: {}", judgement.summary),
-        None => judgement.summary.clone(),
+        Some(open) => format!("{open} is open: {}", outlook.summary),
+        None => outlook.summary.clone(),
     };
-    let answer = Answer::stays(&id, Some(phase), reason).asked(to.or(open)).seen(&judgement);
+    let answer = Answer::stays(id, Some(&seen.phase), reason).asked(to.as_ref().or(open)).seen(&outlook);
     if !out.is_json() {
-        out.text(&super::show::guards(&judgement))?;
+        out.text(&super::show::guards(&outlook))?;
     }
     answer.tell(Exit::Done, out)
-}
-
-/// Where a task stands, for whoever only looks.
-pub(super) fn standing(
-    cli: &Cli,
-    folder: &Folder,
-    store: Option<&ftl_engine::store::SqliteStore>,
-) -> Result<Standing, Failure> {
-    let Some(store) = store else {
-        let state = ftl_engine::lifecycle::state::State::read(folder);
-        let state = state.map_err(|error| bench::malformed_failure(&error))?;
-        let phase = state.map_or(Phase::Planning, |(state, _)| state.phase);
-        return Ok(Standing::Unknown { phase });
-    };
-    let library = std::sync::Arc::new(Shelf::load(cli)?.library);
-    let mut look = |run: &ftl_engine::id::RunId| {
-        let trouble = |failure: Failure| bench::Trouble(failure);
-        let row = store.run(run).map_err(|error| trouble(session::store_failure(&error)))?;
-        if row.is_none_or(|row| row.head == 0) {
-            return Ok(None);
-        }
-        let entries = ftl_engine::journal::load(store, run).map_err(|error| {
-            trouble(Failure { exit: Exit::Malformed, ..Failure::new(error.to_string(), error.hint()) })
-        })?;
-        Ok(Some(ftl_core::run::Run::replay(library.clone(), &entries)))
-    };
-    desk::standing(store, folder, &mut look).map_err(|trouble: bench::Trouble| trouble.0)
 }
 
 /// Comes to a task; a state that is malformed, or that somebody changed, is an answer of its own.
@@ -232,89 +195,94 @@ pub(super) fn arrive(
 /// `ftl next`.
 pub(super) fn run(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
     let (to, over) = words(asked)?;
+    let to = to.map(|word| bench.phase(word)).transpose()?;
     let at = match arrive(bench, &asked.task)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    let (answer, exit) = step(bench, &at, to, over)?;
+    let (answer, exit) = step(bench, &at, to.as_ref(), over)?;
     answer.tell(exit, bench.out)
 }
 
-/// One look, and at most one transition.
-fn step(
+/// One look, and at most one transition. What is open is what the interpreter says, with what the gates answered; the
+/// same answers go with the word.
+pub(super) fn step(
     bench: &Bench<'_>,
     at: &Arrived,
-    to: Option<Phase>,
+    to: Option<&Phase>,
     over: Option<&str>,
 ) -> Result<(Answer, Exit), Failure> {
-    let (id, phase) = (at.folder.id(), at.phase);
-    if let Some((from, moved)) = at.resumed.as_ref().and_then(|one| Some((one.from, one.moved()?))) {
+    let (id, phase, phases) = (at.folder.id(), &at.phase, &bench.phases);
+    if let Some((from, moved)) = at.resumed.as_ref().and_then(|one| Some((&one.from, one.moved()?))) {
         // An earlier command had begun this move; it is the one transition that is made.
         let answer = Answer::stays(id, Some(from), "what was interrupted was brought to its end");
         return Ok((answer.moved(moved), Exit::Done));
     }
     let stays = |reason: String| Answer::stays(id, Some(phase), reason).asked(to).warned(&at.warnings);
-    if let Some(to) = to.filter(|to| !phase.leads_to(*to)) {
+    if let Some(to) = to.filter(|to| !phases.leads(phase, to)) {
         let answer = stays(format!("there is no edge {phase} → {to}"));
-        return Ok((answer.hint(ways(phase)), Exit::NotAllowed));
+        return Ok((answer.hint(ways(phases, phase)), Exit::NotAllowed));
     }
-    if phase == Phase::Done {
+    if phases.is_last(phase) {
         if over.is_some() {
-            return Ok((
-                stays(String::from("done moves only by a redo")).hint(ways(phase)),
-                Exit::NotAllowed,
-            ));
+            let answer = stays(format!("{phase} moves only by a redo"));
+            return Ok((answer.hint(ways(phases, phase)), Exit::NotAllowed));
         }
-        return Ok((stays(String::from("the task is done")), Exit::Done));
+        return Ok((stays(format!("the task is {phase}")), Exit::Done));
     }
     if let Some(reason) = over {
-        let target = to.or(phase.forward()).unwrap_or(Phase::Done);
-        return force(bench, at, target, reason);
+        return force(bench, at, to, reason);
     }
-    let judgement = match judge(&at.folder, phase, &at.bindings) {
-        Ok(judgement) => judgement,
+    let looks = at.looks(phases);
+    let outlook = match outlook(&at.machine.run, phases, &looks) {
+        Ok(outlook) => outlook,
         Err(error) => {
             let failure = bench::malformed_failure(&error);
             return Ok((stays(failure.message).hint(failure.hint), Exit::Malformed));
         }
     };
-    let stays = |reason: String| stays(reason).seen(&judgement);
+    let stays = |reason: String| stays(reason).seen(&outlook);
     if let Some(held) = at.held() {
-        return Ok((stays(format!("held: {held}")).hint(held_hint(at)), Exit::Blocked));
+        return Ok((stays(format!("held: {held}")).hint(held_hint(phases, at)), Exit::Blocked));
     }
     let open = match to {
-        Some(to) => judgement.edge(to).filter(|edge| edge.holds).map(|edge| edge.to),
-        None => judgement.open(),
+        Some(to) => outlook.edge(to).filter(|edge| edge.holds).map(|edge| &edge.to),
+        None => outlook.open(),
     };
-    let Some(open) = open else {
-        let edge = to.or(phase.forward()).and_then(|to| judgement.edge(to));
+    if open.is_none() && !outlook.is_open_question {
+        let forward = phases.forward(phase);
+        let edge = to.or(forward.as_ref()).and_then(|to| outlook.edge(to));
         let missing = edge.map(|edge| edge.missing.join("; ")).filter(|text| !text.is_empty());
-        let answer = stays(missing.unwrap_or_else(|| judgement.summary.clone()));
-        return Ok((answer.hint(work_hint(phase)), Exit::Refused));
-    };
+        let answer = stays(missing.unwrap_or_else(|| outlook.summary.clone()));
+        return Ok((answer.hint(work_hint(phases, phase)), Exit::Refused));
+    }
     let mut options = Fields::new();
-    options.insert(Name::from("to"), Value::text(open.word()));
-    let (word, by, reason) = (Name::from("next"), bench.by.clone(), String::new());
-    let carried = bench.carry(at, &Order::Say { instance: ROOT, word, by, reason, options })?;
-    Ok(came_to(at, open, &judgement.summary, carried, stays))
+    if let Some(to) = open.or(to) {
+        options.insert(Name::from("to"), Value::text(to.word()));
+    }
+    let (word, by, reason) = (Name::from(NEXT), bench.by.clone(), String::new());
+    let order = Order::Say { instance: ROOT, word, by, reason, options };
+    let carried = bench.carry(at, &order, looks.answers())?;
+    Ok(came_to(bench, at, open, &outlook.summary, carried, stays))
 }
 
 /// What an order came to, as an answer.
 fn came_to(
+    bench: &Bench<'_>,
     at: &Arrived,
-    wanted: Phase,
+    wanted: Option<&Phase>,
     why: &str,
     carried: Carried,
     stays: impl Fn(String) -> Answer,
 ) -> (Answer, Exit) {
     if carried.phase != at.phase {
-        return (stays(why.to_owned()).moved(carried.phase), Exit::Done);
+        return (stays(why.to_owned()).moved(&carried.phase), Exit::Done);
     }
     if carried.interrupted {
         return (stays(String::from("interrupted")).hint("say it again to go on"), Exit::Interrupted);
     }
     if let Some(held) = carried.held {
-        return (stays(format!("held: {held}")).hint(held_hint(at)), Exit::Blocked);
+        return (stays(format!("held: {held}")).hint(held_hint(&bench.phases, at)), Exit::Blocked);
     }
     if let Some(refused) = carried.refused {
         let exit = match refused.kind {
@@ -322,64 +290,125 @@ fn came_to(
             RefusedKind::Malformed => Exit::Error,
             RefusedKind::Guard | RefusedKind::Late => Exit::Refused,
         };
-        let hint = refused.hint.unwrap_or_else(|| ways(at.phase));
+        let hint = refused.hint.unwrap_or_else(|| ways(&bench.phases, &at.phase));
         return (stays(refused.message).hint(hint), exit);
     }
-    let denied = carried.denied.unwrap_or_else(|| format!("it did not come to {wanted}"));
-    (stays(denied), Exit::Refused)
+    let elsewhere =
+        || wanted.map_or_else(|| String::from("it did not move"), |to| format!("it did not come to {to}"));
+    (stays(carried.denied.unwrap_or_else(elsewhere)), Exit::Refused)
 }
 
-/// Takes a declared edge although its guard does not hold.
-fn force(bench: &Bench<'_>, at: &Arrived, to: Phase, reason: &str) -> Result<(Answer, Exit), Failure> {
-    let (id, phase) = (at.folder.id(), at.phase);
-    let judged = judge(&at.folder, phase, &at.bindings);
+/// Takes a declared edge although its guard does not hold. The interpreter rehearses it first: what an override cannot
+/// do leaves no line in the transcript.
+fn force(
+    bench: &Bench<'_>,
+    at: &Arrived,
+    to: Option<&Phase>,
+    reason: &str,
+) -> Result<(Answer, Exit), Failure> {
+    let (id, phase, phases) = (at.folder.id(), &at.phase, &bench.phases);
+    let Some(to) = to.cloned().or_else(|| phases.forward(phase)) else {
+        let answer = Answer::stays(id, Some(phase), format!("no edge leads forward from {phase}"));
+        return Ok((answer.warned(&at.warnings).hint(ways(phases, phase)), Exit::NotAllowed));
+    };
+    let looks = at.looks(phases);
+    let looked = outlook(&at.machine.run, phases, &looks);
     let stays = |reason: String| {
-        let answer = Answer::stays(id, Some(phase), reason).asked(Some(to)).warned(&at.warnings);
-        match &judged {
-            Ok(judgement) => answer.seen(judgement),
+        let answer = Answer::stays(id, Some(phase), reason).asked(Some(&to)).warned(&at.warnings);
+        match &looked {
+            Ok(outlook) => answer.seen(outlook),
             Err(_) => answer,
         }
     };
-    if (phase, to) == (Phase::Accept, Phase::Done) && !at.folder.has(PATCH) {
-        let answer = stays(format!("{PATCH} is missing: there is nothing to apply"));
-        return Ok((
-            answer.hint("an override takes an edge; it does not make what the edge needs"),
-            Exit::Refused,
-        ));
+    let reason = &bench.session.secrets().redact(reason);
+    let (by, why) = (bench.by.clone(), reason.to_owned());
+    let mut answers = looks.answers();
+    let event = Event::Waive { instance: ROOT, to: to.name(), by: by.clone(), reason: why.clone() };
+    if let Some(no) = cannot(at, event, answers.clone()) {
+        let (reason, hint, exit) = no.told(phases, at);
+        return Ok((stays(reason).hint(hint), exit));
     }
-    if phase.pays(to) && at.rounds() == 0 {
-        let answer = stays(String::from("held: the rounds are spent"));
-        return Ok((answer.hint(held_hint(at)), Exit::Blocked));
-    }
-    let guards = match &judged {
-        Ok(judgement) => judgement.edge(to).map(|edge| edge.missing.clone()).unwrap_or_default(),
+    let guards = match &looked {
+        Ok(outlook) => outlook.edge(&to).map(|edge| edge.missing.clone()).unwrap_or_default(),
         Err(error) => vec![format!("malformed: {error}")],
     };
-    let reason = &bench.session.secrets().redact(reason);
-    let line = Forced { kind: "override", by: &bench.by, reason, from: phase, to, guards };
+    let line = Forced { kind: "override", by: &bench.by, reason, from: phase, to: &to, guards };
     write::forced(&at.folder, &line).map_err(|error| bench::disk_failure(&at.folder, &error))?;
-    let (by, reason) = (bench.by.clone(), reason.to_owned());
-    let order = Order::Override { instance: ROOT, to: Name::from(to.word()), by, reason: reason.clone() };
-    let carried = bench.carry(at, &order)?;
+    // The decision of this very person is recorded on the way, and looked at after that.
+    answers.remove(DECIDED);
+    let order = Order::Override { instance: ROOT, to: to.name(), by, reason: why };
+    let carried = bench.carry(at, &order, answers)?;
     let refused = carried.refused.is_some() || carried.denied.is_some() || carried.interrupted;
-    if phase == to && !refused && carried.held.is_none() {
-        bench.project(&at.folder, &at.run, phase, to)?;
-        return Ok((stays(format!("overridden: {reason}")).moved(to), Exit::Done));
+    if *phase == to && !refused && carried.held.is_none() {
+        bench.project(&at.folder, &at.run, phase, &to)?;
+        return Ok((stays(format!("overridden: {reason}")).moved(&to), Exit::Done));
     }
-    Ok(came_to(at, to, &format!("overridden: {reason}"), carried, stays))
+    Ok(came_to(bench, at, Some(&to), &format!("overridden: {reason}"), carried, stays))
+}
+
+/// Why the interpreter would not do what a person asks for.
+pub(super) enum Cannot {
+    /// The order itself is refused.
+    Refused(Refusal),
+    /// It is refused on the way.
+    Failed(StepFailure),
+}
+
+impl Cannot {
+    fn told(self, phases: &Phases, at: &Arrived) -> (String, String, Exit) {
+        let over = "an override takes an edge; it does not make what the edge needs";
+        match self {
+            Cannot::Refused(refusal) => {
+                let exit = match refusal.kind {
+                    RefusalKind::NotHere | RefusalKind::Settled(_) => Exit::NotAllowed,
+                    RefusalKind::Malformed => Exit::Error,
+                    RefusalKind::Guard | RefusalKind::Late => Exit::Refused,
+                };
+                let hint = refusal.hint.unwrap_or_else(|| ways(phases, &at.phase));
+                (refusal.message, hint, exit)
+            }
+            Cannot::Failed(failure) if failure.kind == FailureKind::Exhausted => {
+                let meter = phases.redo_meter().map_or("rounds", |meter| meter);
+                (format!("held: the {meter} are spent"), held_hint(phases, at), Exit::Blocked)
+            }
+            Cannot::Failed(_) if !at.folder.has(PATCH) && phases.is_decided(&at.phase) => {
+                let reason = format!("{PATCH} is missing: there is nothing to apply");
+                (reason, over.to_owned(), Exit::Refused)
+            }
+            Cannot::Failed(failure) => (failure.message, over.to_owned(), Exit::Refused),
+        }
+    }
+}
+
+/// What keeps the interpreter from doing what a person asks for, by a rehearsal on a copy of the run.
+pub(super) fn cannot(at: &Arrived, event: Event, actions: bench::GateAnswers) -> Option<Cannot> {
+    let mut answers = Answers { word: None, actions };
+    if let Ok(recorded) = Value::of(&Recorded { path: String::new(), patch: None }) {
+        answers.actions.insert(Name::from(RECORDS), Ok(recorded));
+    }
+    let rehearsal = at.machine.run.rehearse(at.machine.last, event, &answers);
+    if let Some(refusal) = rehearsal.refusal {
+        return Some(Cannot::Refused(refusal));
+    }
+    rehearsal.entries.into_iter().rev().find_map(|entry| match entry.fact {
+        Fact::Refused { failure, .. } => Some(Cannot::Failed(failure)),
+        _ => None,
+    })
 }
 
 /// `ftl next --auto`: each phase is run once and then looked at, until a person is needed.
 pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
+    let phases = &bench.phases;
     let mut first = None;
     loop {
         let at = match arrive(bench, &asked.task)? {
             Ok(at) => at,
             Err(exit) => return Ok(exit),
         };
-        let from = *first.get_or_insert(at.phase);
+        let from = first.get_or_insert_with(|| at.phase.clone()).clone();
         let (mut answer, mut exit) = step(bench, &at, None, None)?;
-        let can_work = exit == Exit::Refused && !matches!(at.phase, Phase::Accept | Phase::Done);
+        let can_work =
+            exit == Exit::Refused && phases.work(&at.phase).is_some() && !phases.is_decided(&at.phase);
         if can_work {
             if let Some(denied) = words::said(bench, &at)? {
                 answer.reason = denied;
@@ -392,21 +421,20 @@ pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
                 (answer, exit) = step(bench, &at, None, None)?;
             }
         }
-        if exit == Exit::Done
-            && answer.moved
-            && answer.to != Some(Phase::Done.word())
-            && bench.stop.said() == 0
-        {
+        let ended = answer.to.as_deref().filter(|_| answer.moved).or(answer.from.as_deref());
+        let ended = ended.and_then(|word| phases.find(word));
+        let is_last = ended.as_ref().is_some_and(|phase| phases.is_last(phase));
+        if exit == Exit::Done && answer.moved && !is_last && bench.stop.said() == 0 {
             if !bench.out.is_json() {
                 answer.tell(exit, bench.out)?;
             }
             continue;
         }
-        let ended = Phase::of(answer.to.or(answer.from).unwrap_or_default());
-        let needs_person = exit == Exit::Refused && ended == Some(Phase::Accept);
-        answer.moved = answer.moved || ended.is_some_and(|phase| phase != from);
+        let needs_person =
+            exit == Exit::Refused && ended.as_ref().is_some_and(|phase| phases.is_decided(phase));
+        answer.moved = answer.moved || ended.as_ref().is_some_and(|phase| *phase != from);
         if answer.moved {
-            (answer.from, answer.to) = (Some(from.word()), ended.map(Phase::word));
+            (answer.from, answer.to) = (Some(from.to_string()), ended.map(|phase| phase.to_string()));
         }
         if needs_person {
             answer.reason = format!("a person decides: {}", answer.reason);
@@ -416,24 +444,25 @@ pub(super) fn auto(bench: &Bench<'_>, asked: &Next) -> Result<Exit, Failure> {
     }
 }
 
-fn ways(phase: Phase) -> String {
-    let targets: Vec<&str> = phase.targets().map(Phase::word).collect();
+fn ways(phases: &Phases, phase: &Phase) -> String {
+    let targets: Vec<String> = phases.targets(phase).iter().map(Phase::to_string).collect();
     match targets.as_slice() {
         [] => String::from("`ftl redo PHASE --reason R` opens it again"),
         some => format!("from {phase} it goes to {}", some.join(", ")),
     }
 }
 
-pub(super) fn work_hint(phase: Phase) -> String {
-    match phase.command() {
+pub(super) fn work_hint(phases: &Phases, phase: &Phase) -> String {
+    match phases.command(phase) {
         Some(command) => format!("`{command}` does the work of {phase}; `ftl next --eval` shows every edge"),
-        None => ways(phase),
+        None => ways(phases, phase),
     }
 }
 
-pub(super) fn held_hint(at: &Arrived) -> String {
+pub(super) fn held_hint(phases: &Phases, at: &Arrived) -> String {
+    let meter = phases.redo_meter().map_or("rounds", |meter| meter);
     format!(
-        "`ftl raise {} rounds N --reason R` lets it go on; `ftl why {}` shows every way out",
+        "`ftl raise {} {meter} N --reason R` lets it go on; `ftl why {}` shows every way out",
         at.run, at.run
     )
 }

@@ -8,8 +8,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use clap::FromArgMatches as _;
 use ftl_core::json::Json;
 use ftl_engine::lifecycle::folder::TRANSCRIPT;
-use ftl_engine::lifecycle::judge::judge;
-use ftl_engine::lifecycle::phase::PHASES;
+use ftl_engine::lifecycle::phases::{Phases, command};
 use ftl_engine::lifecycle::{Folder, desk, write};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -20,6 +19,7 @@ use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 
 use super::bench::Bench;
+use super::view::View;
 use super::{on, show};
 use crate::cli::{self, Cli, Command};
 use crate::exit::Exit;
@@ -66,6 +66,7 @@ enum Line {
 
 /// `ftl repl`.
 pub(super) fn run(cli: &Cli, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
+    out.respell_with(behind_slash);
     let bench = Bench::open(cli, out)?;
     if asked.task.is_some() {
         let id = bench.task(asked)?;
@@ -76,6 +77,17 @@ pub(super) fn run(cli: &Cli, asked: &TaskArg, out: &Out) -> Result<Exit, Failure
     } else {
         scripted(&bench)
     }
+}
+
+/// A hint as it is typed here: `/plan` where it names `ftl plan`. Commands that are none of these stay as they are.
+fn behind_slash(text: &str) -> String {
+    let respelled = COMMANDS.iter().fold(text.to_owned(), |text, (name, _)| {
+        let shell = name.replacen('/', "`ftl ", 1);
+        let typed = format!("`{name}");
+        text.replace(&format!("{shell}`"), &format!("{typed}`"))
+            .replace(&format!("{shell} "), &format!("{typed} "))
+    });
+    respelled.replace("`ftl show`", "`/status`")
 }
 
 /// Lines of a script, to their end.
@@ -109,7 +121,7 @@ fn typed(bench: &Bench<'_>) -> Result<Exit, Failure> {
     };
     let config = config().map_err(cannot)?;
     let mut editor: Editor<Words, DefaultHistory> = Editor::with_config(config).map_err(cannot)?;
-    editor.set_helper(Some(Words));
+    editor.set_helper(Some(Words::of(&bench.phases)));
     let file = bench.session.place().store().join("repl.history");
     // The first time there is none.
     let _ = editor.load_history(&file);
@@ -186,15 +198,14 @@ fn told(bench: &Bench<'_>, done: Result<Exit, Failure>) -> Exit {
 
 /// What is missing and what to do, after a command that went well.
 fn what_next(bench: &Bench<'_>) -> Result<(), Failure> {
-    let Ok(id) = bench.task(&TaskArg::default()) else { return Ok(()) };
-    let folder = Folder::of(bench.session.place(), &id);
-    let Ok(desk::Standing::Agrees { phase, .. }) = bench.standing(&folder) else { return Ok(()) };
-    let Ok(judged) = judge(&folder, phase, &desk::Bindings::default()) else { return Ok(()) };
+    let Ok(view) = View::new(bench.cli, &TaskArg::default()) else { return Ok(()) };
+    let Ok(seen) = view.stands() else { return Ok(()) };
+    let Ok(outlook) = view.outlook(&seen) else { return Ok(()) };
     let hint = paint(paint::HINT, "next:");
-    let way = match (judged.open(), phase.task()) {
+    let way = match (outlook.open(), view.phases.work(&seen.phase)) {
         (Some(to), _) => format!("/next goes to {to}"),
         (None, Some(word)) => {
-            format!("/{} ({})", word.replace('_', " "), judged.summary)
+            format!("{} ({})", command(word).replacen("ftl ", "/", 1), outlook.summary)
         }
         (None, None) => String::from("/redo PHASE opens it again"),
     };
@@ -310,15 +321,25 @@ fn words(line: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// What can be completed: commands, phases, flags.
-struct Words;
+/// What can be completed: commands, phases, routes, flags.
+#[derive(Default)]
+struct Words {
+    phases: Vec<String>,
+    routes: Vec<String>,
+}
+
+impl Words {
+    fn of(phases: &Phases) -> Words {
+        Words { phases: phases.all().map(|phase| phase.to_string()).collect(), routes: phases.routes().known }
+    }
+}
 
 /// The words that fit the last one of a line, and where it begins.
-fn fitting(line: &str) -> (usize, Vec<String>) {
+fn fitting(line: &str, own: &Words) -> (usize, Vec<String>) {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let last = &line[start..];
     let first = line.split_whitespace().next().unwrap_or_default();
-    let phases = || PHASES.iter().map(|phase| phase.word());
+    let phases = || own.phases.iter().map(String::as_str);
     let known: Vec<&str> = match (start, first) {
         (0, _) => COMMANDS.iter().filter_map(|(name, _)| name.split(' ').next()).collect(),
         (_, "/review") => vec!["plan", "code"],
@@ -326,9 +347,8 @@ fn fitting(line: &str) -> (usize, Vec<String>) {
         (_, "/next") => ["--to", "--eval", "--auto", "--override"].into_iter().chain(phases()).collect(),
         (_, "/accept") => {
             let flags = ["--verdict", "--route", "--reason"];
-            let words =
-                ["accepted", "needs_work", "rejected", "deferred", "codegen", "review", "planning", "revert"];
-            flags.into_iter().chain(words).collect()
+            let words = ["accepted", "needs_work", "rejected", "deferred"];
+            flags.into_iter().chain(words).chain(own.routes.iter().map(String::as_str)).collect()
         }
         (_, "/revert") => vec!["--reason"],
         _ => Vec::new(),
@@ -343,7 +363,7 @@ impl Completer for Words {
     type Candidate = String;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(fitting(line.get(..at).unwrap_or(line)))
+        Ok(fitting(line.get(..at).unwrap_or(line), self))
     }
 }
 
@@ -435,8 +455,11 @@ mod tests {
 
     #[test]
     fn words_are_completed() {
+        let names = |text: &str| text.split(' ').map(str::to_owned).collect();
+        let own = Words { phases: names("planning plan_review codegen"), routes: names("undo codegen") };
         let cases = [
             ("/pl", 0, "/plan"),
+            ("/accept --route un", 16, "undo"),
             ("/re", 0, "/review /revert /redo"),
             ("/review c", 8, "code"),
             ("/redo co", 6, "codegen"),
@@ -445,7 +468,7 @@ mod tests {
             ("hello /pl", 6, ""),
         ];
         for (line, start, wanted) in cases {
-            let (found, fits) = fitting(line);
+            let (found, fits) = fitting(line, &own);
             assert_eq!((found, fits.join(" ")), (start, wanted.to_owned()), "{line}");
         }
     }

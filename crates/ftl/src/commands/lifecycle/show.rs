@@ -1,58 +1,52 @@
 //! `ftl show`: a task as it stands, without touching it.
 
 use ftl_core::json::Json;
-use ftl_engine::lifecycle::desk::{self, Standing};
-use ftl_engine::lifecycle::judge::{Judgement, judge};
+use ftl_engine::lifecycle::edges::{Edge, Outlook};
+use ftl_engine::lifecycle::folder::{PATCH, PLAN_TEXT};
 use ftl_engine::lifecycle::state::State;
-use ftl_engine::lifecycle::{Folder, Phase};
+use ftl_engine::lifecycle::{Folder, Malformed, Phase, desk};
 
 use super::bench;
-use super::next::{self, work_hint};
+use super::next::work_hint;
+use super::view::{Seen, View};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::paint::{self, paint, safe};
-use crate::session;
 use crate::tasks::TaskArg;
+
+/// How many lines of the plan and of the patch are shown.
+const MAX_LINES: usize = 40;
 
 /// `ftl show`.
 pub(super) fn run(cli: &Cli, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
-    let (id, store) = super::named(cli, asked)?;
-    let folder = Folder::of(&session::place(cli)?, &id);
-    let standing = next::standing(cli, &folder, store.as_ref())?;
-    let (phase, run, known, disagrees) = match &standing {
-        Standing::Unknown { phase } => (*phase, None, false, None),
-        Standing::Agrees { run, phase, .. } => (*phase, Some(run.to_string()), true, None),
-        Standing::Disagrees { run, file, journal } => (*file, Some(run.to_string()), true, Some(*journal)),
-    };
-    let state = State::read(&folder).map_err(|error| bench::malformed_failure(&error))?;
-    let bindings = match &store {
-        Some(store) => desk::bindings(store, &id).map_err(|error| session::store_failure(&error))?,
-        None => desk::Bindings::default(),
-    };
-    let judged = judge(&folder, phase, &bindings);
+    let view = View::new(cli, asked)?;
+    let seen = view.stands()?;
+    let (folder, phases, phase) = (&view.folder, &view.phases, &seen.phase);
+    let state = State::read(folder, phases).map_err(|error| bench::malformed_failure(&error))?;
+    let looked = view.outlook(&seen);
     if !out.is_json() {
-        return tell(&folder, phase, &judged, disagrees, out);
+        return tell(&view, &seen, &looked, out);
     }
-    let (guards, missing, open, malformed) = match &judged {
-        Ok(judgement) => {
-            let forward = phase.forward().and_then(|to| judgement.edge(to));
-            let missing = forward.map(|edge| edge.missing.clone()).unwrap_or_default();
-            (guard_list(judgement), Json::from(missing), judgement.open(), Json::Null)
+    let (guards, missing, open, malformed) = match &looked {
+        Ok(outlook) => {
+            let forward = phases.forward(phase).and_then(|to| outlook.edge(&to).cloned());
+            let missing = forward.map(|edge| edge.missing).unwrap_or_default();
+            (guard_list(outlook), Json::from(missing), outlook.open(), Json::Null)
         }
         Err(error) => (Json::List(Vec::new()), Json::List(Vec::new()), None, Json::from(error.to_string())),
     };
-    let artifacts = desk::digests(&folder);
+    let artifacts = desk::digests(folder);
     let artifacts = Json::object(artifacts.iter().map(|(name, digest)| (*name, Json::from(digest))));
     let text = |word: Option<&str>| word.map_or(Json::Null, Json::from);
     let mut json = Json::object([
-        ("task", Json::from(id.as_str())),
+        ("task", Json::from(folder.id().as_str())),
         ("phase", Json::from(phase.word())),
-        ("brief", Json::from(desk::brief(&folder))),
-        ("run", text(run.as_deref())),
-        ("known", Json::from(known)),
-        ("journal", text(disagrees.map(Phase::word))),
+        ("brief", Json::from(desk::brief(folder))),
+        ("run", text(seen.run.as_deref())),
+        ("known", Json::from(seen.run.is_some())),
+        ("journal", text(seen.journal.as_ref().map(Phase::word))),
         ("actors", state.map_or(Json::Null, |(state, _)| state.actors())),
         ("artifacts", artifacts),
         ("guards", guards),
@@ -60,53 +54,70 @@ pub(super) fn run(cli: &Cli, asked: &TaskArg, out: &Out) -> Result<Exit, Failure
         ("open", text(open.map(Phase::word))),
         ("malformed", malformed),
     ]);
-    json.put("command", text(phase.command()));
+    json.put("command", text(phases.command(phase).as_deref()));
     out.bytes(&format!("{}\n", json.pretty()))?;
     Ok(Exit::Done)
 }
 
-fn guard_list(judgement: &Judgement) -> Json {
-    let one = |edge: &ftl_engine::lifecycle::judge::Edge| {
+fn guard_list(outlook: &Outlook) -> Json {
+    let one = |edge: &Edge| {
         Json::object([
             ("edge", Json::from(edge.name())),
             ("holds", Json::from(edge.holds)),
             ("missing", Json::from(edge.missing.clone())),
         ])
     };
-    Json::List(judgement.edges.iter().map(one).collect())
+    Json::List(outlook.edges.iter().map(one).collect())
 }
 
-fn tell(
-    folder: &Folder,
-    phase: Phase,
-    judged: &Result<Judgement, ftl_engine::lifecycle::Malformed>,
-    disagrees: Option<Phase>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+fn tell(view: &View, seen: &Seen, looked: &Result<Outlook, Malformed>, out: &Out) -> Result<Exit, Failure> {
+    let (folder, phase) = (&view.folder, &seen.phase);
     let name = paint(paint::STRONG, folder.id().as_str());
     let mut text = format!("task {name} in {}: {}\n", paint(paint::GOOD, phase), safe(&desk::brief(folder)));
-    if let Some(journal) = disagrees {
+    if let Some(journal) = &seen.journal {
         let word = paint(paint::WARNING, "warning:");
         let id = folder.id();
         text.push_str(&format!(
             "{word} the journal says {journal}; `ftl adopt --task {id}` takes the folder\n"
         ));
     }
-    match judged {
-        Ok(judgement) => text.push_str(&guards(judgement)),
+    text.push_str(&artifacts(folder));
+    match looked {
+        Ok(outlook) => text.push_str(&guards(outlook)),
         Err(error) => {
             text.push_str(&format!("{} {}\n", paint(paint::ERROR, "malformed:"), safe(&error.to_string())));
         }
     }
-    text.push_str(&format!("{} {}\n", paint(paint::HINT, "hint:"), work_hint(phase)));
+    text.push_str(&format!("{} {}\n", paint(paint::HINT, "hint:"), work_hint(&view.phases, phase)));
     out.text(&text)?;
     Ok(Exit::Done)
 }
 
-/// Every edge with what it needs, a line each.
-pub(super) fn guards(judgement: &Judgement) -> String {
+/// The artifacts that are there, each with its path; of the plan and the patch the first lines.
+fn artifacts(folder: &Folder) -> String {
     let mut text = String::new();
-    for edge in &judgement.edges {
+    for name in desk::digests(folder).keys() {
+        text.push_str(&format!("  {} {}\n", paint(paint::STRONG, "wrote "), safe(&folder.shown(name))));
+        if ![PLAN_TEXT, PATCH].contains(name) {
+            continue;
+        }
+        let bytes = folder.bytes(name).ok().flatten().unwrap_or_default();
+        let whole = String::from_utf8_lossy(&bytes);
+        for line in whole.lines().take(MAX_LINES) {
+            text.push_str(&format!("           {}\n", safe(line)));
+        }
+        let more = whole.lines().count().saturating_sub(MAX_LINES);
+        if more > 0 {
+            text.push_str(&format!("           … {}\n", paint::count(more, "more line")));
+        }
+    }
+    text
+}
+
+/// Every edge with what it needs, a line each.
+pub(super) fn guards(outlook: &Outlook) -> String {
+    let mut text = String::new();
+    for edge in &outlook.edges {
         let word = if edge.holds { paint(paint::GOOD, "open  ") } else { paint(paint::QUIET, "closed") };
         text.push_str(&format!("  {word} {} → {}", edge.from, edge.to));
         if !edge.missing.is_empty() {
@@ -114,7 +125,7 @@ pub(super) fn guards(judgement: &Judgement) -> String {
         }
         text.push('\n');
     }
-    for warning in &judgement.warnings {
+    for warning in &outlook.warnings {
         text.push_str(&format!("  {} {}\n", paint(paint::WARNING, "warning:"), safe(warning)));
     }
     text

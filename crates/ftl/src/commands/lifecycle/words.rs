@@ -1,14 +1,16 @@
 //! The words that do the work of a phase. None of them moves the task, but `revert` said in accept.
 
-use ftl_core::run::ROOT;
+use ftl_core::run::{Answers, ROOT};
 use ftl_core::value::{Fields, Name, Value};
+use ftl_engine::lifecycle::Phase;
+use ftl_engine::lifecycle::edges::outlook;
 use ftl_engine::lifecycle::folder::DECISION;
-use ftl_engine::lifecycle::judge::judge;
-use ftl_engine::lifecycle::{Phase, desk};
+use ftl_engine::lifecycle::looks::Looks;
+use ftl_engine::lifecycle::phases::Phases;
 use ftl_engine::order::Order;
 use serde_json::json;
 
-use super::bench::{Arrived, Bench, Carried};
+use super::bench::{Arrived, Bench, Carried, GateAnswers};
 use super::next::{Answer, Guard, arrive, held_hint};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -41,12 +43,29 @@ pub(super) fn decision(asked: &Accept) -> Result<Fields, Failure> {
     Ok(options)
 }
 
-/// A word that its phase does not take.
-fn not_here(at: &Arrived, word: &str, takes: &str) -> (Answer, Exit) {
-    let (id, phase) = (at.folder.id(), at.phase);
-    let reason = format!("{phase} does not take `{word}`: it is a word of {takes}");
-    let hint = match phase.command() {
+/// Whether the document has the route that a person names.
+fn known_route(phases: &Phases, asked: &Accept) -> Result<(), Failure> {
+    let Some(route) = &asked.route else { return Ok(()) };
+    let known = phases.routes().known;
+    if known.contains(route) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("there is no route `{route}`"), format!("one of {}", known.join(", "))))
+}
+
+/// A word that its phase does not hear.
+fn not_here(phases: &Phases, at: &Arrived, word: &str) -> (Answer, Exit) {
+    let (id, phase) = (at.folder.id(), &at.phase);
+    let hearing: Vec<String> = phases.hearing(word).iter().map(Phase::to_string).collect();
+    let reason = match hearing.as_slice() {
+        [] => format!("no phase of the document takes `{word}`"),
+        some => format!("{phase} does not take `{word}`: it is a word of {}", some.join(" and ")),
+    };
+    let hint = match phases.command(phase) {
         Some(command) => format!("the word of {phase} is `{command}`; `ftl next` moves on"),
+        None if word == "revert" => String::from(
+            "`ftl redo accept --reason R` opens it again, then `ftl revert --reason R` undoes its commit",
+        ),
         None => String::from("`ftl redo PHASE --reason R` opens it again"),
     };
     (Answer::stays(id, Some(phase), reason).warned(&at.warnings).hint(hint), Exit::NotAllowed)
@@ -60,12 +79,15 @@ fn say(
     options: Fields,
 ) -> Result<Carried, Failure> {
     let (by, reason) = (bench.by.clone(), reason.to_owned());
-    bench.carry(at, &Order::Say { instance: ROOT, word: Name::from(word), by, reason, options })
+    let order = Order::Say { instance: ROOT, word: Name::from(word), by, reason, options };
+    bench.carry(at, &order, GateAnswers::new())
 }
 
 /// Says the word of the phase; why it was refused, if it was.
 pub(super) fn said(bench: &Bench<'_>, at: &Arrived) -> Result<Option<String>, Failure> {
-    let Some(word) = at.phase.task() else { return Ok(Some(String::from("nothing is to be done"))) };
+    let Some(word) = bench.phases.work(&at.phase) else {
+        return Ok(Some(String::from("nothing is to be done")));
+    };
     let carried = say(bench, at, word, "", Fields::new())?;
     let refused = carried.refused.map(|refused| refused.message);
     let interrupted = carried.interrupted.then(|| String::from("interrupted"));
@@ -73,19 +95,19 @@ pub(super) fn said(bench: &Bench<'_>, at: &Arrived) -> Result<Option<String>, Fa
 }
 
 /// `ftl plan`, `ftl review`, `ftl codegen`, `ftl test`.
-pub(super) fn work(bench: &Bench<'_>, asked: &TaskArg, phase: Phase) -> Result<Exit, Failure> {
+pub(super) fn work(bench: &Bench<'_>, asked: &TaskArg, word: &str) -> Result<Exit, Failure> {
     let mut at = match arrive(bench, asked)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    let word = phase.task().unwrap_or_default();
-    if at.phase != phase {
-        let (answer, exit) = not_here(&at, word, phase.word());
+    if !bench.phases.hears(&at.phase, word) {
+        let (answer, exit) = not_here(&bench.phases, &at, word);
         return answer.tell(exit, bench.out);
     }
     if let Some(held) = at.held() {
-        let answer = Answer::stays(at.folder.id(), Some(phase), format!("held: {held}"));
-        return answer.warned(&at.warnings).hint(held_hint(&at)).tell(Exit::Blocked, bench.out);
+        let answer = Answer::stays(at.folder.id(), Some(&at.phase), format!("held: {held}"));
+        let hint = held_hint(&bench.phases, &at);
+        return answer.warned(&at.warnings).hint(hint).tell(Exit::Blocked, bench.out);
     }
     let carried = once(bench, &mut at, word, "")?;
     report(bench, &at, word, carried)
@@ -101,28 +123,32 @@ fn once(bench: &Bench<'_>, at: &mut Arrived, word: &str, reason: &str) -> Result
 
 /// What a word came to: what it left, and what the guards say now.
 fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Result<Exit, Failure> {
-    let id = at.folder.id();
-    let stays = |reason: String| Answer::stays(id, Some(at.phase), reason).warned(&at.warnings);
+    let (id, phases) = (at.folder.id(), &bench.phases);
+    let stays = |reason: String| Answer::stays(id, Some(&at.phase), reason).warned(&at.warnings);
+    if carried.phase != at.phase {
+        return stays(format!("{word} was said")).moved(&carried.phase).tell(Exit::Done, bench.out);
+    }
     if carried.interrupted {
         return stays(String::from("interrupted"))
             .hint("say it again to go on")
             .tell(Exit::Interrupted, bench.out);
     }
     if let Some(held) = carried.held {
-        return stays(format!("held: {held}")).hint(held_hint(at)).tell(Exit::Blocked, bench.out);
+        return stays(format!("held: {held}")).hint(held_hint(phases, at)).tell(Exit::Blocked, bench.out);
     }
     let denied = carried.refused.map(|refused| refused.message).or(carried.denied);
     if let Some(denied) = denied {
-        let hint = "`ftl log` shows what was tried; nothing of the task was changed by it";
+        let hint = format!("`ftl log {id}` shows what was tried; nothing of the task was changed by it");
         return stays(denied).hint(hint).tell(Exit::Refused, bench.out);
     }
-    let written: Vec<&str> =
-        desk::artifacts(at.phase).iter().copied().filter(|name| at.folder.has(name)).collect();
-    let judged = judge(&at.folder, at.phase, &at.bindings);
-    let (open, summary, guards) = match &judged {
-        Ok(judgement) => {
-            let guards: Vec<Guard> = judgement.edges.iter().map(Guard::of).collect();
-            (judgement.open(), judgement.summary.clone(), guards)
+    let artifacts = phases.artifacts(&at.phase);
+    let written: Vec<&str> = artifacts.into_iter().filter(|name| at.folder.has(name)).collect();
+    let looks = Looks::new(&at.folder, &at.bindings, phases.routes());
+    let looked = outlook(&carried.machine.run, phases, &looks);
+    let (open, summary, guards) = match &looked {
+        Ok(outlook) => {
+            let guards: Vec<Guard> = outlook.edges.iter().map(Guard::of).collect();
+            (outlook.open(), outlook.summary.clone(), guards)
         }
         Err(error) => (None, error.to_string(), Vec::new()),
     };
@@ -153,18 +179,19 @@ fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Resu
 /// `ftl accept`.
 pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<Exit, Failure> {
     let options = decision(asked)?;
+    known_route(&bench.phases, asked)?;
     let at = match arrive(bench, &asked.task)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    if at.phase != Phase::Accept {
-        let (answer, exit) = not_here(&at, "accept", "accept");
+    if !bench.phases.hears(&at.phase, "accept") {
+        let (answer, exit) = not_here(&bench.phases, &at, "accept");
         return answer.tell(exit, bench.out);
     }
     let reason = asked.reason.as_deref().unwrap_or_default();
     let carried = say(bench, &at, "accept", reason, options)?;
-    if carried.refused.is_some() || carried.denied.is_some() || carried.held.is_some() || carried.interrupted
-    {
+    let is_refused = carried.refused.is_some() || carried.denied.is_some() || carried.held.is_some();
+    if is_refused || carried.interrupted || carried.phase != at.phase {
         return report(bench, &at, "accept", carried);
     }
     if bench.out.is_json() {
@@ -197,32 +224,30 @@ pub(super) fn revert(bench: &Bench<'_>, asked: &RevertArgs) -> Result<Exit, Fail
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    let reason = asked.reason.as_deref().map(str::trim);
-    match at.phase {
-        Phase::Accept => {
-            let Some(reason) = reason else {
-                return Err(Failure::usage("no reason is given", "say why: ftl revert --reason \"…\""));
-            };
-            let carried = say(bench, &at, "revert", reason, Fields::new())?;
-            if carried.phase == Phase::Revert {
-                let answer = Answer::stays(at.folder.id(), Some(at.phase), reason).moved(carried.phase);
-                let answer = answer.warned(&at.warnings).hint("a second `ftl revert` undoes it");
-                return answer.tell(Exit::Done, bench.out);
-            }
-            report(bench, &at, "revert", carried)
-        }
-        Phase::Revert => {
-            if let Some(moved) = at.resumed.as_ref().filter(|resumed| resumed.moved().is_some()) {
-                // The revert that an earlier command had asked for brought the task here.
-                let answer = Answer::stays(at.folder.id(), Some(moved.from), reason.unwrap_or("revert"));
-                return answer.moved(at.phase).warned(&at.warnings).tell(Exit::Done, bench.out);
-            }
-            let carried = once(bench, &mut at, "revert", reason.unwrap_or_default())?;
-            report(bench, &at, "revert", carried)
-        }
-        Phase::Planning | Phase::PlanReview | Phase::Codegen | Phase::Review | Phase::Test | Phase::Done => {
-            let (answer, exit) = not_here(&at, "revert", "accept and revert");
-            answer.tell(exit, bench.out)
-        }
+    if !bench.phases.hears(&at.phase, "revert") {
+        let (answer, exit) = not_here(&bench.phases, &at, "revert");
+        return answer.tell(exit, bench.out);
     }
+    let reason = asked.reason.as_deref().map(str::trim);
+    let answers = Answers { word: Some(Name::from("revert")), ..Answers::default() };
+    let moves = at.machine.run.options_with(ROOT, &answers).iter().any(|way| way.open);
+    if moves {
+        let Some(reason) = reason else {
+            return Err(Failure::usage("no reason is given", "say why: ftl revert --reason \"…\""));
+        };
+        let carried = say(bench, &at, "revert", reason, Fields::new())?;
+        if carried.phase != at.phase {
+            let answer = Answer::stays(at.folder.id(), Some(&at.phase), reason).moved(&carried.phase);
+            let answer = answer.warned(&at.warnings).hint("a second `ftl revert` undoes it");
+            return answer.tell(Exit::Done, bench.out);
+        }
+        return report(bench, &at, "revert", carried);
+    }
+    if let Some(moved) = at.resumed.as_ref().filter(|resumed| resumed.moved().is_some()) {
+        // The revert that an earlier command had asked for brought the task here.
+        let answer = Answer::stays(at.folder.id(), Some(&moved.from), reason.unwrap_or("revert"));
+        return answer.moved(&at.phase).warned(&at.warnings).tell(Exit::Done, bench.out);
+    }
+    let carried = once(bench, &mut at, "revert", reason.unwrap_or_default())?;
+    report(bench, &at, "revert", carried)
 }

@@ -79,6 +79,10 @@ impl Sentences {
         }
         if !blocked.is_empty() {
             self.can.push((String::from("ftl salvage"), "lists the work that is kept"));
+            if known.row.settled {
+                let again = "tries what is blocked again, from the work that is kept";
+                self.can.push((format!("ftl retry {run}"), again));
+            }
         }
         if word == "interrupted" {
             self.can.push((format!("ftl resume {run}"), "goes on where it was"));

@@ -1,0 +1,292 @@
+//! How the executors of a run are put together: its records, its worktrees, its agents, and its script before all of
+//! them.
+//!
+//! Nothing here finds or leases a run, and nothing names an action: who performs which stands in the table of executors.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
+use ftl_agents::secrets::{Secrets, is_secret_name};
+use ftl_agents::window::Lobby;
+use ftl_core::catalogue::shell::Sh;
+use ftl_core::catalogue::{Action as _, Catalogue};
+
+use super::SessionError;
+use super::given::{OptionFiles, Wishes};
+use crate::config::Config;
+use crate::folder;
+use crate::folder::scratch::{Purpose, Scratch};
+use crate::hands::agents::{Agents, Listener, Means, Seat};
+use crate::hands::explorer::Explorer;
+use crate::hands::script::{Script, Scripted};
+use crate::hands::shell::{Probes, Shell};
+use crate::hands::site::Sites;
+use crate::hands::table::{AgentResources, Given, RecordAccess, Resources};
+use crate::hands::{Width, Workshop};
+use crate::lifecycle::phases::Routes;
+use crate::paper::Paper;
+use crate::place::Place;
+use crate::plan_file::Worker;
+use crate::process::{self, Fence, Guard, Supervisor};
+use crate::roster::{Choice, Hall, Roster};
+use crate::store::{Lease, Store};
+
+/// What the executors of all runs of a process are made of.
+pub(super) struct Wiring {
+    pub(super) place: Place,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) config: Config,
+    pub(super) guard: Guard,
+    pub(super) records: Arc<Paper>,
+    pub(super) secrets: Arc<Secrets>,
+    pub(super) options: OptionFiles,
+    pub(super) lobby: OnceLock<Scratch>,
+    pub(super) listener: OnceLock<Arc<dyn Listener>>,
+}
+
+/// The executors of one run, and what is looked at again when it rests.
+pub(super) struct Workplace {
+    pub(super) workshop: Workshop,
+    /// The worktrees; none where a script answers everything.
+    pub(super) sites: Option<Arc<Sites>>,
+    pub(super) records: Arc<Paper>,
+}
+
+impl Wiring {
+    /// The executors of a run: the script that it was opened with first, then those of this program.
+    pub(super) fn connect(&self, lease: &Lease, routes: Routes) -> Result<Workplace, SessionError> {
+        let run = &lease.run;
+        process::own_orphans()?;
+        let supervisor = self.supervisor()?;
+        let shell = Arc::new(self.shell(&supervisor));
+        let wishes = self.options.read_wishes(run)?;
+        let width = self.config.width();
+        let width = Width { agents: wishes.jobs.unwrap_or(width.agents), ..width };
+        let probe = Arc::new(Probes::new(shell.clone(), self.config.clone()));
+        let mut workshop = Workshop::hiding(width, &self.secrets).probing(probe);
+        let records = self.records.for_run(run);
+        let script = self.options.read_script(run)?;
+        // A script that answers everything answers everything but the shell.
+        let sites = if script.as_ref().is_some_and(|script| script.names().contains("*")) {
+            workshop = workshop.with(Sh::NAME, shell.clone());
+            None
+        } else {
+            let sites = self.sites(lease, &records, &supervisor, &wishes);
+            let admission = workshop.admission().clone();
+            let resources = Arc::new(Resources {
+                records: RecordAccess { paper: records.clone(), routes },
+                sites: sites.clone(),
+                shell: shell.clone(),
+                secrets: self.secrets.clone(),
+                agents: Some(self.agent_resources(supervisor, &wishes, &records, &sites)?),
+                given: Given {
+                    plan: self.options.read_plan(run)?,
+                    only_plans: self.options.is_dry_run(run),
+                    worker: self.worker(),
+                    document: wishes.document,
+                },
+                admission,
+            });
+            workshop = workshop.with_executors(&resources);
+            Some(sites)
+        };
+        if let Some(script) = script {
+            workshop = self.play(workshop, script, shell);
+        }
+        Ok(Workplace { workshop, sites, records })
+    }
+
+    /// The executors of a run that work on records and the repository, and ask no agent.
+    pub(super) fn connect_work(&self, lease: &Lease, routes: Routes) -> Result<Workplace, SessionError> {
+        process::own_orphans()?;
+        let supervisor = self.supervisor()?;
+        let workshop = Workshop::hiding(self.config.width(), &self.secrets);
+        let records = self.records.for_run(&lease.run);
+        let sites = self.sites(lease, &records, &supervisor, &Wishes::default());
+        let resources = Resources {
+            records: RecordAccess { paper: records.clone(), routes },
+            sites: sites.clone(),
+            shell: Arc::new(self.shell(&supervisor)),
+            secrets: self.secrets.clone(),
+            agents: None,
+            given: Given::default(),
+            admission: workshop.admission().clone(),
+        };
+        let workshop = workshop.with_executors(&Arc::new(resources));
+        Ok(Workplace { workshop, sites: Some(sites), records })
+    }
+
+    /// Where scripts of protocols run.
+    fn shell(&self, supervisor: &Arc<Supervisor>) -> Shell {
+        let (commands, agents) = (self.config.command_limits(), self.config.agent_limits());
+        let shell = Shell::new(supervisor.clone(), self.store.clone(), &self.place, commands, agents);
+        shell.in_environment(self.config.environment())
+    }
+
+    /// The worktrees of a run, behind the fence of its lease.
+    fn sites(
+        &self,
+        lease: &Lease,
+        records: &Arc<Paper>,
+        supervisor: &Arc<Supervisor>,
+        wishes: &Wishes,
+    ) -> Arc<Sites> {
+        let fence = Fence { file: self.place.fences().join(lease.run.as_str()), epoch: lease.epoch };
+        let sites = Sites::new(records.clone(), supervisor.clone(), &self.config);
+        let sites = sites.allowing(wishes.allowed.clone()).with_tools(wishes.tools);
+        Arc::new(sites.landing(wishes.landing).fenced(fence).retrying(wishes.retried.clone()))
+    }
+
+    /// Who answers roles: the agents, and code that explores before one does.
+    fn agent_resources(
+        &self,
+        supervisor: Arc<Supervisor>,
+        wishes: &Wishes,
+        records: &Arc<Paper>,
+        sites: &Arc<Sites>,
+    ) -> Result<AgentResources, SessionError> {
+        let mut agents = self.agents(supervisor, &wishes.choice)?;
+        if wishes.document.is_some() {
+            agents = agents.with_stand_in("planner", "architect");
+        }
+        let agents = Arc::new(agents.with_sites(sites.clone()));
+        let explorer = Explorer::new(agents.clone(), records.clone()).before(Some(sites.clone()));
+        Ok(AgentResources { agents, explorer })
+    }
+
+    /// Has a script answer what it names, and what nothing else performs.
+    fn play(&self, workshop: Workshop, script: Script, shell: Arc<Shell>) -> Workshop {
+        let names: Vec<String> = script.names().into_iter().map(str::to_owned).collect();
+        let scripted = Arc::new(Scripted::new(script, self.options.folder(), Some(shell)));
+        let named = names.iter().filter(|name| *name != "*");
+        let workshop = named.fold(workshop, |workshop, name| workshop.with(name, scripted.clone()));
+        workshop.otherwise(scripted)
+    }
+
+    /// The hand that asks agents, as the settings bind them, or as the person has chosen for the run.
+    fn agents(&self, supervisor: Arc<Supervisor>, choice: &Choice) -> Result<Agents, SessionError> {
+        let (roster, lobby) = (self.roster_with(Some(choice))?, self.lobby()?);
+        let hall = Hall::new(&roster, &variable, &lobby.folder).hiding(memory_key(&self.config));
+        let hall = hall.hiding(forge_token(&self.config));
+        let mut backends = BTreeMap::new();
+        for agent in roster.agents() {
+            backends.insert(agent.name.as_str(), hall.backend(agent));
+        }
+        let mut seats = BTreeMap::new();
+        for role in Catalogue::standard().roles() {
+            let Some(bound) = roster.role(&role.name) else { continue };
+            let Some(backend) = backends.get(bound.agent.as_str()) else { continue };
+            let model = bound.model.clone();
+            let Some(agent) = roster.agent(&bound.agent) else { continue };
+            let (silence, resume, pricing) = (agent.silence, agent.resumes(), agent.pricing);
+            let environment = roster.environment_of(agent);
+            let seat = |backend| Seat { backend, model, silence, resume, environment, pricing };
+            seats.insert(role.name.to_string(), backend.clone().map(seat));
+        }
+        let prompts = prompts(&self.place).map_err(SessionError::Machine)?;
+        let means = Means {
+            prompts,
+            place: self.place.clone(),
+            supervisor,
+            commands: self.config.command_limits(),
+            programs: self.config.agent_limits(),
+        };
+        let mut agents =
+            Agents::new(seats, means).with_lobby(lobby).with_explorer_calls(self.config.explorer_calls());
+        agents = agents.with_memory(self.records.clone(), hall.secrets().clone());
+        if let Some(listener) = self.listener.get() {
+            agents = agents.heard_by(listener.clone());
+        }
+        Ok(agents)
+    }
+
+    /// A folder of our own with a short path, for the sockets of agents' programs.
+    fn lobby(&self) -> Result<Lobby, SessionError> {
+        let folder = match self.lobby.get() {
+            Some(folder) => folder,
+            None => {
+                let made = Scratch::make(Purpose::Lobby)?;
+                self.lobby.get_or_init(|| made)
+            }
+        };
+        let program = std::env::current_exe()?;
+        Ok(Lobby { folder: folder.path().to_owned(), program, args: vec![String::from("mcp")] })
+    }
+
+    /// Who runs processes for the runs of this session.
+    pub(super) fn supervisor(&self) -> Result<Arc<Supervisor>, SessionError> {
+        let supervisor = Supervisor::new(self.guard.clone(), &self.place.attempts(), &self.place.spool())?;
+        Ok(Arc::new(supervisor.hiding(self.secrets.clone())))
+    }
+
+    /// Who answers which role, where a person may have chosen somebody for one run.
+    pub(super) fn roster_with(&self, choice: Option<&Choice>) -> Result<Roster, SessionError> {
+        let roster = self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))?;
+        match choice {
+            Some(choice) => roster.chosen(choice).map_err(SessionError::Unfit),
+            None => Ok(roster),
+        }
+    }
+
+    /// Who does a task whose plan does not say.
+    pub(super) fn worker(&self) -> Worker {
+        match self.config.text("campaign.worker") {
+            "coder" => Worker::Coder,
+            _ => Worker::Builder,
+        }
+    }
+}
+
+/// Everything that nobody may see: what the settings name, keys of agents, in variables and files, and of the
+/// embeddings' endpoint; and what our own environment holds by its name or its look. Settings that cannot be read
+/// name nothing.
+/// What the environment only seems to hold is spared where it is a part of the repository's path or names a file of
+/// it.
+pub fn secrets(config: &Config, root: &Path) -> Arc<Secrets> {
+    let roster = config.roster().unwrap_or_default();
+    let hall = Hall::new(&roster, &variable, &std::env::temp_dir()).hiding(memory_key(config));
+    let hall = hall.hiding(forge_token(config));
+    let mut secrets = Secrets::clone(hall.secrets());
+    let texts =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    secrets.add_environment(std::env::vars_os().filter_map(texts));
+    let environment = config.environment();
+    environment.secrets().for_each(|value| secrets.hide(value));
+    // Whoever passes a secret on by its name wants it used, not shown.
+    for value in environment.passed().filter(|name| is_secret_name(name)).filter_map(variable) {
+        secrets.hide(&value);
+    }
+    let path = root.to_string_lossy();
+    secrets.spare(|value| path.contains(value) || root.join(value).symlink_metadata().is_ok());
+    Arc::new(secrets)
+}
+
+fn memory_key(config: &Config) -> Option<String> {
+    Some(config.text("memory.key")).filter(|name| !name.is_empty()).and_then(variable)
+}
+
+fn forge_token(config: &Config) -> Option<String> {
+    Some(config.text("forge.token_env")).filter(|name| !name.is_empty()).and_then(variable)
+}
+
+/// A variable of our own environment.
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The prompts: those of the program, or all of those in the repository's own folder.
+pub fn prompts(place: &Place) -> Result<Prompts, String> {
+    let own = place.prompts();
+    let wrong = |error: std::io::Error| format!("{}: {error}", own.display());
+    let mut files = Vec::new();
+    for name in folder::names(&own).map_err(wrong)? {
+        let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".md")) else { continue };
+        let file = own.join(format!("{name}.md"));
+        let text = folder::read_to_string(&file, MAX_PROMPT_FILE_BYTES as u64).map_err(wrong)?;
+        files.push((name.to_owned(), text));
+    }
+    Prompts::with(files).map_err(|why| format!("{}: {why}", own.display()))
+}

@@ -1,0 +1,276 @@
+//! The executors of the FTL protocol's own actions, each asked twice under the same key, as after a crash.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::needless_pass_by_value)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use ftl_core::run::{Action, ActionId, ROOT, Usage, Wanted};
+use ftl_core::value::{Name, Value};
+use ftl_engine::config::Config;
+use ftl_engine::hands::shell::Shell;
+use ftl_engine::hands::site::Sites;
+use ftl_engine::hands::table::{Given, RecordAccess, Resources};
+use ftl_engine::hands::{Ended, Hands as _, Job, Told, Width, Workshop};
+use ftl_engine::id::RunId;
+use ftl_engine::lifecycle::phases::Routes;
+use ftl_engine::paper::Paper;
+use ftl_engine::place::Place;
+use ftl_engine::process::{Cancel, Guard, Supervisor};
+use ftl_engine::store::SqliteStore;
+use serde_json::{Value as Json, json};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    workshop: Workshop,
+    entry: u64,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::at(folder.path().to_owned());
+        place.prepare().unwrap();
+        let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
+        let guard = Guard::of(Path::new(env!("CARGO_BIN_EXE_ftl-guard")));
+        let supervisor = Arc::new(Supervisor::new(guard, &place.attempts(), &place.spool()).unwrap());
+        let width = Width { agents: 64, ..Width::default() };
+        let (workshop, config) = (Workshop::new(width), Config::default());
+        let limits = config.command_limits();
+        let shell = Arc::new(Shell::new(supervisor.clone(), store.clone(), &place, limits, limits));
+        let records = Arc::new(Paper::new(place, store));
+        let sites = Arc::new(Sites::new(records.clone(), supervisor, &config));
+        let (admission, given) = (workshop.admission().clone(), Given::default());
+        let secrets = Arc::default();
+        let records = RecordAccess { paper: records, routes: Routes::default() };
+        let resources = Resources { records, sites, shell, secrets, agents: None, given, admission };
+        let workshop = workshop.with_executors(&Arc::new(resources));
+        Bench { folder, workshop, entry: 0 }
+    }
+
+    fn once(&self, name: &str, params: &Json) -> Ended {
+        let Value::Record(params) = Value::of(params).unwrap() else { panic!("{params} is no object") };
+        let id = ActionId { entry: self.entry, index: 0 };
+        let wanted = Wanted::Action(Name::from(name));
+        let action = Action { instance: ROOT, id, wanted, params: (*params).clone(), forbidden: None };
+        let (desk, told) = channel();
+        self.workshop.start(Job::new(RunId::of(7), action, Usage::new(), Cancel::new(), desk));
+        // A task begins when the admission lets it, which is asked whenever the driver rests.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let report = loop {
+            self.workshop.rest();
+            match told.recv_timeout(Duration::from_millis(20)) {
+                Ok(Told::Report(_, _, report)) => break report,
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                other => panic!("{name}: {other:?}"),
+            }
+        };
+        self.workshop.heard(ROOT, id);
+        report.ended
+    }
+
+    /// Asks, and asks again as an engine does that died before it had kept the answer.
+    fn ask(&mut self, name: &str, params: Json) -> Json {
+        self.entry += 1;
+        let first = self.once(name, &params);
+        let Ended::Done(value) = &first else { panic!("{name}: {first:?}") };
+        let accepted = ftl_core::catalogue::Catalogue::standard().action(name).unwrap().answer.accept(value);
+        assert_eq!(accepted, Ok(()), "{name} answers what it declares");
+        let Ended::Done(again) = self.once(name, &params) else {
+            panic!("{name} fails when it is asked again")
+        };
+        if !matches!(name, "campaign.propagate_blocks" | "observer.analyze" | "exploration.clear") {
+            assert_eq!(without_time(&again), without_time(value), "{name} answers the same");
+        }
+        serde_json::to_value(value).unwrap()
+    }
+
+    fn fails(&mut self, name: &str, params: Json) -> String {
+        self.entry += 1;
+        match self.once(name, &params) {
+            Ended::Failed(failure) => failure.message,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    fn workspaces(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path().join(".ftl/workspace")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// An answer without the times in it.
+fn without_time(value: &Value) -> Json {
+    fn strip(json: &mut Json) {
+        match json {
+            Json::Object(fields) => {
+                fields.retain(|key, _| !key.ends_with("_at"));
+                fields.values_mut().for_each(strip);
+            }
+            Json::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    let mut json = serde_json::to_value(value).unwrap();
+    strip(&mut json);
+    json
+}
+
+fn plan() -> Json {
+    json!({ "objective": "add login", "framework": null, "tasks": [
+        { "seq": "001", "slug": "models", "type": "BUILD", "delta": ["models.py"], "verify": "true", "depends": "none" },
+        { "seq": "002", "slug": "routes", "delta": ["routes.py"], "verify": "exit 1", "depends": ["001"] },
+        { "seq": "003", "slug": "docs", "delta": ["docs.md"], "verify": "true", "depends": ["002"] },
+    ] })
+}
+
+#[test]
+fn a_campaign_goes_from_its_plan_to_its_archive() {
+    let mut bench = Bench::new();
+    bench.ask("campaign.create", json!({ "objective": "add login" }));
+    assert!(!bench.folder.path().join(".ftl/archive").exists(), "asked twice, opened once");
+    let taken = bench.ask("campaign.add_tasks", json!({ "plan": plan() }));
+    assert_eq!(taken["seqs"], json!(["001", "002", "003"]));
+    let tasks = bench.ask("campaign.tasks", json!({}));
+    assert_eq!((tasks["ready"][0]["seq"].clone(), tasks["waiting_count"].clone()), (json!("001"), json!(2)));
+
+    let brief = bench.ask("workspace.create", json!({ "plan": plan(), "task": "001" }));
+    assert_eq!(brief["path"], ".ftl/workspace/001_models_active.xml");
+    let spec = bench.ask("workspace.parse", json!({ "path": brief["path"] }));
+    assert_eq!(bench.ask("workspace.validate", json!({ "spec": spec }))["passed"], true);
+    let ended = json!({ "path": brief["path"], "delivered": "models", "utilized": [] });
+    assert_eq!(bench.ask("workspace.complete", ended)["path"], ".ftl/workspace/001_models_complete.xml");
+    bench.ask("campaign.update_task", json!({ "task": "001", "verdict": "complete", "delivered": "models" }));
+
+    let brief = bench.ask("workspace.create", json!({ "plan": plan(), "task": "002" }));
+    let spec = bench.ask("workspace.parse", json!({ "path": brief["path"] }));
+    assert_eq!(spec["lineage"]["parents"][0]["prior_delivery"], "models");
+    let why = "ImportError: cannot import name routes";
+    bench.ask("workspace.block", json!({ "path": brief["path"], "reason": why, "tried": ["a", "b"] }));
+    bench.ask("campaign.update_task", json!({ "task": "002", "verdict": "escalated", "reason": why }));
+    assert_eq!(bench.workspaces(), ["001_models_complete.xml", "002_routes_blocked.xml"]);
+
+    let cascade = bench.ask("campaign.cascade_status", json!({}));
+    assert_eq!(
+        (cascade["state"].clone(), cascade["unreachable"][0]["seq"].clone()),
+        (json!("stuck"), json!("003"))
+    );
+    let input = bench.ask("campaign.replan_input", json!({ "reason": "stuck" }));
+    assert_eq!(input["blocked_tasks"][0]["reason"], format!("{why}\nTried: a; b"));
+    assert_eq!(bench.ask("campaign.propagate_blocks", json!({}))["blocked"], json!(["003"]));
+    let roots = bench.ask("campaign.root_causes", json!({}));
+    assert_eq!(
+        (roots["single"].clone(), roots["causes"][0]["affected"].clone()),
+        (json!(false), json!(["003"]))
+    );
+
+    let revised = json!({ "objective": "add login", "tasks": [
+        { "seq": "002", "slug": "routes", "delta": ["routes.py"], "verify": "true", "depends": ["001"] } ] });
+    let merged = bench.ask("campaign.merge_plan", json!({ "revised": revised }));
+    assert_eq!(merged["tasks"].as_array().unwrap().len(), 3);
+    let tasks = bench.ask("campaign.tasks", json!({}));
+    assert_eq!(tasks["ready"][0]["seq"], "002", "it gets a new try");
+
+    let analysis = bench.ask("observer.analyze", json!({ "timeout": 20 }));
+    assert_eq!(
+        (analysis["verified"][0]["status"].clone(), analysis["workspaces"]["complete"].clone()),
+        (json!("CONFIRMED"), json!(1))
+    );
+    assert_eq!(analysis["failures_extracted"].as_array().unwrap().len(), 1);
+    bench.ask("campaign.complete", json!({}));
+    assert_eq!(std::fs::read_dir(bench.folder.path().join(".ftl/archive")).unwrap().count(), 1, "kept once");
+}
+
+#[test]
+fn a_lesson_with_a_fix_matches_an_error() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.ask("lesson.match", json!({ "error": "boom" }))["found"], false);
+    let place = Place::at(bench.folder.path().to_owned());
+    let paper = Paper::new(place.clone(), Arc::new(SqliteStore::open(&place.store()).unwrap()));
+    let lesson = r#"{"name":"cycle","trigger":"ImportError: circular import of models","fix":"import inside the function","cost":900,"tags":["flaky"]}"#;
+    let lesson = ftl_core::json::Json::parse(lesson).unwrap();
+    paper
+        .learn(|lessons| lessons.learn(ftl_memory::Kind::Failure, lesson, &ftl_engine::paper::lessons::now()))
+        .unwrap();
+    let found = bench
+        .ask("lesson.match", json!({ "error": "E   ImportError: circular import of models (app.py:3)" }));
+    assert_eq!(
+        (found["found"].clone(), found["name"].clone(), found["flaky"].clone()),
+        (json!(true), json!("cycle"), json!(true))
+    );
+    let noted = bench.ask(
+        "lesson.experience",
+        json!({ "trigger": "the port is taken", "attempted": "another port", "source": "001-x" }),
+    );
+    assert_eq!(noted["path"], ".ftl/cache/experience.json");
+}
+
+#[test]
+fn explorations_and_decisions_are_read() {
+    let mut bench = Bench::new();
+    let parts = json!([
+        { "mode": "structure", "status": "ok", "directories": { "src": true } },
+        { "mode": "delta", "status": "partial", "candidates": [{ "path": "a.py", "relevance": "high" }] },
+        "no answer at all",
+    ]);
+    let found = bench.ask("exploration.aggregate", json!({ "objective": "x", "parts": parts }));
+    assert_eq!(found["delta"]["candidates"][0]["path"], "a.py");
+    bench.ask("exploration.write", json!({ "exploration": found }));
+    assert!(bench.folder.path().join(".ftl/exploration.json").exists());
+    assert_eq!(bench.ask("exploration.clear", json!({}))["cleared"], true);
+
+    let text = format!("### Confidence: PROCEED\n\n```json\n{}\n```\n", plan());
+    let decision = bench.ask("decision.parse", json!({ "text": text }));
+    assert_eq!((decision["kind"].clone(), decision["problems"].clone()), (json!("PROCEED"), json!([])));
+    let broken = bench.ask("plan.parse", json!({ "text": "{\"objective\": \"x\", \"tasks\": []}" }));
+    assert_eq!(broken["problems"].as_array().unwrap().len(), 1);
+    std::fs::write(bench.folder.path().join("a.txt"), "words").unwrap();
+    assert_eq!(bench.ask("file.read", json!({ "path": "a.txt" }))["text"], "words");
+    for path in ["../a.txt", "/etc/passwd", "missing"] {
+        assert!(bench.fails("file.read", json!({ "path": path })).contains("cannot be read"), "{path}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_a_failure_and_changes_nothing() {
+    let mut bench = Bench::new();
+    assert!(bench.fails("campaign.tasks", json!({})).contains("No active campaign"));
+    bench.ask("campaign.create", json!({ "objective": "x" }));
+    assert!(
+        bench
+            .fails("campaign.update_task", json!({ "task": "9", "verdict": "complete" }))
+            .contains("Unknown task")
+    );
+    assert!(bench.fails("workspace.create", json!({ "plan": plan(), "task": "9" })).contains("no such task"));
+    assert!(
+        bench
+            .fails("workspace.complete", json!({ "path": "nowhere", "delivered": "x" }))
+            .contains("no workspace")
+    );
+    assert!(bench.fails("campaign.create", json!({ "objective": " " })).contains("empty"));
+    assert!(bench.fails("campaign.create", json!({})).contains("do not fit"));
+}
+
+#[test]
+fn of_many_tasks_at_work_some_are_listed() {
+    const MAX_LISTED: usize = 16;
+    let mut bench = Bench::new();
+    let task = |at: usize| {
+        json!({ "seq": format!("{at:03}"), "slug": format!("t{at}"), "delta": [format!("f{at}.py")], "verify": "true",
+            "depends": "none" })
+    };
+    let plan = json!({ "objective": "many", "tasks": (1..=MAX_LISTED + 1).map(task).collect::<Vec<_>>() });
+    bench.ask("campaign.create", json!({ "objective": "many" }));
+    bench.ask("campaign.add_tasks", json!({ "plan": plan }));
+    for at in 1..=MAX_LISTED + 1 {
+        bench.ask("workspace.create", json!({ "plan": plan, "task": format!("{at:03}") }));
+    }
+    let tasks = bench.ask("campaign.tasks", json!({}));
+    assert_eq!((tasks["ready"].clone(), tasks["waiting_count"].clone()), (json!([]), json!(0)));
+    assert_eq!(tasks["running"].as_array().unwrap().len(), MAX_LISTED);
+}

@@ -1,0 +1,113 @@
+//! A task for commands that only look: its folder, its run as the journal has made it, and the edges of its phase.
+//!
+//! Nothing is written and nothing is adopted. A task that the journal does not know, or whose file says something else,
+//! is looked at as if it had been adopted where its file says that it is.
+
+use std::sync::Arc;
+
+use ftl_core::library::Library;
+use ftl_core::run::Run;
+use ftl_engine::journal;
+use ftl_engine::lifecycle::binding::Bindings;
+use ftl_engine::lifecycle::desk::{self, Standing};
+use ftl_engine::lifecycle::edges::{Outlook, imagine, outlook};
+use ftl_engine::lifecycle::looks::Looks;
+use ftl_engine::lifecycle::state::State;
+use ftl_engine::lifecycle::{Folder, Malformed, Phase, Phases};
+use ftl_engine::store::{SqliteStore, Store as _};
+
+use super::bench::{self, Trouble};
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::session;
+use crate::shelf::Shelf;
+use crate::tasks::TaskArg;
+
+/// What a command looks at.
+pub(super) struct View {
+    pub(super) folder: Folder,
+    pub(super) phases: Phases,
+    library: Arc<Library>,
+    store: Option<SqliteStore>,
+}
+
+/// Where a task stands.
+pub(super) struct Seen {
+    /// By its file, or by the journal where the file only lags behind.
+    pub(super) phase: Phase,
+    /// Its run, where the journal knows it.
+    pub(super) run: Option<String>,
+    /// What the journal says, where somebody changed the file.
+    pub(super) journal: Option<Phase>,
+    machine: Run,
+}
+
+impl View {
+    /// The task that is meant.
+    pub(super) fn new(cli: &Cli, asked: &TaskArg) -> Result<View, Failure> {
+        let (id, store) = super::named(cli, asked)?;
+        let folder = Folder::of(&session::place(cli)?, &id);
+        let library = Arc::new(Shelf::load(cli)?.library);
+        let phases = bench::phases(&library)?;
+        Ok(View { folder, phases, library, store })
+    }
+
+    /// Where it stands.
+    pub(super) fn stands(&self) -> Result<Seen, Failure> {
+        let mut replayed = None;
+        let standing = match &self.store {
+            None => {
+                let state = State::read(&self.folder, &self.phases);
+                let state = state.map_err(|error| bench::malformed_failure(&error))?;
+                Standing::Unknown {
+                    phase: state.map_or_else(|| self.phases.first(), |(state, _)| state.phase),
+                }
+            }
+            Some(store) => {
+                let mut look = |run: &ftl_engine::id::RunId| {
+                    replayed = self.replay(store, run).map_err(Trouble)?;
+                    Ok(replayed.as_ref().and_then(|run| desk::phase_of(run, &self.phases)))
+                };
+                let standing = desk::standing(store, &self.folder, &self.phases, &mut look);
+                standing.map_err(|trouble: Trouble| trouble.0)?
+            }
+        };
+        let (phase, run, journal) = match standing {
+            Standing::Unknown { phase } => (phase, None, None),
+            Standing::Agrees { run, phase, .. } => (phase, Some(run), None),
+            Standing::Disagrees { run, file, journal } => (file, Some(run), Some(journal)),
+        };
+        let known = replayed.filter(|_| run.is_some() && journal.is_none());
+        let machine = known.unwrap_or_else(|| {
+            let adoption = desk::adoption(&self.folder, &phase, "nobody", &self.phases);
+            imagine(&self.library, &desk::brief(&self.folder), adoption)
+        });
+        Ok(Seen { phase, run: run.map(|run| run.to_string()), journal, machine })
+    }
+
+    fn replay(&self, store: &SqliteStore, run: &ftl_engine::id::RunId) -> Result<Option<Run>, Failure> {
+        let row = store.run(run).map_err(|error| session::store_failure(&error))?;
+        if row.is_none_or(|row| row.head == 0) {
+            return Ok(None);
+        }
+        let entries = journal::load(store, run).map_err(|error| Failure {
+            exit: Exit::Malformed,
+            ..Failure::new(error.to_string(), error.hint())
+        })?;
+        Ok(Some(Run::replay(self.library.clone(), &entries)))
+    }
+
+    /// Every edge of its phase.
+    pub(super) fn outlook(&self, seen: &Seen) -> Result<Outlook, Malformed> {
+        let bindings = self.bindings();
+        let looks = Looks::new(&self.folder, &bindings, self.phases.routes());
+        outlook(&seen.machine, &self.phases, &looks)
+    }
+
+    /// What its evidence is bound to; what cannot be read binds nothing.
+    fn bindings(&self) -> Bindings {
+        let kept = self.store.as_ref().map(|store| desk::bindings(store, self.folder.id()));
+        kept.and_then(Result::ok).unwrap_or_default()
+    }
+}
