@@ -88,3 +88,49 @@ fn a_task_that_is_named_begins_anew_where_it_is_to() {
     landed_again(&dir, &json);
     assert_eq!(dir.read("meet-seen"), "a\n");
 }
+
+/// A run whose only task is blocked, and a line of the person's in the place of what it wrote.
+fn overtaken() -> (Dir, String) {
+    let plan = [task("001", "fails", "a.txt", &[])];
+    let dir = repository(&plan, &[builds("001-fails", "a.txt", "not yet", "true")]);
+    let json = go(&dir, &["--land", "ff"]).code(3).json();
+    dir.write("a.txt", "somebody else was here\n");
+    dir.git(&["commit", "-aqm", "change the same line"]);
+    let seen = format!("cp a.txt {}", dir.path("meet-seen").display());
+    let plan = dir.read("play.toml").split("[[scene]]").nth(1).unwrap().to_owned();
+    let scene = builds("earlier-try", "a.txt", "done", &seen);
+    dir.write("play.toml", format!("[[scene]]{plan}{scene}"));
+    (dir, json["run"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn kept_work_that_conflicts_with_what_landed_is_named_and_the_task_begins_anew() {
+    let (dir, run) = overtaken();
+    let ended = dir.ftl(&["retry", &run, "--land", "ff", "--json"]).code(0);
+    let json = ended.json();
+    assert_eq!((json["landed"].as_bool(), dir.read("a.txt").as_str()), (Some(true), "done\n"), "{json:#}");
+    assert_eq!(dir.read("meet-seen"), "somebody else was here\n", "the kept work is not laid over it");
+    let show = format!("ftl diff {run}/001");
+    let left_out = &json["report"]["left_out"];
+    assert_eq!((&left_out[0]["task"], &left_out[0]["show"]), (&json!("001-fails"), &json!(show)), "{json:#}");
+    let told = format!("001-fails begins anew: its kept work conflicts with what has landed since; `{show}`");
+    assert!(ended.err.contains(&told), "{ended:#?}");
+    let words: Vec<&str> = show.split(' ').skip(1).collect();
+    assert!(dir.ftl(&words).code(0).out.contains("+not yet"), "the command shows the kept work");
+    // People read the same in the report.
+    let (dir, run) = overtaken();
+    let out = dir.ftl(&["retry", &run]).code(0).out;
+    let line = out.lines().find(|line| line.starts_with("left out")).unwrap_or_else(|| panic!("{out}"));
+    assert!(line.contains("001-fails: its kept work conflicts") && line.contains("`ftl diff "), "{line}");
+}
+
+#[test]
+fn a_retry_takes_the_options_that_every_flow_takes() {
+    let (dir, run) = half_done();
+    let unknown = dir.ftl(&["retry", &run, "--agent", "nobody"]).code(1);
+    assert!(unknown.err.contains("nobody"), "{unknown:#?}");
+    let options = ["--tools", "9", "--max-tokens", "500k", "--jobs", "1", "--land", "ff", "--json"];
+    let json = dir.ftl(&[&["retry", run.as_str()][..], &options].concat()).code(0).json();
+    landed_again(&dir, &json);
+    assert_eq!(json["meters"]["tokens"]["limit"], json!(500_000), "{json:#}");
+}

@@ -40,6 +40,11 @@ fn named(text: &str) -> Vec<String> {
 #[track_caller]
 fn typed(dir: &Dir, words: &str) {
     let parts: Vec<&str> = words.split_whitespace().collect();
+    if words.starts_with("ftl retry ") {
+        // Whoever was in the way of the builders is gone by then.
+        let scenes = dir.read("play.toml").replace("not yet", "done");
+        dir.write("play.toml", format!("{scenes}{}", builds("002-child", "b.txt", "done", "true")));
+    }
     if parts[0] == "ftl" {
         dir.ftl(&parts[1..]).code(0);
     } else {
@@ -65,9 +70,8 @@ fn the_report_tells_causes_counts_that_agree_and_commands_that_work() {
     }
     let commands = named(out);
     assert!(commands.len() >= 5, "{commands:?}");
-    for words in
-        [format!("ftl why {run}/001"), format!("ftl diff {run}/001"), format!("ftl transcript {run}/001")]
-    {
+    for words in ["why {}/001", "diff {}/001", "transcript {}/001", "retry {}"] {
+        let words = format!("ftl {}", words.replace("{}", &run));
         assert!(commands.contains(&words), "{words}: {commands:?}");
     }
     for words in &commands {

@@ -237,11 +237,22 @@ fn an_invalid_plan_comes_back_with_everything_that_is_wrong() {
     assert_eq!(asked(&dir, run, "Task(planner)"), 2);
     let meters = dir.status(run)["meters"]["clarifications"].clone();
     assert_eq!((&meters["used"], &meters["limit"]), (&json!(1), &json!(5)));
-    // One that never learns is asked six times: five answers are paid for.
-    dir.write("play.toml", scene("planner", "", &proceed(invalid)));
+    // One that makes another mistake each time is asked six times: five answers are paid for.
+    let wrong =
+        |number: u32| invalid.replace("\"1\"", "\"001\"").replace("Fix It", &format!("Slug {number}"));
+    let others =
+        (1..=5).rev().map(|number| scene("planner", &format!("Slug {number}"), &proceed(&wrong(number + 1))));
+    let scenes: Vec<String> = others.chain([scene("planner", "", &proceed(&wrong(1)))]).collect();
+    dir.write("play.toml", scenes.concat());
     let ended =
         dir.ftl(&["Fix the total price", "--dry-run"]).code(3).says(&["Max clarifications (5) reached"]);
     assert_eq!(asked(&dir, &run_of(&ended), "Task(planner)"), 6);
+    // One that never learns is asked three times, whatever is left to pay.
+    dir.write("play.toml", scene("planner", "", &proceed(invalid)));
+    for flow in [&["Fix the total price", "--dry-run"][..], &["campaign", "Fix it all", "--dry-run"]] {
+        let ended = dir.ftl(flow).code(3).says(&["slug must be in kebab case", "three times in a row"]);
+        assert_eq!(asked(&dir, &run_of(&ended), "Task(planner)"), 3);
+    }
 }
 
 #[test]

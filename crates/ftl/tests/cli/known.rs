@@ -4,11 +4,11 @@ use serde_json::{Value as Json, json};
 
 use crate::support::Dir;
 
-const PLAN: &str = r#"{"objective":"Mend the word","tasks":[{"seq":"001","slug":"mend-word","type":"BUILD",
+pub(crate) const PLAN: &str = r#"{"objective":"Mend the word","tasks":[{"seq":"001","slug":"mend-word","type":"BUILD",
     "delta":["greet.txt"],"verify":"sh check.sh","budget":6,"depends":"none"}]}"#;
 
 /// A repository whose test is a script of its own, named by a justfile.
-fn repository() -> Dir {
+pub(crate) fn repository() -> Dir {
     let dir = Dir::repository();
     dir.write("greet.txt", "helo\n").write("check.sh", "grep -q hello greet.txt\n");
     dir.write("justfile", "test:\n    sh check.sh\n").write(".gitignore", "*.log\n");
@@ -18,7 +18,7 @@ fn repository() -> Dir {
 }
 
 /// A script that plays every role: the planner says the plan, the builder writes the word.
-fn script(plan: &str) -> String {
+pub(crate) fn script(plan: &str) -> String {
     let text = format!("Decision: PROCEED\n\n```json\n{plan}\n```\n");
     let scene = |role: &str, form: &str, steps: &str| {
         let form = if form.is_empty() { String::new() } else { format!("form = \"{form}\"\n") };
@@ -44,14 +44,14 @@ fn script(plan: &str) -> String {
     .concat()
 }
 
-fn bound(dir: &Dir, roles: &str, plan: &str) {
+pub(crate) fn bound(dir: &Dir, roles: &str, plan: &str) {
     let agent = |name: &str| format!("[agents.{name}]\nkind = \"scripted\"\nscript = \"play.toml\"\n");
     let settings = format!("{}{}[roles]\n{roles}", agent("play"), agent("other"));
     dir.write(".ftl/config.toml", settings).write(".ftl/play.toml", script(plan));
 }
 
 /// The conversations of a run: who was asked, by agent and model.
-fn conversations(dir: &Dir, run: &str) -> Vec<(String, String, String)> {
+pub(crate) fn conversations(dir: &Dir, run: &str) -> Vec<(String, String, String)> {
     // Where no agent was asked there is nothing to read.
     let out = dir.ftl(&["transcript", run, "--json"]).out;
     let lines = out.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok());
@@ -77,6 +77,11 @@ fn a_small_change_costs_three_conversations_and_explorers_are_asked_where_they_a
     assert!(who.len() <= 3, "{who:?}");
     assert!(who.contains(&"planner".into()) && who.contains(&"builder".into()), "{who:?}");
     assert_eq!(dir.read("greet.txt"), "hello\n");
+    let other = repository();
+    bound(&other, "default = \"play\"\nobserver = \"play\"\n", PLAN);
+    let json = other.ftl(&["Mend the word", "--land", "ff", "--json"]).code(0).json();
+    let who = conversations(&other, json["run"].as_str().unwrap());
+    assert_eq!(who.iter().filter(|(role, _, _)| role == "observer").count(), 1, "{who:?}");
     let other = repository();
     bound(&other, "default = \"play\"\nexplorer = \"play\"\n", PLAN);
     let json = other.ftl(&["Mend the word", "--dry-run", "--json"]).code(0).json();

@@ -22,6 +22,30 @@ fn drafts(config: &str) -> Dir {
 }
 
 #[test]
+fn the_same_failure_three_times_in_a_row_holds_a_protocol_of_ones_own() {
+    let dir = Dir::new();
+    let makes = "LIMIT: rounds = 9 ELSE HOLD\nSTATE: MAKE\n  DO: sh \"echo x >> tries; cat why >&2; test -f go\" ELSE CLEAN\n  \
+        RETURN: complete\nSTATE: CLEAN\n  PAY: rounds\n  DO: sh \"echo x >> cleaned; echo {rounds.used} >> other\"\n  GOTO: MAKE\n";
+    dir.protocol("makes", makes).write("why", "no rule to make the target\n");
+    let ended = dir.ftl(&["run", "makes"]).code(3);
+    ended.says(&["held in MAKE", "no rule to make the target"]);
+    let run = dir.ftl(&["status", "--json"]).json()["runs"][0]["run"].as_str().unwrap().to_owned();
+    let count = |name: &str| dir.read(name).lines().count();
+    assert_eq!((count("tries"), count("cleaned")), (3, 2));
+    dir.ftl(&["why", &run]).code(0).says(&["three times in a row", "no rule to make the target"]);
+    // Whoever resumes has that step tried again, and nothing else.
+    dir.ftl(&["resume", &run]).code(3).says(&["held in MAKE"]);
+    assert_eq!((count("tries"), count("cleaned")), (4, 2));
+    dir.write("go", "");
+    dir.ftl(&["resume", &run]).code(0).says(&["complete"]);
+    // What fails in another way each time goes on until the meter is spent.
+    dir.protocol("makes", &makes.replace("cat why", "cat other")).write("other", "");
+    std::fs::remove_file(dir.path("go")).unwrap();
+    dir.ftl(&["run", "makes"]).code(3).says(&["rounds spent"]);
+    assert_eq!(count("cleaned"), 2 + 9);
+}
+
+#[test]
 fn a_limit_holds_keeps_the_work_and_goes_on_after_a_raise() {
     let dir = drafts("[limits]\ntokens = 3000\n[reserve]\ntokens = 1000\n");
     let ended = dir.ftl(&["run", "drafts", "objective=x", "--script", "script.toml"]).code(3);

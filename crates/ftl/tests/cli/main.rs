@@ -10,6 +10,7 @@
 mod again;
 mod agents;
 mod audit;
+mod bases;
 mod building;
 mod campaign;
 mod campaigns;
@@ -34,6 +35,7 @@ mod limits;
 mod listing;
 mod live;
 mod mcp;
+mod moved;
 mod observing;
 mod phases;
 mod printed;

@@ -139,3 +139,73 @@ fn a_campaign_of_commands_stays_what_it_is_beside_a_run() {
         (Some("by hand"), Some("in_progress"))
     );
 }
+
+/// What a command prints of the current campaign, and of a named one.
+fn printed(dir: &Dir, words: &[&str], campaign: Option<&str>) -> Json {
+    let named: Vec<&str> = campaign.into_iter().flat_map(|id| ["--campaign", id]).collect();
+    dir.ftl(&[words, &named].concat()).code(0).json()
+}
+
+#[test]
+fn each_run_has_its_own_exploration_and_its_own_phase() {
+    let dir = twins();
+    let one = begin(&dir, &["campaign", "run"], "one");
+    let first = run_of(&dir, "one");
+    let two = begin(&dir, &["task", "run"], "two");
+    let second = run_of(&dir, "two");
+    let objective = |campaign: Option<&str>| {
+        printed(&dir, &["exploration", "read"], campaign)["_meta"]["objective"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        (objective(None), objective(Some(&second))),
+        ("all is done two".into(), "all is done two".into())
+    );
+    assert_eq!(objective(Some(&first)), "all is done one");
+    // The journal of a run tells its phase, and a command that names it moves that one alone.
+    let phase = |campaign: Option<&str>| printed(&dir, &["phase", "status"], campaign)["phase"].clone();
+    assert_eq!((phase(Some(&first)), phase(None)), (json!("build"), json!("build")));
+    let steps = printed(&dir, &["phase", "status"], None)["transitions"].clone();
+    let steps: Vec<&str> = steps.as_array().unwrap().iter().map(|one| one["to"].as_str().unwrap()).collect();
+    assert_eq!(steps, ["explore", "plan", "build"]);
+    dir.ftl(&["phase", "transition", "observe", "--campaign", &first]).code(0);
+    assert_eq!((phase(Some(&first)), phase(Some(&second))), (json!("observe"), json!("build")));
+    assert!(dir.path(&format!(".ftl/campaigns/{first}/phase_state.json")).exists());
+    assert!(!dir.path(".ftl/phase_state.json").exists());
+    // So it is with what explorers stage.
+    let result = json!({ "mode": "delta", "status": "ok", "candidates": [] }).to_string();
+    let said =
+        dir.fed(&["exploration", "write-result", "--mode", "delta", "--campaign", &first], &result).code(0);
+    assert_eq!(said.out, format!("Written: .ftl/campaigns/{first}/cache/explorer_delta.json\n"));
+    let staged = |campaign: &str| {
+        printed(&dir, &["orchestration", "check-explorers"], Some(campaign))["modes"]["delta"].clone()
+    };
+    assert_eq!((staged(&first), staged(&second)), (json!("ok"), json!("pending")));
+    let merged = printed(&dir, &["exploration", "aggregate-files"], Some(&first));
+    assert_eq!(merged["delta"]["status"], "ok", "{merged:#}");
+    dir.ftl(&["exploration", "clear", "--campaign", &first]).code(0);
+    assert_eq!((staged(&first), objective(None)), (json!("pending"), "all is done two".into()));
+    let listed = printed(&dir, &["observer", "list"], Some(&first));
+    assert_eq!(listed["active"], json!(["001_same_active.xml"]));
+    for name in ["two", "one"] {
+        go_on(&dir, name);
+    }
+    two.ended().code(0);
+    one.ended().code(0);
+    assert_eq!(phase(Some(&second)), json!("complete"));
+}
+
+#[test]
+fn what_commands_explore_after_a_run_has_ended_belongs_to_the_campaign_that_they_open() {
+    let dir = twins();
+    let two = begin(&dir, &["task", "run"], "two");
+    go_on(&dir, "two");
+    two.ended().code(0);
+    let run = run_of(&dir, "two");
+    dir.fed(&["exploration", "write"], "{\"_meta\": {\"objective\": \"by hand\"}}").code(0);
+    dir.ftl(&["phase", "transition", "explore"]).code(0);
+    dir.ftl(&["campaign", "create", "by hand"]).code(0);
+    assert_eq!(printed(&dir, &["exploration", "read"], None)["_meta"]["objective"], "by hand");
+    assert_eq!(printed(&dir, &["phase", "status"], None)["phase"], "explore");
+    assert_eq!(printed(&dir, &["exploration", "read"], Some(&run))["_meta"]["objective"], "all is done two");
+    assert_eq!(printed(&dir, &["phase", "status"], Some(&run))["phase"], "complete");
+}

@@ -1,9 +1,10 @@
 //! Agents as settings bind them: shown, probed, asked in runs, recorded and played again.
 
 use ftl_testkit::model_server::ModelServer;
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::Dir;
+use crate::support::{Dir, until};
 
 /// A protocol that asks a coder once.
 const CODE: &str = "INPUT: story\nSTATE: START\n  \
@@ -135,6 +136,33 @@ fn what_an_agent_costs_is_as_the_person_says() {
 }
 
 /// Tokens are a cap whatever money is: what is set aside for the next conversation must be left.
+#[test]
+fn an_agent_that_was_lost_is_charged_the_worst_case_and_no_money_where_none_is_paid() {
+    for (price, money) in
+        [("", 500_000), ("price = 0", 0), ("price = \"subscription\"", 0), ("price = \"unknown\"", 0)]
+    {
+        let dir = with_script();
+        let waits = "[[scene]]\nrole = \"coder\"\n[[scene.step]]\nsay = \"I wait\\n\"\n[[scene.step]]\nuntil = \"go\"\n\
+                     usage = { tokens = 50, money = 0 }\nsubmit = { summary = \"done\" }\n";
+        dir.write("play.toml", waits).write(".ftl/config.toml", format!("[agents.play]\n{price}\n"));
+        let driving = dir.start(&["run", "code", "story=wait"]);
+        let mut run = String::new();
+        until("the agent is at work", || {
+            let runs = dir.ftl(&["status", "--json"]).json();
+            run = runs["runs"][0]["run"].as_str().unwrap_or_default().to_owned();
+            !run.is_empty() && dir.ftl(&["transcript", &run]).out.contains("I wait")
+        });
+        driving.signal(Signal::KILL);
+        driving.ended();
+        dir.write("go", "");
+        dir.ftl(&["resume", &run]).code(0);
+        let meters = dir.status(&run)["meters"].clone();
+        assert_eq!(meters["money"]["used"], json!(money), "{price}: {meters:#}");
+        assert_eq!(meters["money"]["unknown"], json!(u64::from(money > 0)), "{price}: {meters:#}");
+        assert_eq!(meters["tokens"]["used"], json!(100_050), "{price}: {meters:#}");
+    }
+}
+
 #[test]
 fn an_agent_without_a_price_is_capped_by_tokens() {
     let dir = with_script();

@@ -299,3 +299,21 @@ fn a_plan_without_an_objective_or_without_tasks_is_taken_as_the_original_takes_i
     let strict = dir.fed(&["decision", "-", "--validate"], r#"{"tasks": []}"#);
     strict.says(&["Missing required field: objective", "tasks list is empty"]);
 }
+
+#[test]
+fn a_lesson_without_a_fix_is_not_told() {
+    let dir = campaign();
+    let lessons = [
+        ("open", "login breaks when the session is missing", "UNKNOWN"),
+        ("solved", "login build fails without a secret key", "set the secret key"),
+    ];
+    for (name, trigger, fix) in lessons {
+        let lesson = json!({ "name": name, "trigger": trigger, "fix": fix, "cost": 3 });
+        dir.ftl(&["memory", "add-failure", "--json", &lesson.to_string()]).code(0);
+    }
+    dir.fed(&["workspace", "create", "--plan", "-", "--task", "2"], PLAN).code(0);
+    let json = shown(&dir, &["workspace", "parse", ".ftl/workspace/002_build_active.xml"]);
+    let failures = json["prior_knowledge"]["failures"].as_array().unwrap();
+    let names: Vec<&str> = failures.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["solved"]);
+}

@@ -158,3 +158,46 @@ fn kept_work_is_brought_back_and_a_held_builder_lands_what_stood_in_its_worktree
         older.is_whole();
     });
 }
+
+/// The states whose texts have changed since a version, and what a run that was killed there must still do.
+const KILLED: [&str; 9] = [
+    "builder_READ",
+    "builder_PLAN",
+    "builder_VERIFY",
+    "builder_RETRY",
+    "builder_COMPLETE",
+    "task_PLAN",
+    "task_OBSERVE",
+    "campaign_PLAN",
+    "campaign_COMPLETE",
+];
+
+#[test]
+fn a_run_that_was_killed_in_a_state_whose_text_has_changed_goes_on_from_there() {
+    for name in KILLED {
+        each("an older run that was killed in a state with another text today finishes it", name, |older| {
+            older.dir.ftl(&["audit", "verify"]).code(0).says(&["whole"]);
+            let run = older.run("interrupted");
+            let before = older.dir.entries(&run);
+            older.dir.write("go", "");
+            older.dir.ftl(&["resume", &run]).code(0).says(&["complete"]);
+            let after = older.dir.entries(&run);
+            assert!(after.len() > before.len() && after[0] == before[0], "{name}: the journal goes on");
+            let held = after.iter().filter(|entry| entry["fact"] == "held").count();
+            assert_eq!(held, 0, "{name}: nobody is needed");
+            // The work is verified and landed once, by its own branch or the person's.
+            let heard = |whom: &str| after.iter().filter(|one| asks(one, whom)).count();
+            assert!(heard("verify.run") >= 1, "{name}: no gate is left out");
+            let landed = format!("ftl/{run}");
+            let branch = if name.starts_with("builder") { landed.as_str() } else { "main" };
+            assert_eq!(older.dir.git(&["show", &format!("{branch}:a.txt")]), "done\n", "{name}");
+            assert_eq!(older.dir.git(&["log", "--format=%s", branch]), "One\nbegin\n", "{name}");
+            older.is_whole();
+        });
+    }
+}
+
+/// Whether an entry asks for an action.
+fn asks(entry: &Json, whom: &str) -> bool {
+    entry["asks"].as_array().is_some_and(|asks| asks.iter().any(|ask| ask["whom"] == whom))
+}

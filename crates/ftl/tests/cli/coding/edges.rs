@@ -124,9 +124,14 @@ fn stays_in(state: &str, whom: &str) -> String {
         "\"Task(architect)\"\nwhen = { step = \"code_review\" }",
         "{ verdict = \"APPROVE\", feedback = \"f\" }",
     );
-    let tests =
-        format!("{{ passed = {passed}, failed = {}, summary = \"s\", tree = \"00\", checks = [] }}", !passed);
-    answer("\"tests.run\"", &tests);
+    // Each time another failure: the same one three times in a row would hold the story before its budget is spent.
+    for round in 1..=9 {
+        let tests = format!(
+            "{{ passed = {passed}, failed = {}, summary = \"s {round}\", tree = \"00\", checks = [] }}",
+            !passed
+        );
+        answer("\"tests.run\"\ntimes = 1", &tests);
+    }
     answer(
         "\"work.merge\"",
         "{ status = \"landed\", summary = \"s\", commit = \"c\", target = \"t\", sides = [], files = [] }",

@@ -223,8 +223,10 @@ fn the_digest_of_a_plan_is_that_of_what_was_submitted() {
 #[test]
 fn nobody_is_asked_and_the_last_line_says_where_the_work_is() {
     let dir = repository(&content());
-    let ended =
-        dir.ftl(&["code", STORY]).code(0).says(&["landed  Have a.txt say that it is done: 1 file changed"]);
+    let ended = dir
+        .ftl(&["code", STORY])
+        .code(0)
+        .says(&["landed     Have a.txt say that it is done: 1 file changed"]);
     let last = ended.out.trim_end().lines().last().unwrap();
     assert!(last.contains("nobody was asked how to land it: the work is on the branch ftl/"), "{ended:#?}");
     assert_eq!(dir.read("a.txt"), "a\n");

@@ -11,6 +11,9 @@ fn digest(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Somebody has read the plan.
+const REVIEWED: &str = r#""reviewers":[{"id":"a","ok":true}]"#;
+
 /// One artifact in one phase: the exit code, where the task goes, and a word of the reason.
 type Case<'a> = (&'a str, &'a str, &'a str, i32, Option<&'a str>, &'a str);
 
@@ -127,19 +130,69 @@ fn questions_of_an_older_meeting() {
 #[test]
 fn the_review_of_the_plan() {
     let name = "review/plan-review.json";
-    let saw = |digest: &str| format!(r#"{{"ok":true,"meta":{{"plan_hash":"{digest}"}}}}"#);
+    let saw = |digest: &str| format!(r#"{{"ok":true,{REVIEWED},"meta":{{"plan_hash":"{digest}"}}}}"#);
     let cases: &[Case<'_>] = &[
         ("plan_review", name, PLAN_REVIEW, 0, Some("codegen"), "accept the plan"),
-        ("plan_review", name, r#"{"ok":true}"#, 0, Some("codegen"), ""),
+        // Nobody has read it, or nobody says whether it is ok.
+        ("plan_review", name, r#"{"ok":true}"#, 6, None, "has no `reviewers`"),
+        ("plan_review", name, r#"{"ok":true,"reviewers":[]}"#, 6, None, "has no `reviewers`"),
         (
             "plan_review",
             name,
             r#"{"aggregate":{"ok":true,"decision":"accepted"},"reviewers":[]}"#,
+            6,
+            None,
+            "has no `reviewers`",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"reviewers":[{"id":"a","ok":true}]}"#,
+            6,
+            None,
+            "has neither `ok` nor `aggregate.ok`",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"aggregate":{"decision":"accepted"},"reviewers":[{"id":"a","ok":true}]}"#,
+            6,
+            None,
+            "has neither `ok` nor `aggregate.ok`",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"aggregate":{"ok":true,"decision":"accepted"},"reviewers":[{"id":"a","ok":true}]}"#,
             0,
             Some("codegen"),
             "",
         ),
-        ("plan_review", name, r#"{"reviewers":[{"id":"a","ok":true}]}"#, 0, Some("codegen"), ""),
+        // What is minor does not send back what the reviewers accept together; what is not, does.
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"aggregate":{"ok":true},"reviewers":[{"id":"a","ok":false,"severity":"minor","reasons":["a name"]}]}"#,
+            0,
+            Some("codegen"),
+            "",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"aggregate":{"ok":true},"reviewers":[{"id":"a","ok":false,"severity":"major"}]}"#,
+            0,
+            Some("planning"),
+            "wants changes",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"reviewers":[{"id":"a","ok":false,"severity":"minor"}]}"#,
+            0,
+            Some("planning"),
+            "wants changes",
+        ),
         ("plan_review", name, "", 4, None, "is missing"),
         ("plan_review", name, "{]", 6, None, "is not valid JSON"),
         ("plan_review", name, "{}", 6, None, "says nothing"),
@@ -154,7 +207,14 @@ fn the_review_of_the_plan() {
             "decision",
         ),
         ("plan_review", name, PLAN_BLOCKED, 0, Some("planning"), "blocks"),
-        ("plan_review", name, r#"{"ok":false}"#, 0, Some("planning"), "wants changes"),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":false,"reviewers":[{"id":"a","ok":true}]}"#,
+            0,
+            Some("planning"),
+            "wants changes",
+        ),
         // No summary overrules a finding, and a flag may only make it stricter.
         (
             "plan_review",
@@ -164,11 +224,18 @@ fn the_review_of_the_plan() {
             Some("planning"),
             "blocks",
         ),
-        ("plan_review", name, r#"{"ok":true,"blocked":true}"#, 0, Some("planning"), "blocks"),
         (
             "plan_review",
             name,
-            r#"{"ok":true,"aggregate":{"ok":false}}"#,
+            r#"{"ok":true,"blocked":true,"reviewers":[{"id":"a","ok":true}]}"#,
+            0,
+            Some("planning"),
+            "blocks",
+        ),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"aggregate":{"ok":false},"reviewers":[{"id":"a","ok":true}]}"#,
             0,
             Some("planning"),
             "wants changes",
@@ -184,7 +251,7 @@ fn the_review_of_the_plan() {
         (
             "plan_review",
             name,
-            r#"{"ok":true,"signals":["needs_changes"]}"#,
+            r#"{"ok":true,"signals":["needs_changes"],"reviewers":[{"id":"a","ok":true}]}"#,
             0,
             Some("planning"),
             "wants changes",
@@ -207,7 +274,14 @@ fn the_review_of_the_plan() {
         ),
         ("plan_review", name, &saw(&digest(PLAN)), 0, Some("codegen"), ""),
         ("plan_review", name, &saw(&digest("another")), 4, None, "stale"),
-        ("plan_review", name, r#"{"ok":true,"meta":{"plan_hash":7}}"#, 6, None, "plan_hash"),
+        (
+            "plan_review",
+            name,
+            r#"{"ok":true,"meta":{"plan_hash":7},"reviewers":[{"id":"a","ok":true}]}"#,
+            6,
+            None,
+            "plan_hash",
+        ),
     ];
     table(cases);
 }
@@ -221,6 +295,10 @@ fn the_code() {
         ("codegen", "code/diff.patch", " \n", 4, None, "diff.patch is missing or empty"),
         ("codegen", "code/diff.patch", "no patch at all\n", 6, None, "is no patch"),
         ("codegen", "code/diff.patch", &stray, 0, Some("planning"), "stray.txt"),
+        ("codegen", "code/diff.patch", &PATCH.replace("note.txt", "../note.txt"), 6, None, "leads out"),
+        ("codegen", "code/diff.patch", &PATCH.replace("b/note.txt", "/etc/passwd"), 6, None, "/etc/passwd"),
+        ("codegen", "code/diff.patch", &PATCH.replace("/note.txt", "/./note.txt"), 0, Some("review"), ""),
+        ("codegen", "planning/plan.files.json", r#"{"files":["./note.txt"]}"#, 0, Some("review"), ""),
         ("codegen", "code/files/note.txt", "", 4, None, "has no file"),
         ("codegen", "code/files/more.txt", "x", 0, Some("planning"), "more.txt"),
         (
@@ -300,6 +378,7 @@ fn the_report() {
     };
     let suite =
         |status: &str, pass: bool| format!(r#"{{"id":"lint","status":"{status}","overall_pass":{pass}}}"#);
+    let may_fail = suite("failed", false).replace("}", r#","allow_failure":true}"#);
     let saw = GREEN.replacen('{', &format!(r#"{{"meta":{{"diff_hash":"{}"}},"#, digest("x")), 1);
     let cases: &[Case<'_>] = &[
         ("test", name, GREEN, 0, Some("accept"), "3 passed"),
@@ -320,7 +399,25 @@ fn the_report() {
             Some("codegen"),
             "red: lint",
         ),
-        ("test", name, &report("failed", true, 1, ""), 0, Some("codegen"), "red"),
+        ("test", name, &report("failed", true, 1, ""), 4, None, "the run itself failed"),
+        (
+            "test",
+            name,
+            &report("failed", false, 1, &suite("failed", false)),
+            4,
+            None,
+            "the run itself failed",
+        ),
+        // A suite that may fail makes nothing red; another one does.
+        ("test", name, &report("completed", false, 1, &may_fail), 0, Some("accept"), "1 passed"),
+        (
+            "test",
+            name,
+            &report("completed", false, 1, &format!("{may_fail},{}", suite("failed", false))),
+            0,
+            Some("codegen"),
+            "red: lint",
+        ),
         ("test", name, &report("running", false, 1, ""), 4, None, "has not ended"),
         ("test", name, &report("completed", true, 1, &suite("running", false)), 4, None, "has not ended"),
         ("test", name, &report("completed", true, 1, &suite("skipped", true)), 4, None, "was skipped"),
@@ -339,6 +436,10 @@ fn the_decision_and_the_record() {
     let name = "accept/decision.json";
     let decided = |verdict: &str, route: Option<&str>, signals: &[&str]| decision(verdict, route, signals);
     let nobody = decided("accepted", None, &[]).replace("\"Ada\"", "\" \"");
+    let accepted = decided("accepted", None, &[]);
+    let silent = accepted.replace("\"because\"", "");
+    let by_role = accepted.replace("\"Ada\"", "\"Coder\"");
+    let by_agent = accepted.replace("\"Ada\"", "{\"name\":\"Hal\",\"kind\":\"agent\"}");
     let saw = |digest: &str| RECORD.replacen('{', &format!("{{\"meta\":{{\"diff_hash\":\"{digest}\"}},"), 1);
     let cases: &[Case<'_>] = &[
         ("accept", name, &decided("needs_work", None, &[]), 0, Some("codegen"), "needs_work"),
@@ -351,6 +452,9 @@ fn the_decision_and_the_record() {
         ("accept", name, &decided("accepted", Some("revert"), &[]), 0, Some("revert"), ""),
         ("accept", name, &decided("accepted", None, &[]), 0, Some("done"), "accepted"),
         ("accept", name, &nobody, 4, None, "who decided"),
+        ("accept", name, &silent, 4, None, "gives no reason"),
+        ("accept", name, &by_role, 4, None, "decided by an agent"),
+        ("accept", name, &by_agent, 4, None, "decided by an agent"),
         (
             "accept",
             name,
@@ -361,9 +465,18 @@ fn the_decision_and_the_record() {
         ),
         ("accept", name, &decided("maybe", None, &[]), 6, None, "maybe"),
         ("accept", name, "{}", 6, None, "has no `verdict`"),
+        ("accept", name, r#"{"verdict":"accepted","decider":"Ada"}"#, 6, None, "has no `reasons`"),
         ("revert", "revert/record.json", RECORD, 0, Some("done"), "undone"),
-        ("revert", "revert/record.json", r#"{"reason":" "}"#, 4, None, "does not say why"),
+        ("revert", "revert/record.json", r#"{"reason":" "}"#, 6, None, "does not say why"),
         ("revert", "revert/record.json", r#"{"reason":"x","partial":true}"#, 4, None, "only a part"),
+        (
+            "revert",
+            "revert/record.json",
+            r#"{"reason":"x","partial":true,"explanation":"the rest is wanted"}"#,
+            0,
+            Some("done"),
+            "undone",
+        ),
         ("revert", "revert/record.json", "{}", 6, None, "has no `reason`"),
         ("revert", "revert/record.json", "{\"reason\":", 6, None, "is not valid JSON"),
         ("revert", "revert/record.json", &saw(&digest(PATCH)), 0, Some("done"), "undone"),
@@ -514,4 +627,53 @@ fn older_work_is_read_and_written_anew() {
     let answer = next(&dir, "old", &[], 0, Some("planning"));
     assert!(answer["reason"].as_str().unwrap().contains("blocks"), "{answer:#}");
     assert!(!has(&dir, "old", "review/plan-review.json"));
+}
+
+#[test]
+fn an_acceptance_needs_a_green_report_or_says_that_there_is_none() {
+    let dir = repository();
+    for (id, report) in [("red", RED), ("gone", ""), ("bad", "{")] {
+        task(&dir, id, "accept", ALL);
+        if report.is_empty() {
+            remove(&dir, id, "eval/eval-report.json");
+        } else {
+            put(&dir, id, "eval/eval-report.json", report);
+        }
+        // A decision that somebody wrote by hand does not see it.
+        put(&dir, id, "accept/decision.json", &decision("accepted", None, &[]));
+        let answer = next(&dir, id, &[], 4, None);
+        assert!(answer["reason"].as_str().unwrap().contains("does not name it"), "{answer:#}");
+        // A person says why, or nothing is recorded.
+        let answer = say(&dir, id, &["accept"]).code(4).json();
+        assert!(answer["reason"].as_str().unwrap().contains("--reason"), "{answer:#}");
+        say(&dir, id, &["accept", "--reason", "the suite is wrong"]).code(0);
+        let decided: Json = serde_json::from_str(&get(&dir, id, "accept/decision.json")).unwrap();
+        assert_eq!(decided["missing_evidence"], super::json!(["eval/eval-report.json"]), "{decided:#}");
+        let answer = say(&dir, id, &["next", "--eval"]).code(0).json();
+        assert_eq!(super::guard(&answer, "accept done")["holds"], true, "{answer:#}");
+    }
+    next(&dir, "red", &[], 0, Some("done"));
+}
+
+#[test]
+fn an_acceptance_on_a_green_report_speaks_for_itself() {
+    let dir = repository();
+    task(&dir, "t", "accept", ALL);
+    say(&dir, "t", &["accept"]).code(0);
+    let decided: Json = serde_json::from_str(&get(&dir, "t", "accept/decision.json")).unwrap();
+    assert_eq!(decided["reasons"], super::json!(["accepted by Ada on a green report"]), "{decided:#}");
+    next(&dir, "t", &[], 0, Some("done"));
+}
+
+#[test]
+fn a_patch_without_a_change_is_complete_only_where_the_plan_says_so() {
+    let dir = repository();
+    let allowing = PLAN.replacen('{', "{\"allow_empty_diff\":true,", 1);
+    for (id, plan, code, to) in [("no", PLAN, 4, None), ("yes", allowing.as_str(), 0, Some("review"))] {
+        let files = [("planning/planning.ai.json", plan), ("code/diff.patch", "\n")];
+        task(&dir, id, "codegen", &files);
+        next(&dir, id, &[], code, to);
+    }
+    task(&dir, "none", "codegen", &[("planning/planning.ai.json", allowing.as_str())]);
+    next(&dir, "none", &[], 4, None);
 }

@@ -1,9 +1,11 @@
 //! The lifecycle of a task through the binary: artifacts written by hand, and looked at from outside.
 
 mod guards;
+mod own;
 mod pairs;
 mod people;
-mod phases;
+pub(crate) mod phases;
+mod recorded;
 mod repl;
 mod shapes;
 

@@ -8,10 +8,10 @@ const PHASES: [&str; 8] =
     ["planning", "plan_review", "codegen", "review", "test", "accept", "revert", "done"];
 
 /// From, to, and the artifacts that open the edge.
-type Edge = (&'static str, &'static str, Vec<(&'static str, String)>);
+pub(super) type Edge = (&'static str, &'static str, Vec<(&'static str, String)>);
 
 /// Every edge, with what has to be written beside a whole task to open it.
-fn edges() -> Vec<Edge> {
+pub(super) fn edges() -> Vec<Edge> {
     let review = |category: &str| {
         format!(
             r#"{{"issues":[{{"id":"F1","severity":"blocking","category":"{category}","message":"no"}}]}}"#

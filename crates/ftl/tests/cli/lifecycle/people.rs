@@ -57,8 +57,14 @@ fn an_override_to_done_records_the_decision_and_applies_the_patch() {
 fn rounds_run_out_and_hold() {
     let dir = repository();
     task(&dir, "r", "plan_review", ALL);
-    put(&dir, "r", "review/plan-review.json", PLAN_BLOCKED);
-    for _ in 0..5 {
+    // Something else each time: the same finding three times in a row would not go back a third time.
+    let blocked = |round: u32| {
+        let text = PLAN_BLOCKED.replace("no way back", &format!("no way back {round}"));
+        assert_ne!(text, PLAN_BLOCKED);
+        put(&dir, "r", "review/plan-review.json", &text);
+    };
+    for round in 0..5 {
+        blocked(round);
         next(&dir, "r", &[], 0, Some("planning"));
         next(&dir, "r", &[], 0, Some("plan_review"));
     }
@@ -75,8 +81,28 @@ fn rounds_run_out_and_hold() {
     assert_eq!((&answer["from"], &answer["to"]), (&json!("planning"), &json!("plan_review")), "{answer:#}");
     assert_eq!(phase(&dir, "r"), "plan_review");
     // Forward is free, and an override forward frees what is held.
+    blocked(6);
     next(&dir, "r", &[], 3, None);
     next(&dir, "r", &["--override", "enough"], 0, Some("codegen"));
+}
+
+#[test]
+fn the_same_finding_three_times_in_a_row_does_not_go_back_again() {
+    let dir = repository();
+    task(&dir, "r", "plan_review", ALL);
+    put(&dir, "r", "review/plan-review.json", PLAN_BLOCKED);
+    for _ in 0..2 {
+        next(&dir, "r", &[], 0, Some("planning"));
+        next(&dir, "r", &[], 0, Some("plan_review"));
+    }
+    for _ in 0..2 {
+        let answer = next(&dir, "r", &[], 4, None);
+        let reason = answer["reason"].as_str().unwrap();
+        assert_eq!(reason, "the same failure three times in a row: the review blocks the plan: no way back");
+    }
+    // A person who says why goes back all the same.
+    say(&dir, "r", &["redo", "planning", "--reason", "there is one now"]).code(0);
+    assert_eq!(phase(&dir, "r"), "planning");
 }
 
 #[test]
@@ -370,4 +396,35 @@ fn two_kills_in_a_row_are_not_taken_for_a_change_of_somebody() {
     set(&remembered);
     let answer = say(&dir, "t", &["next"]).code(0).json();
     assert_eq!((&answer["from"], &answer["to"]), (&json!("review"), &json!("test")), "{answer:#}");
+}
+
+#[test]
+fn show_prints_plan_and_patch_and_where_they_lie() {
+    let dir = repository();
+    task(&dir, "t", "review", ALL);
+    let long: String = (0..50).map(|number| format!("step {number}\n")).collect();
+    put(&dir, "t", "planning/plan.md", &long);
+    let out = dir.ftl(&["show", "--task", "t"]).code(0).out;
+    for words in [
+        ".ftl/tasks/t/planning/plan.md\n",
+        "step 39\n",
+        "… 10 more lines\n",
+        ".ftl/tasks/t/code/diff.patch\n",
+        "+a note\n",
+    ] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(!out.contains("step 40"), "{out}");
+}
+
+#[test]
+fn a_task_that_is_done_says_how_its_commit_is_undone() {
+    let dir = repository();
+    task(&dir, "t", "done", ALL);
+    let said = dir.ftl(&["revert", "--task", "t", "--reason", "x"]).code(5);
+    assert!(said.err.contains("`ftl redo accept --reason R` opens it again, then `ftl revert"), "{said:#?}");
+    // A hint that names the journal names whose.
+    task(&dir, "u", "planning", &[]);
+    let said = dir.ftl(&["plan", "--task", "u"]);
+    assert!(!said.err.contains("`ftl log`"), "{said:#?}");
 }

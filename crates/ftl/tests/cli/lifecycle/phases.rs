@@ -4,7 +4,7 @@ use super::{Json, get, has, json, next, phase, put, say};
 use crate::support::Dir;
 
 /// A project whose only test looks for the note.
-pub(super) fn project(scenes: &str) -> Dir {
+pub(crate) fn project(scenes: &str) -> Dir {
     let dir = Dir::repository();
     dir.write("Makefile", "test:\n\t@sh test.sh\n").write("README.md", "# Notes\n");
     dir.write("test.sh", "grep -q 'a good note' note.txt && echo 'running 1 test' && echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'\n");
@@ -43,7 +43,7 @@ fn coded(text: &str) -> String {
 }
 
 /// Everything goes well.
-pub(super) fn good() -> String {
+pub(crate) fn good() -> String {
     [
         scene("planner", "", &submit(PLANNED)),
         scene("reviewers plan", "", &submit(REVIEWED)),

@@ -29,6 +29,16 @@ fn a_script_on_standard_input() {
 }
 
 #[test]
+fn hints_name_commands_as_they_are_typed_here() {
+    let dir = repository();
+    task(&dir, "t", "planning", &[]);
+    let ended = dir.fed(&["repl"], "/next\n/status\n/revert --reason x\n");
+    let all = format!("{}{}", ended.out, ended.err);
+    assert!(all.contains("`/plan` does the work of planning; `/next --eval`"), "{all}");
+    assert!(!all.contains("`ftl plan`") && !all.contains("`ftl next"), "{all}");
+}
+
+#[test]
 fn somebody_at_a_terminal() {
     let dir = repository();
     task(&dir, "t", "planning", ALL);
