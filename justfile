@@ -86,10 +86,6 @@ ci:
 local-model *ARGS:
     tools/local-model/check {{ARGS}}
 
-# Install the real agents that the tests drive, at pinned versions, into target/agents.
-agents *ARGS:
-    tools/agents/install {{ARGS}}
-
 # Play the trial of a new user: real agents and their misbehaviour on two small repositories, without a network.
 trial *ARGS:
     cargo build -q -p ftl -p ftl-testkit
