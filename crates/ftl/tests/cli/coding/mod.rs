@@ -348,14 +348,18 @@ fn on_a_terminal_a_story_is_drawn_with_the_words_of_those_who_look() {
     let scenes = [
         plans("", "write it down"),
         says("plan_review", "", "APPROVE", "good"),
-        codes("say please", "echo done, please > a.txt"),
+        // The third round lasts until it was seen: the board draws at its own pace.
+        codes("say please", "until [ -e ../../../seen ]; do sleep 0.02; done; echo done, please > a.txt"),
         codes("exit code", "echo done > a.txt"),
         codes("", "echo half > a.txt"),
         says("code_review", "please", "APPROVE", "good"),
         says("code_review", "", "CHANGES", "say please"),
     ];
     let dir = repository(&scenes);
-    let (code, drawn) = Terminal::typing(&dir, &["code", STORY, "--land", "branch-only"]).ended();
+    let terminal = Terminal::typing(&dir, &["code", STORY, "--land", "branch-only"]);
+    until("the third round is drawn", || plain(&terminal.text()).contains("round 3 of 8"));
+    dir.write("seen", "");
+    let (code, drawn) = terminal.ended();
     let text = plain(&drawn);
     assert_eq!(code, 0, "{text}");
     for wanted in [
@@ -364,7 +368,6 @@ fn on_a_terminal_a_story_is_drawn_with_the_words_of_those_who_look() {
         "✗",
         "tests failed: ",
         "the architect on the code: CHANGES: say please",
-        "round 3 of 8",
         "spent      0:",
         "3 rounds",
         "next       `ftl diff ",
@@ -374,8 +377,9 @@ fn on_a_terminal_a_story_is_drawn_with_the_words_of_those_who_look() {
     let run = text.split_whitespace().skip_while(|word| *word != "run").nth(1).unwrap().to_owned();
     dir.ftl(&["diff", &run]).code(0).says(&["+done, please"]);
     // Without a terminal the same words are lines.
-    let piped = repository(&scenes).ftl(&["code", STORY]).code(0);
-    piped.says(&[
+    let piped = repository(&scenes);
+    piped.write("seen", "");
+    piped.ftl(&["code", STORY]).code(0).says(&[
         "the architect on the code: CHANGES: say please",
         "tests failed: ",
         "TESTING → ",
