@@ -190,12 +190,13 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
 }
 
 /// Reads the protocols while something else is looked at that waits for another program. What is looked at counts first.
-fn load_beside(cli: &Cli, look: impl FnOnce() -> Result<(), Failure>) -> Result<Shelf, Failure> {
+/// The protocols are read on this thread: memory of another one grows a page at a time, with a system call each.
+fn load_beside(cli: &Cli, look: impl FnOnce() -> Result<(), Failure> + Send) -> Result<Shelf, Failure> {
     std::thread::scope(|scope| {
-        let loading = scope.spawn(|| Shelf::load(cli));
-        look()?;
-        match loading.join() {
-            Ok(shelf) => shelf,
+        let looking = scope.spawn(look);
+        let shelf = Shelf::load(cli);
+        match looking.join() {
+            Ok(seen) => seen.and(shelf),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
@@ -217,6 +218,7 @@ pub(super) fn carry_out(
         return show(None, plan, &commands, out);
     }
     let inputs = inputs(which, &objective, options.land_partial);
+    ftl_engine::process::gits::start_early();
     let library = can_be_opened(load_beside(cli, || needs_git(&place))?, which.protocol(), &inputs)?;
     let session = session::open_with(cli, library)?;
     if options.work.talk {
