@@ -1,19 +1,22 @@
-//! The rules of `ftl`: what a protocol is, what it means, and what it decides next.
+//! The rules of `ftl`: what a program means, and what it decides next.
+//!
+//! Values and types, the catalogue of all that a protocol may name, the syntax tree and the program, the
+//! interpreter with its meters, the graph of a plan, and the rule for one call of a tool.
 //!
 //! This crate never looks at the world. It has no clock, no disk, no network, no randomness,
 //! no threads and no hash-map order; time and outcomes come in as arguments, and what is to be
-//! done comes out as data.
+//! done comes out as data. It never sees a document: programs come in as [`program::Programs`],
+//! which `ftl-language` makes. It sees no other crate of ours.
 
 pub mod catalogue;
 pub mod desk;
-pub mod draw;
 pub mod json;
-pub mod language;
-pub mod library;
 pub mod machine;
+pub mod nearest;
 pub mod plan;
 pub mod program;
 pub mod run;
 pub mod signature;
+pub mod syntax;
 pub mod types;
 pub mod value;

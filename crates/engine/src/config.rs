@@ -13,10 +13,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ftl_core::language::problem::nearest;
-use ftl_core::library::Library;
+use ftl_core::nearest::nearest;
 use ftl_core::run::{MAX_EQUAL_FAILURES, Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
+use ftl_language::library::Library;
 
 use crate::amount::Unit;
 use crate::build_budget::{BuildSettings, FACTOR_ONE};

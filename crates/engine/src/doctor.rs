@@ -18,7 +18,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ftl_core::library::Library;
+use ftl_language::library::Library;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use serde::Serialize;
 

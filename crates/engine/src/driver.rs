@@ -7,12 +7,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ftl_core::library::Library;
 use ftl_core::run::{
     Action, ActionId, Adoption, Decision, Entry, Event, Input, InstanceId, Outcome, ROOT, Refusal, Run,
     Terms, Time, Usage, Wanted,
 };
 use ftl_core::value::{Fields, Name};
+use ftl_language::library::Library;
 
 use crate::id::RunId;
 use crate::journal::{self, JournalError};

@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::language::source::{Origin, Source};
-use ftl_core::library::{Library, built_in_sources};
 use ftl_core::run::{Event, Outcome, Terms, Usage};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::driver::{Driver, Opening, Todo};
 use ftl_engine::id::RunId;
 use ftl_engine::store::{SqliteStore, Store};
 use ftl_engine::summary::Summary;
+use ftl_language::library::{Library, built_in_sources};
+use ftl_language::source::{Origin, Source};
 use ftl_testkit::campaign::Campaign;
 use ftl_testkit::mortal::Death;
 use ftl_testkit::world::Plot;

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use ftl_core::draw::{self, Drawing, DrawingKind};
-use ftl_core::language::check::{Edge, Findings, StateFacts};
-use ftl_core::language::parse::parse;
-use ftl_core::language::problem::{Problem, Severity};
-use ftl_core::language::source::{Origin, Source, Span};
-use ftl_core::library::{Library, Protocol};
 use ftl_core::value::Name;
+use ftl_language::check::{Edge, Findings, StateFacts};
+use ftl_language::draw::{self, Drawing, DrawingKind};
+use ftl_language::library::{Library, Protocol};
+use ftl_language::parse::parse;
+use ftl_language::problem::{Problem, Severity};
+use ftl_language::source::{Origin, Source, Span};
 use serde::Serialize;
 
 use crate::shelf::Unreadable;
@@ -273,7 +273,7 @@ fn states(protocol: &Protocol) -> Vec<StateFact> {
 }
 
 fn loops(findings: &Findings) -> Vec<LoopFact> {
-    let fact = |bound: &ftl_core::language::check::Bound| LoopFact {
+    let fact = |bound: &ftl_language::check::Bound| LoopFact {
         states: bound.states.clone(),
         bounded_by: bound.meters.clone(),
     };

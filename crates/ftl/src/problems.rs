@@ -3,8 +3,8 @@
 //! The layout is the one of `Problem::render` in the core, with colours. Neighbours that say
 //! different things about one place share its excerpt.
 
-use ftl_core::language::problem::{Problem, Severity};
-use ftl_core::language::source::Source;
+use ftl_language::problem::{Problem, Severity};
+use ftl_language::source::Source;
 
 use crate::facts::Place;
 use crate::paint::{self, paint, safe};
@@ -104,7 +104,7 @@ fn window(place: &Place<'_>) -> (String, String, usize) {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
-    use ftl_core::language::source::{Origin, Span};
+    use ftl_language::source::{Origin, Span};
 
     use super::*;
 

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use ftl_core::library::Library;
 use ftl_engine::config::{Config, ConfigError};
 use ftl_engine::driver::DriveError;
 use ftl_engine::folder::Refusal;
@@ -22,6 +21,7 @@ use ftl_engine::process::{self, Guard, Inside, evidence};
 use ftl_engine::session::{Session, SessionError, Setup};
 use ftl_engine::store::sqlite::SqliteStore;
 use ftl_engine::store::{Store, StoreError};
+use ftl_language::library::Library;
 use rustix::fs::{Access, access};
 
 use crate::cli::Cli;

@@ -8,10 +8,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::language::problem::nearest;
-use ftl_core::language::source::{MAX_DOCUMENT_BYTES, Origin, Source};
-use ftl_core::library::{BUILT_IN, Library, Protocol, built_in_sources};
+use ftl_core::nearest::nearest;
 use ftl_engine::folder::{self, Refusal};
+use ftl_language::library::{BUILT_IN, Library, Protocol, built_in_sources};
+use ftl_language::source::{MAX_DOCUMENT_BYTES, Origin, Source};
 
 use crate::cli::Cli;
 use crate::failure::Failure;

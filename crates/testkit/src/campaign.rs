@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_core::library::Library;
 use ftl_core::run::{Policy, ROOT, Run, Terms, Usage};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::clock::{Clock as _, SystemClock};
@@ -17,6 +16,7 @@ use ftl_engine::hands::{Width, Workshop};
 use ftl_engine::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::store::{SqliteStore, Store, verify_chain};
+use ftl_language::library::Library;
 
 use crate::mortal::{Death, Mortal};
 use crate::stagehand::Stagehand;

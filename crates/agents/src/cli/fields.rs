@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftl_core::language::problem::nearest;
+use ftl_core::nearest::nearest;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 

@@ -7,8 +7,6 @@
 mod cycles;
 mod problem;
 mod progress;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 

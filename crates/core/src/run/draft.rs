@@ -208,13 +208,13 @@ impl<'r> Draft<'r> {
     /// The program by which an instance goes on in the state that it is in.
     pub(super) fn program(&self, id: InstanceId) -> Option<Arc<Program>> {
         let instance = self.get(id)?;
-        self.run.library.program_of(&instance.protocol, &instance.state, &instance.code).cloned()
+        self.run.programs.program_of(&instance.protocol, &instance.state, &instance.code).cloned()
     }
 
     /// Today's program of an instance: states are entered by it.
     pub(super) fn program_of_today(&self, id: InstanceId) -> Option<Arc<Program>> {
         let instance = self.get(id)?;
-        self.run.library.program(&instance.protocol).cloned()
+        self.run.programs.program(&instance.protocol).cloned()
     }
 
     pub(super) fn start(&mut self, action: Action) {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::language::syntax::{Arg, Args, Compare, Expr, ExprKind, Function, Ident, Part, Template};
+use crate::syntax::{Arg, Args, Compare, Expr, ExprKind, Function, Ident, Part, Template};
 use crate::value::{Fields, Number, Value};
 
 /// Where names are looked up.

@@ -10,8 +10,8 @@ use super::eval::{self, eval, texts};
 use super::fact::{ActionId, Answer, Ask, Fact, Failure, FailureKind, Fan, InstanceId, ThreadId};
 use super::instance::OpenKind;
 use super::walk::{Flow, Here};
-use crate::language::syntax::{Args, Expr, Ident, Step, What};
 use crate::program::Whom;
+use crate::syntax::{Args, Expr, Ident, Step, What};
 use crate::value::{Fields, Name, Value};
 
 impl Draft<'_> {

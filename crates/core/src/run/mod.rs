@@ -40,7 +40,7 @@ pub use rehearse::Rehearsal;
 pub use repeats::{MAX_EQUAL_FAILURES, REPEATED, Repeat};
 pub use replay::{Divergence, Replayed};
 
-use crate::library::Library;
+use crate::program::Programs;
 use apply::Store;
 use digests::Digests;
 use draft::Draft;
@@ -49,7 +49,7 @@ use index::{Index, Marks};
 /// A run: the instances of one command, as the facts have made them.
 #[derive(Clone, Debug)]
 pub struct Run {
-    library: Arc<Library>,
+    programs: Arc<dyn Programs>,
     instances: Vec<Instance>,
     purses: Vec<Purses>,
     index: Index,
@@ -60,10 +60,10 @@ pub struct Run {
 
 impl Run {
     /// A run before its first fact.
-    pub fn new(library: Arc<Library>) -> Run {
+    pub fn new(programs: Arc<dyn Programs>) -> Run {
         let (instances, purses) = (Vec::new(), Vec::new());
         let (index, terms, digests) = (Index::default(), Arc::default(), Digests::default());
-        Run { library, instances, purses, index, terms, next: 1, digests }
+        Run { programs, instances, purses, index, terms, next: 1, digests }
     }
 
     /// What follows from an input: facts to keep, actions to start, actions to cancel. Changes
@@ -97,9 +97,9 @@ impl Run {
         decision
     }
 
-    /// The library that the run decides by.
-    pub fn library(&self) -> &Arc<Library> {
-        &self.library
+    /// The programs that the run decides by.
+    pub fn programs(&self) -> &Arc<dyn Programs> {
+        &self.programs
     }
 
     /// The terms of the run.
@@ -154,7 +154,7 @@ impl Run {
         self.instances.first().and_then(|root| root.end.as_ref()).map(|(end, _)| *end)
     }
 
-    /// Whether what the facts made is equal, whatever the library.
+    /// Whether what the facts made is equal, whatever the programs.
     pub fn same_state(&self, other: &Run) -> bool {
         self.instances == other.instances
             && self.purses == other.purses

@@ -12,9 +12,9 @@ use super::eval::{Names, constant, eval, is_known};
 use super::fact::{Failure, InstanceId, ThreadId};
 use super::instance::Scope;
 use super::people::spoken;
-use crate::language::print;
-use crate::language::syntax::{Compare, Exit, Expr, ExprKind, Paying, Step, What};
 use crate::program::StateCode;
+use crate::syntax::print;
+use crate::syntax::{Compare, Exit, Expr, ExprKind, Paying, Step, What};
 use crate::value::{Fields, Name, Value};
 
 /// How the condition of an ELSE begins.
@@ -97,7 +97,7 @@ impl Run {
     /// The same with what whoever asks knows beyond the journal.
     pub fn options_with(&self, id: InstanceId, answers: &Answers) -> Vec<WayOut> {
         let Some(instance) = self.instance(id).filter(|one| !one.is_settled()) else { return Vec::new() };
-        let Some(program) = self.library.program_of(&instance.protocol, &instance.state, &instance.code)
+        let Some(program) = self.programs.program_of(&instance.protocol, &instance.state, &instance.code)
         else {
             return Vec::new();
         };

@@ -11,8 +11,8 @@ use super::instance::{Instance, OpenKind};
 use super::steps::How;
 use super::steps::question_of;
 use super::walk::{Flow, Here};
-use crate::language::syntax::What;
 use crate::program::{Program, StateCode};
+use crate::syntax::What;
 use crate::value::{Fields, Name, Value};
 
 /// Who speaks when a policy does.
@@ -50,7 +50,7 @@ impl Draft<'_> {
             return Err(Refusal::new(RefusalKind::NotHere, message)
                 .hint(format!("it waits for {}", words.join(", "))));
         }
-        if let Some(known) = self.run.library().catalogue().word(word)
+        if let Some(known) = self.run.programs().catalogue().word(word)
             && let Some(stray) = options.keys().find(|name| !known.options.contains_key(*name))
         {
             return Err(Refusal::new(RefusalKind::Malformed, format!("`{word}` takes no `{stray}`")));
@@ -182,7 +182,7 @@ impl Draft<'_> {
     fn record_first(&mut self, id: InstanceId, program: &Program, code: &StateCode, to: &Name) -> bool {
         let gates = program.gates.iter().filter(|(_, state)| state == to).flat_map(|(actions, _)| actions);
         let recorded =
-            gates.filter_map(|gate| self.run.library().catalogue().action(gate)?.recorded_by).next();
+            gates.filter_map(|gate| self.run.programs().catalogue().action(gate)?.recorded_by).next();
         let (Some(action), Some(params)) = (recorded, self.record_params(id)) else { return false };
         let thread = self.get(id).and_then(|one| one.thread(&ThreadId::Main));
         let place = thread.and_then(|thread| thread.waiving.as_ref()).map_or(0, |waiving| waiving.rested);
@@ -210,7 +210,7 @@ impl Draft<'_> {
     fn waived_choice(&self, id: InstanceId) -> Option<&'static str> {
         let instance = self.get(id)?;
         let program = self.program(id)?;
-        let catalogue = self.run.library().catalogue();
+        let catalogue = self.run.programs().catalogue();
         let mut calls = program.state(&instance.state)?.nodes.iter().flat_map(|node| &node.calls);
         let recorded =
             calls.any(|call| catalogue.action(&call.label).is_some_and(|one| one.recorded_by.is_some()));
@@ -230,7 +230,7 @@ impl Draft<'_> {
                     unmet.push(condition.to_string());
                 }
                 What::Step { .. } => {
-                    unmet.push(format!("could not: {}", crate::language::print::line(&node.what)));
+                    unmet.push(format!("could not: {}", crate::syntax::print::line(&node.what)));
                 }
                 What::If { .. } | What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {}
                 What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => {}

@@ -11,7 +11,7 @@ use super::input::{Adoption, Event, Outcome, Refusal, RefusalKind};
 use super::instance::{Instance, Open, OpenKind};
 use super::steps::{How, MAX_ATTEMPTS, spent};
 use super::walk::told;
-use crate::language::syntax::Step;
+use crate::syntax::Step;
 use crate::value::{Fields, Name};
 
 /// The service that an action waits for when the engine itself was stopped in the middle of it.
@@ -86,7 +86,7 @@ impl Draft<'_> {
             return Err(Refusal::new(RefusalKind::Malformed, "the run is open already"));
         }
         if let Some(adopt) = adopt {
-            let program = self.run.library().program(protocol);
+            let program = self.run.programs().program(protocol);
             if program.is_some_and(|program| program.state(&adopt.state).is_none()) {
                 let message = format!("`{protocol}` has no state `{}`", adopt.state);
                 return Err(Refusal::new(RefusalKind::Malformed, message));

@@ -12,8 +12,8 @@ use super::draft::Draft;
 use super::fact::{Fact, Failure, FailureKind, ThreadId};
 use super::instance::{Instance, Open, OpenKind};
 use super::walk::{Flow, Here, ignores_failure};
-use crate::language::syntax::Step;
 use crate::signature;
+use crate::syntax::Step;
 use crate::value::{Name, Value};
 
 /// How often the same failure may come in a row in one step; the last one ends the loop.
@@ -106,7 +106,7 @@ impl Draft<'_> {
             return self.wait_again(here);
         }
         let (thread, place) = (Some(here.thread.clone()), Some(here.place));
-        let what = crate::language::print::line(&here.node.what);
+        let what = crate::syntax::print::line(&here.node.what);
         self.put(here.id, Fact::Refused { thread, place, what, failure: failure.clone(), by: None });
         let leads_on =
             count == self.terms.equal_failures && !is_else_tried && !ignores_failure(&here.node.what);

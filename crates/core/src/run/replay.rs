@@ -11,7 +11,7 @@ use super::fact::{ActionId, Answer, Cause, Entry, Fact, InstanceId, Payment, Usa
 use super::input::{Adoption, Event, Input, Outcome};
 use super::instance::OpenKind;
 use super::people::POLICY;
-use crate::library::Library;
+use crate::program::Programs;
 use crate::value::{Fields, Name, Value};
 
 /// The first place where today's protocols decide otherwise.
@@ -40,8 +40,8 @@ pub struct Replayed {
 
 impl Run {
     /// The run that these facts make.
-    pub fn replay<'a>(library: Arc<Library>, entries: impl IntoIterator<Item = &'a Entry>) -> Run {
-        let mut run = Run::new(library);
+    pub fn replay<'a>(programs: Arc<dyn Programs>, entries: impl IntoIterator<Item = &'a Entry>) -> Run {
+        let mut run = Run::new(programs);
         for entry in entries {
             run.apply(entry);
         }
@@ -49,9 +49,9 @@ impl Run {
     }
 
     /// Whether today's protocols would decide what the journal says.
-    pub fn verify(library: Arc<Library>, entries: &[Entry]) -> Result<Replayed, Box<Divergence>> {
-        let mut today = Today { library: library.clone(), protocols: BTreeMap::new() };
-        let mut run = Run::new(library);
+    pub fn verify(programs: Arc<dyn Programs>, entries: &[Entry]) -> Result<Replayed, Box<Divergence>> {
+        let mut today = Today { programs: programs.clone(), protocols: BTreeMap::new() };
+        let mut run = Run::new(programs);
         let mut seen = Replayed::default();
         let mut at = 0;
         while at < entries.len() {
@@ -240,7 +240,7 @@ fn outcomes_of(fact: &Fact, action: ActionId) -> Vec<Outcome> {
 /// Entries with the digests that today's texts have: a text that changed and decides the same is no
 /// other decision.
 struct Today {
-    library: Arc<Library>,
+    programs: Arc<dyn Programs>,
     protocols: BTreeMap<InstanceId, Name>,
 }
 
@@ -251,7 +251,7 @@ impl Today {
             self.protocols.insert(entry.instance, opened.protocol.clone());
         }
         let protocol = self.protocols.get(&entry.instance);
-        let Some(program) = protocol.and_then(|name| self.library.program(name)) else { return entry };
+        let Some(program) = protocol.and_then(|name| self.programs.program(name)) else { return entry };
         let now = |state: &Name| program.state(state).map(|state| state.code.clone());
         match &mut entry.fact {
             Fact::Opened(opened) => {

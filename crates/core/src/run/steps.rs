@@ -14,8 +14,8 @@ use super::input::{Action, Wanted};
 use super::instance::{Open, OpenKind};
 use super::repeats::{self, REPEATED};
 use super::walk::{Flow, Here, told};
-use crate::language::syntax::{Step, Target};
 use crate::program::{CallCode, Node, Program, Whom};
+use crate::syntax::{Step, Target};
 use crate::types::Type;
 use crate::value::{Fields, Name, Value};
 
@@ -94,7 +94,7 @@ impl Draft<'_> {
 
     /// A step that cannot even be asked.
     pub(super) fn could_not_ask(&mut self, here: &Here<'_>, failure: &Failure) -> Flow {
-        let what = crate::language::print::line(&here.node.what);
+        let what = crate::syntax::print::line(&here.node.what);
         self.put(
             here.id,
             Fact::Refused {
@@ -160,7 +160,7 @@ impl Draft<'_> {
         parent: Option<(InstanceId, ActionId)>,
         terms: Option<super::fact::Terms>,
     ) -> Result<InstanceId, String> {
-        let program = self.run.library().program(protocol).cloned();
+        let program = self.run.programs().program(protocol).cloned();
         let program = program.ok_or_else(|| format!("there is no sound protocol `{protocol}`"))?;
         let inputs = inputs(&program, given)?;
         let first = program.states.first().ok_or_else(|| format!("`{protocol}` has no state"))?;
@@ -351,8 +351,8 @@ fn shell(node: &Node, names: &dyn Names, params: &mut Fields) {
     let (mut script, mut args) = (String::new(), Vec::new());
     for part in &template.parts {
         match part {
-            crate::language::syntax::Part::Text(text) => script.push_str(text),
-            crate::language::syntax::Part::Hole(expr) => {
+            crate::syntax::Part::Text(text) => script.push_str(text),
+            crate::syntax::Part::Hole(expr) => {
                 args.push(Value::text(eval::eval(expr, names).to_string()));
                 script.push_str(&format!("\"${{{}}}\"", args.len()));
             }

@@ -9,8 +9,8 @@ use super::eval::{self, eval};
 use super::fact::{ActionId, Bind, Cause, End, Fact, Failure, FailureKind, InstanceId, ThreadId};
 use super::instance::{Instance, Scope, Waiving};
 use super::steps::answer_name;
-use crate::language::syntax::{Arg, Args, Emit, Exit, Ident, Step, What};
 use crate::program::{Node, Program, StateCode};
+use crate::syntax::{Arg, Args, Emit, Exit, Ident, Step, What};
 use crate::value::{Fields, Name, Value};
 
 /// How many statements a decision may follow in one instance without coming to rest.
@@ -520,8 +520,8 @@ pub(super) fn ignores_failure(what: &What) -> bool {
 fn reads(arg: &Arg, name: &Name) -> bool {
     let mut roots = std::collections::BTreeSet::new();
     match arg {
-        Arg::Brace(expr, _) => crate::language::check::roots(expr, &mut roots),
-        Arg::Text(template) => crate::language::check::template_roots(template, &mut roots),
+        Arg::Brace(expr, _) => crate::syntax::roots(expr, &mut roots),
+        Arg::Text(template) => crate::syntax::template_roots(template, &mut roots),
         Arg::Words(_) | Arg::Number(..) | Arg::Duration(..) | Arg::None(_) => {}
     }
     roots.contains(name)

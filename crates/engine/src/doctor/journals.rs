@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ftl_core::library::Library;
 use ftl_core::run::{Entry, Run};
+use ftl_language::library::Library;
 
 use super::{Area, Findings, MAX_TOLD, counted, trouble};
 use crate::journal::{self, JournalError};

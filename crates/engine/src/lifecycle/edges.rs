@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use ftl_core::library::Library;
 use ftl_core::run::{Adoption, Answers, Event, Input, ROOT, Run, Source, Terms, Unmet, WayOut};
 use ftl_core::value::{Name, Value};
+use ftl_language::library::Library;
 
 use super::looks::{Looks, denial};
 use super::phases::{NEXT, PROTOCOL, Phase, Phases, REDO, Routes, command, edge};

@@ -8,11 +8,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::language::syntax::{Arg, Compare, Exit, Expr, ExprKind, Step, What};
-use ftl_core::library::Library;
-use ftl_core::program::{CallCode, Node, Program, StateCode};
+use ftl_core::program::{CallCode, Node, Program, Programs, StateCode};
 use ftl_core::run::eval::constant;
+use ftl_core::syntax::{Arg, Compare, Exit, Expr, ExprKind, Step, What};
 use ftl_core::value::Name;
+use ftl_language::library::Library;
 
 use super::folder::{
     CODE_REVIEW, CODEGEN, DECISION, FILES, MEETING, OLDER_PLAN_REVIEW, OLDER_REPORT, PATCH, PLAN, PLAN_FILES,
@@ -150,13 +150,13 @@ pub struct Phases {
 
 impl Phases {
     /// The phases of the protocol of tasks; nothing where its document is not sound.
-    pub fn of(library: &Library) -> Option<Phases> {
-        library.program(PROTOCOL).map(|program| Phases { program: program.clone() })
+    pub fn of(programs: &dyn Programs) -> Option<Phases> {
+        programs.program(PROTOCOL).map(|program| Phases { program: program.clone() })
     }
 
     /// The phases of the document that comes with the program.
     pub fn built_in() -> Option<Phases> {
-        Phases::of(&Library::load(ftl_core::library::built_in_sources(), Catalogue::standard()))
+        Phases::of(&Library::load(ftl_language::library::built_in_sources(), Catalogue::standard()))
     }
 
     fn state(&self, phase: &Phase) -> Option<&StateCode> {

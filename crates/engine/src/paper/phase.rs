@@ -11,10 +11,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::library::{Library, built_in_sources};
 use ftl_core::plan::Status;
 use ftl_core::program::Program;
 use ftl_core::run::{Fact, ROOT};
+use ftl_language::library::{Library, built_in_sources};
 
 use super::projection::{Form, Projected, json_text};
 use super::scope::Scope;

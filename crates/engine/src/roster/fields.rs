@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ftl_agents::model::price::{Price, Prices};
-use ftl_core::language::problem::nearest;
+use ftl_core::nearest::nearest;
 
 use super::keys::{self, KeySource};
 use super::{AGENTS, Pricing, Said, wrong};

@@ -21,7 +21,7 @@ use ftl_agents::contract::MONEY;
 use ftl_agents::model::price::Prices;
 use ftl_agents::model::{Calls, Dialect};
 use ftl_core::catalogue::Catalogue;
-use ftl_core::language::problem::nearest;
+use ftl_core::nearest::nearest;
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde::{Deserialize, Serialize};

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ftl_agents::contract::{Counted, Enforced};
-use ftl_core::language::syntax::Step;
-use ftl_core::library::Library;
 use ftl_core::program::Whom;
+use ftl_core::syntax::Step;
 use ftl_core::value::Name;
+use ftl_language::library::Library;
 
 use super::{AGENTS, Agent, Hall, Roster};
 use crate::hands::agents::UNBOUND;

@@ -21,9 +21,9 @@ use std::sync::{Arc, OnceLock};
 
 use ftl_agents::secrets::{RedactValues as _, Secrets};
 use ftl_core::catalogue::build::{Delivered, Delivery};
-use ftl_core::library::Library;
 use ftl_core::run::{Adoption, Entry, Run, Usage};
 use ftl_core::value::Fields;
+use ftl_language::library::Library;
 
 pub use self::find::{Driven, Target, driven, find};
 pub use self::given::Given;

@@ -138,6 +138,6 @@ impl Session {
 
     /// Where decisions about tasks may send work.
     pub(super) fn routes(&self) -> Routes {
-        Phases::of(&self.library).map(|phases| phases.routes()).unwrap_or_default()
+        Phases::of(&*self.library).map(|phases| phases.routes()).unwrap_or_default()
     }
 }

@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::language::source::{Origin, Source};
-use ftl_core::library::{Library, built_in_sources};
 use ftl_core::run::{Entry, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::clock::SystemClock;
@@ -18,6 +16,8 @@ use ftl_engine::hands::{Ended, Hand, Hands, Job, Report};
 use ftl_engine::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::store::{MemoryStore, Store};
+use ftl_language::library::{Library, built_in_sources};
+use ftl_language::source::{Origin, Source};
 
 /// The built-in protocols and one of the test.
 pub fn library(program: &str) -> Arc<Library> {

@@ -20,11 +20,11 @@ mod story;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ftl_core::library::Library;
 use ftl_core::run::{
     ActionId, Answer, Entry, Fact, Instance, InstanceId, ROOT, Run, Standing as Stands, ThreadId, Time,
 };
 use ftl_core::value::{Name, Value};
+use ftl_language::library::Library;
 
 use crate::paint::{one_line, safe};
 use story::{Step, Story};

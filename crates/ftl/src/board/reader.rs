@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use ftl_core::library::Library;
 use ftl_core::run::{Entry, InstanceId};
 use ftl_engine::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::store::Store;
+use ftl_language::library::Library;
 
 use super::Board;
 use crate::failure::Failure;

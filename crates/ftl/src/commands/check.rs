@@ -1,10 +1,10 @@
 //! `ftl check`: what is proven about protocols, and what is wrong with them.
 
-use ftl_core::language::check::VERDICTS;
-use ftl_core::language::problem::Problem;
-use ftl_core::language::source::Origin;
-use ftl_core::library::Protocol;
 use ftl_core::value::Name;
+use ftl_language::check::VERDICTS;
+use ftl_language::library::Protocol;
+use ftl_language::problem::Problem;
+use ftl_language::source::Origin;
 
 use crate::cli::{Check, Cli};
 use crate::exit::Exit;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ftl_core::draw::{self, Difference, DifferenceKind, DrawingKind, Machine};
-use ftl_core::language::problem::{Problem, Severity};
-use ftl_core::library::Protocol;
+use ftl_language::draw::{self, Difference, DifferenceKind, DrawingKind, Machine};
+use ftl_language::library::Protocol;
+use ftl_language::problem::{Problem, Severity};
 use serde_json::json;
 
 use crate::cli::{Cli, Draw, Format};

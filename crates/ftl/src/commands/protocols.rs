@@ -1,7 +1,7 @@
 //! `ftl protocols`: every protocol, where it comes from, and whether it is sound.
 
-use ftl_core::language::source::Origin;
-use ftl_core::library::Protocol;
+use ftl_language::library::Protocol;
+use ftl_language::source::Origin;
 use serde_json::{Value as Json, json};
 
 use crate::cli::Cli;

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftl_core::library::Library;
 use ftl_core::program::InputCode;
 use ftl_core::run::{Entry, Event, Input, Run as Machine, Terms};
 use ftl_core::value::{Fields, Name, Value};
@@ -21,6 +20,7 @@ use ftl_engine::place::Place;
 use ftl_engine::session::{Claim, Driven, Session, driven, find};
 use ftl_engine::store::{Lease, Most, RunRow, Store};
 use ftl_engine::summary::Summary;
+use ftl_language::library::Library;
 use serde_json::{Value as Json, json};
 
 use super::{code, flow};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ftl_core::catalogue::artifacts::{self, Artifact};
 use ftl_core::catalogue::{Catalogue, Declaration, Form, Kind, Role, schema};
-use ftl_core::language::problem::nearest;
+use ftl_core::nearest::nearest;
 use ftl_core::types::{Field, Record, Type};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};

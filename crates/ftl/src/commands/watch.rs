@@ -11,11 +11,11 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ftl_core::library::Library;
 use ftl_engine::drive::Stop;
 use ftl_engine::place::Place;
 use ftl_engine::session::find;
 use ftl_engine::store::{RunRow, Store};
+use ftl_language::library::Library;
 
 use crate::cli::Cli;
 use crate::exit::Exit;

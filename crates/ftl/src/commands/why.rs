@@ -98,7 +98,7 @@ pub(super) fn no_instance(run: &RunId, instance: InstanceId, count: usize) -> Fa
 fn gate_answers(run: &Run, place: &Place, notes: Option<&SqliteStore>, id: &RunId) -> Answers {
     let looked = || {
         let task = desk::task_of(notes?, id).ok()??;
-        let phases = Phases::of(run.library())?;
+        let phases = Phases::of(run.programs().as_ref())?;
         let phase = desk::phase_of(run, &phases)?;
         let (folder, bindings) = (Folder::of(place, &task), desk::bindings(notes?, &task).ok()?);
         let looks = Looks::new(&folder, &bindings, phases.routes());

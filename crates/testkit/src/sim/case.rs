@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::language::source::{Origin, Source};
-use ftl_core::library::{Library, built_in_sources};
 use ftl_core::run::{Policy, Terms, Usage};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::driver::Opening;
+use ftl_language::library::{Library, built_in_sources};
+use ftl_language::source::{Origin, Source};
 
 use crate::dice::Dice;
 use crate::world::Plot;

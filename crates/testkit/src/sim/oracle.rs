@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ftl_core::library::Library;
 use ftl_core::run::{
     ActionId, Cause, End, Entry, Fact, InstanceId, OpenKind, Payment, ROOT, Run, Terms, Usage,
 };
@@ -16,6 +15,7 @@ use ftl_engine::journal;
 use ftl_engine::order::Reply;
 use ftl_engine::store::{Hash, MemoryStore, Store as _};
 use ftl_engine::summary::Summary;
+use ftl_language::library::Library;
 
 /// Above so many entries the whole state is compared at every `SELDOM`-th step only.
 const LONG: u64 = 250;
@@ -124,7 +124,7 @@ impl Oracle {
         if instance.state != *from {
             return Err(format!("moves: entry {} leaves {from}, but it is in {}", entry.seq, instance.state));
         }
-        let program = self.shadow.library().program(&instance.protocol);
+        let program = self.shadow.programs().program(&instance.protocol);
         let declared = program.is_some_and(|program| program.edges.contains(&(from.clone(), to.clone())));
         let named = match cause {
             Cause::Redo { by, reason } => {
@@ -292,11 +292,11 @@ impl Oracle {
     /// decide the same.
     pub(super) fn check_whole(&self) -> Checked {
         let entries = journal::load(&*self.disk, &self.run).map_err(|error| format!("journal: {error}"))?;
-        let again = Run::replay(self.shadow.library().clone(), &entries);
+        let again = Run::replay(self.shadow.programs().clone(), &entries);
         if entries != self.entries || !again.same_state(&self.shadow) {
             return Err(String::from("replay: the whole journal makes another run"));
         }
-        match Run::verify(self.shadow.library().clone(), &entries) {
+        match Run::verify(self.shadow.programs().clone(), &entries) {
             Ok(_) => Ok(()),
             Err(found) => Err(format!("verify: entry {}: {}", found.seq, found.message)),
         }

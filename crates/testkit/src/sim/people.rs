@@ -139,7 +139,7 @@ fn raise(run: &Run, instance: &Instance, by: &str, dice: &mut Dice) -> Order {
 
 /// An override or a redo, to any state of the protocol or to none.
 fn bend(run: &Run, instance: &Instance, by: &str, redo: bool, dice: &mut Dice) -> Order {
-    let program = run.library().program(&instance.protocol);
+    let program = run.programs().program(&instance.protocol);
     let states: Vec<Name> =
         program.into_iter().flat_map(|program| &program.states).map(|state| state.name.clone()).collect();
     let to = match dice.below(10) {
@@ -177,7 +177,7 @@ fn limit(run: &Run, owner: InstanceId, meter: &Name) -> u64 {
 /// The declared answer of a question.
 fn answer_type(run: &Run, instance: &Instance, place: u32) -> Type {
     let found = || {
-        let program = run.library().program(&instance.protocol)?;
+        let program = run.programs().program(&instance.protocol)?;
         let node = program.state(&instance.state)?.node(place)?;
         node.calls.first().map(|code| code.answer.clone())
     };

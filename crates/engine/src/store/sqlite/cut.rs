@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::library::Library;
 use ftl_core::run::{Entry, Run};
+use ftl_language::library::Library;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Deserialize;
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use ftl_core::library::Library;
 use ftl_core::run::{Entry, Fact, ROOT, Run};
 use ftl_core::value::{Name, Value};
 use ftl_engine::drive::{Rest, Stop};
@@ -18,6 +17,7 @@ use ftl_engine::order::{Order, Refused};
 use ftl_engine::paper::Paper;
 use ftl_engine::place::Place;
 use ftl_engine::session::{Looked, Session};
+use ftl_language::library::Library;
 
 use crate::cli::Cli;
 use crate::commands::run::Wheel;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::FromArgMatches as _;
 use ftl_core::catalogue::Catalogue;
-use ftl_core::library::{Library, built_in_sources};
 use ftl_engine::config::Config;
 use ftl_engine::drive::Stop;
 use ftl_engine::id::RunId;
@@ -17,6 +16,7 @@ use ftl_engine::session::{Session, Setup};
 use ftl_engine::store::{
     Append, Command, Digest, Lease, NewRun, Record, RunRow, SqliteStore, Store, StoreError,
 };
+use ftl_language::library::{Library, built_in_sources};
 
 use super::bench::{self, Bench};
 use super::next;

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use ftl_core::library::Library;
 use ftl_core::run::Run;
 use ftl_engine::journal;
 use ftl_engine::lifecycle::binding::Bindings;
@@ -15,6 +14,7 @@ use ftl_engine::lifecycle::looks::Looks;
 use ftl_engine::lifecycle::state::State;
 use ftl_engine::lifecycle::{Folder, Malformed, Phase, Phases};
 use ftl_engine::store::{SqliteStore, Store as _};
+use ftl_language::library::Library;
 
 use super::bench::{self, Trouble};
 use crate::cli::Cli;

@@ -1,0 +1,116 @@
+//! What the checker has learnt about the types of a document so far.
+//!
+//! Parameters, tracked variables and the values of RETURN get their types from every place that
+//! gives them one. The walk is repeated until nothing changes; types only grow, so it ends.
+
+use std::collections::BTreeMap;
+
+use ftl_core::syntax::{Block, Call, Document, State, Step, Target, What};
+use ftl_core::types::Type;
+use ftl_core::value::Name;
+
+/// The types learnt for one document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tables {
+    /// The type of each parameter of each state.
+    pub params: BTreeMap<(Name, Name), Type>,
+    /// The type of each tracked variable.
+    pub tracked: BTreeMap<Name, Type>,
+    /// The types of the values of RETURN.
+    pub returned: BTreeMap<Name, Type>,
+}
+
+impl Tables {
+    /// Learns all that another round has learnt.
+    pub fn add(&mut self, other: &Tables) {
+        for ((state, param), ty) in &other.params {
+            self.param(state, param, ty);
+        }
+        for (name, ty) in &other.tracked {
+            self.track(name, ty);
+        }
+        for (name, ty) in &other.returned {
+            self.give(name, ty);
+        }
+    }
+
+    /// Learns one more type of a parameter.
+    pub fn param(&mut self, state: &Name, param: &Name, ty: &Type) {
+        let known = self.params.entry((state.clone(), param.clone())).or_insert(Type::Unknown);
+        *known = known.join(ty);
+    }
+
+    /// Learns one more type of a tracked variable.
+    pub fn track(&mut self, name: &Name, ty: &Type) {
+        let known = self.tracked.entry(name.clone()).or_insert(Type::Unknown);
+        *known = known.join(ty);
+    }
+
+    /// Learns one more type of a value of RETURN.
+    pub fn give(&mut self, name: &Name, ty: &Type) {
+        let known = self.returned.entry(name.clone()).or_insert(Type::Unknown);
+        *known = known.join(ty);
+    }
+}
+
+/// A document with its patterns in place.
+#[derive(Clone, Debug)]
+pub struct Pasted {
+    /// The document as it was read.
+    pub document: Document,
+    /// Its states, without any USE.
+    pub states: Vec<State>,
+}
+
+impl Pasted {
+    /// The state of that name.
+    pub fn state(&self, name: &str) -> Option<&State> {
+        self.states.iter().find(|state| &*state.name.name == name)
+    }
+
+    /// Whether a `Run` of that protocol stands in it.
+    pub fn runs(&self, protocol: &str) -> bool {
+        self.states.iter().any(|state| block_runs(&state.body, protocol))
+    }
+
+    /// The protocol's name.
+    pub fn name(&self) -> Name {
+        self.document.name.as_ref().map_or_else(|| Name::from("?"), |name| name.name.clone())
+    }
+}
+
+/// What a child hands on of its own children is not looked into, or a protocol that runs itself
+/// would have an answer without end.
+fn without_runs(ty: &Type) -> Type {
+    match ty {
+        Type::Record(record) if record.name.contains("Run(") => Type::Any,
+        Type::List(of) => Type::list(without_runs(of)),
+        Type::Record(_) | Type::Unknown | Type::Any | Type::Bool | Type::Number => ty.clone(),
+        Type::Duration | Type::Text | Type::Digest | Type::Choice(_) => ty.clone(),
+    }
+}
+
+/// What `Run(protocol)` answers: the verdict and the values of its RETURNs.
+pub fn run_answer(protocol: &Name, tables: &Tables) -> Type {
+    let verdicts = Type::choice(crate::check::VERDICTS);
+    let fields = tables.returned.iter().map(|(name, ty)| (name.clone(), without_runs(ty)));
+    Type::record(&format!("Run({protocol})"), fields).with("verdict", verdicts)
+}
+
+fn block_runs(block: &Block, protocol: &str) -> bool {
+    let asks = |call: &Call| matches!(&call.target, Target::Run(name) if &*name.name == protocol);
+    block.iter().any(|statement| match &statement.what {
+        What::Step { step, otherwise } => {
+            let inside = match step {
+                Step::Do { call, .. } | Step::Check { call, .. } | Step::WaitFor { call, .. } => asks(call),
+                Step::Parallel { calls, .. } => calls.iter().any(asks),
+                Step::ForEach { body, .. } => block_runs(body, protocol),
+                Step::WaitWords { .. } | Step::Ask { .. } | Step::Pay { .. } => false,
+            };
+            inside || otherwise.as_ref().is_some_and(|block| block_runs(block, protocol))
+        }
+        What::If { body, .. } => block_runs(body, protocol),
+        What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
+        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
+    })
+}
