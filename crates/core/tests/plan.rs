@@ -1,5 +1,7 @@
 //! Tests of the plan: tables with one line a case, a naive model, and very long plans.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
