@@ -107,23 +107,8 @@ pub fn retry_after(value: Option<&str>, date: Option<&str>) -> Option<Duration> 
 
 /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn seconds_of(date: &str) -> Option<u64> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let mut words = date.split_once(", ")?.1.split(' ');
-    let day: u64 = words.next()?.parse().ok()?;
-    let name = words.next()?;
-    let month = MONTHS.iter().position(|one| *one == name)? as u64 + 1;
-    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let mut clock = words.next()?.split(':').map(|part| part.parse::<u64>().ok());
-    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
-    if words.next() != Some("GMT") || day > 31 || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    // Years begin in March here, so that a leap day is the last one.
-    let shifted = if month > 2 { year } else { year - 1 };
-    let months = (month + 9) % 12;
-    let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + (months * 153 + 2) / 5 + day - 1;
-    Some((days - 719_468) * 86_400 + hour * 3600 + minute * 60 + second)
+    let date = jiff::fmt::rfc2822::parse(date).ok()?;
+    u64::try_from(date.timestamp().as_second()).ok()
 }
 
 #[cfg(test)]

@@ -112,6 +112,17 @@ impl Cause {
         SYSTEM.iter().find(|(words, _)| said.contains(words)).map(|(_, cause)| *cause)
     }
 
+    /// What an error of a system call says about the machine: by its number, or by its words where it was wrapped on
+    /// its way and has no number.
+    pub fn of_error(errno: Option<i32>, words: &str) -> Option<Cause> {
+        errno.map_or_else(|| Cause::of_words(words), Cause::of_errno)
+    }
+
+    /// The same for a process or thread that could not be started.
+    pub fn of_start_error(errno: Option<i32>, words: &str) -> Option<Cause> {
+        errno.map_or_else(|| Cause::of_words(words), Cause::of_start)
+    }
+
     /// What the words of git say about the machine.
     pub fn of_git(said: &str) -> Option<Cause> {
         let found = Cause::of_words(said);

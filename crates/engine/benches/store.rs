@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Instant;
 
 use divan::{Bencher, counter::ItemsCount};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::store::{Append, Lease, Line, NewRun, SqliteStore, Store as _, verify_chain};
 use rusqlite::Connection;
 use tempfile::TempDir;

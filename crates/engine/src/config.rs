@@ -18,15 +18,15 @@ use ftl_core::run::{MAX_EQUAL_FAILURES, Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
 use ftl_language::library::Library;
 
-use crate::amount::Unit;
+use ftl_core::amount::Unit;
 use crate::build_budget::{BuildSettings, FACTOR_ONE};
 use crate::environment::{ENVIRONMENT, Environment};
-use crate::folder;
+use ftl_folder as folder;
 use crate::forge::MAX_CHECKS_MILLIS;
 use crate::hands::Width;
 use crate::hands::site::message::{PLACEHOLDERS, unknown_placeholders};
 use crate::plan_file::{DirectMode, MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
-use crate::process::Limits;
+use ftl_process::Limits;
 use crate::roster::{AGENTS, ROLES, Roster, Said};
 use crate::store::MAX_CONTENT_BYTES;
 
@@ -233,8 +233,7 @@ pub enum Origin {
     File(PathBuf),
 }
 
-/// The file of settings that lies in a repository and comes with it.
-pub const SHARED: &str = "ftl.toml";
+pub use ftl_folder::place::SHARED;
 
 impl Origin {
     /// Whether it came with a repository, so that its owner has not chosen it.

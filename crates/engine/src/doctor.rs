@@ -22,11 +22,11 @@ use ftl_language::library::Library;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use serde::Serialize;
 
-use crate::amount::Unit;
+use ftl_core::amount::Unit;
 use crate::config::Config;
-use crate::folder::{Folder, Refusal};
-use crate::place::Place;
-use crate::process::{self, table};
+use ftl_folder::{Folder, Refusal};
+use ftl_folder::place::Place;
+use ftl_process::{self as process, table};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{FORMAT, RunRow, Store, StoreError};
 

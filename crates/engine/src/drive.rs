@@ -16,10 +16,10 @@ use ftl_core::run::{
 };
 use ftl_core::value::Value;
 
-use crate::clock::{Clock, millis};
+use ftl_folder::clock::{Clock, millis};
 use crate::driver::{DriveError, Driver, Todo, never_started};
 use crate::hands::{Ended, Hands, Job, Report, Right, Told};
-use crate::process::Cancel;
+use ftl_process::Cancel;
 use crate::services::Services;
 use crate::summary::Summary;
 

@@ -14,7 +14,7 @@ use ftl_core::run::{
 use ftl_core::value::{Fields, Name};
 use ftl_language::library::Library;
 
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::journal::{self, JournalError};
 use crate::order::{Order, Refused, Reply};
 use crate::store::{Append, Lease, NewRun, Store, StoreError};

@@ -9,7 +9,7 @@ use std::fmt;
 use ftl_core::run::Entry;
 use serde_json::Value as Json;
 
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::store::{Digest, Hash, Line, MAX_ENTRY_BYTES, Record, Store, StoreError};
 
 /// The field that stands for something in the content store.

@@ -3,10 +3,8 @@
 //! Order is everything here: append and sync, apply, act. Nothing in this crate decides what comes
 //! next; `ftl-core` does. Nothing in this crate prints.
 
-pub mod amount;
 pub mod build_budget;
 pub mod change;
-pub mod clock;
 pub mod commands;
 pub mod config;
 pub mod context;
@@ -32,7 +30,6 @@ pub mod observe;
 pub mod order;
 pub mod owner;
 pub mod paper;
-pub mod place;
 pub mod plan_file;
 pub mod roster;
 pub mod services;
@@ -41,7 +38,3 @@ pub mod store;
 pub mod summary;
 pub mod workspace;
 
-pub use ftl_folder as folder;
-pub use ftl_process as process;
-
-pub use folder::id;

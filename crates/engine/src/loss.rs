@@ -6,12 +6,14 @@
 
 use std::fmt;
 
-use crate::git::{self, GitError, Repo, Rewound};
-use crate::place::Place;
-use crate::process;
+use crate::git::{self, GitError, Repo};
+use ftl_folder::rewind::Rewound;
+use ftl_folder::place::Place;
+use ftl_process as process;
 use crate::store::StoreError;
 use crate::store::sqlite::{Loss, RunEnd, SqliteStore};
-use crate::{folder, owner};
+use crate::owner;
+use ftl_folder as folder;
 
 /// Why a loss was not accepted. Nothing of the store has changed.
 #[derive(Debug)]

@@ -8,21 +8,17 @@ use std::io;
 use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 
-use crate::process::RunError;
+use ftl_process::RunError;
 use crate::store::StoreError;
 
 /// What an error of a system call says about the machine.
 pub fn cause(error: &io::Error) -> Option<Cause> {
-    match error.raw_os_error() {
-        Some(errno) => Cause::of_errno(errno),
-        // An error that was wrapped on its way has only its words.
-        None => Cause::of_words(&error.to_string()),
-    }
+    Cause::of_error(error.raw_os_error(), &error.to_string())
 }
 
 /// The same for a process or thread that could not be started.
 pub fn cause_of_start(error: &io::Error) -> Option<Cause> {
-    error.raw_os_error().map_or_else(|| cause(error), Cause::of_start)
+    Cause::of_start_error(error.raw_os_error(), &error.to_string())
 }
 
 /// An error of a system call as a failure of an action.

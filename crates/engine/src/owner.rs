@@ -17,11 +17,11 @@ use ftl_core::run::Time;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::clock;
-use crate::folder::{self, Refusal, Use};
-use crate::id;
-use crate::process::table::{Identity, boot_id};
-use crate::process::{Namespaces, Witness, holder};
+use ftl_folder::clock;
+use ftl_folder::{self as folder, Refusal, Use};
+use ftl_folder::id;
+use ftl_process::table::{Identity, boot_id};
+use ftl_process::{Namespaces, Witness, holder};
 
 /// How often a living owner shows that it moves.
 pub const BEAT: Duration = Duration::from_secs(1);

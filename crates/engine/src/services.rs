@@ -10,7 +10,7 @@ use std::time::Duration;
 use ftl_core::run::{ActionId, InstanceId, STOPPED, Time};
 use sha2::{Digest as _, Sha256};
 
-use crate::clock::millis;
+use ftl_folder::clock::millis;
 
 /// The first wait for a service.
 const FIRST: Duration = Duration::from_secs(1);

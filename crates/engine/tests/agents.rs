@@ -17,9 +17,9 @@ use ftl_core::value::{Name, Value};
 use ftl_engine::environment::Environment;
 use ftl_engine::hands::agents::{Agents, Means, Seat};
 use ftl_engine::hands::{Ended, Hand, Job, Report, Told};
-use ftl_engine::id::RunId;
-use ftl_engine::place::Place;
-use ftl_engine::process::{Cancel, Guard, Limits, Supervisor, own_orphans};
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
+use ftl_process::{Cancel, Guard, Limits, Supervisor, own_orphans};
 
 /// A place with one worktree.
 struct Stage {

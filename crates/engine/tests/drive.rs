@@ -15,7 +15,7 @@ use ftl_engine::driver::DriveError;
 use ftl_engine::hands::{Ended, Job, Probe, Report, Width, Workshop};
 use ftl_engine::journal::JournalError;
 use ftl_engine::order::{Order, Reply};
-use ftl_engine::process::Cancel;
+use ftl_process::Cancel;
 use ftl_engine::store::{Store, StoreError};
 use support::{Bench, With, name, says, until};
 

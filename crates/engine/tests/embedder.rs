@@ -12,7 +12,7 @@ use ftl_core::json::Json;
 use ftl_engine::config::Config;
 use ftl_engine::paper::lessons::now;
 use ftl_engine::paper::{Paper, PaperError};
-use ftl_engine::place::Place;
+use ftl_folder::place::Place;
 use ftl_engine::store::SqliteStore;
 use ftl_memory::Kind;
 

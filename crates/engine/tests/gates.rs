@@ -11,7 +11,7 @@ use ftl_engine::change::{Change, Content, FileChange, Kind};
 use ftl_engine::environment::{CommandKind, Environment};
 use ftl_engine::gates::verify::{CouldNotRun, MAX_RUNS, Policy, Verified, When, against, bound_to, run};
 use ftl_engine::gates::{Yard, preflight};
-use ftl_engine::process::{Cancel, Guard, Limits, Supervisor, own_orphans};
+use ftl_process::{Cancel, Guard, Limits, Supervisor, own_orphans};
 use ftl_engine::store::{MemoryStore, Store as _};
 
 struct Ground {
@@ -51,7 +51,7 @@ impl Ground {
             supervisor: &self.supervisor,
             store: &self.store,
             folder: self.folder.path().join("work"),
-            key: format!("test.{:016x}", ftl_engine::id::random().unwrap()),
+            key: format!("test.{:016x}", ftl_folder::id::random().unwrap()),
             fence: None,
             limits: self.limits,
             env,

@@ -6,7 +6,7 @@ mod support;
 
 use ftl_core::run::{ActionId, Answer, Entry, Fact, ROOT};
 use ftl_core::value::Value;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::journal::{decode, encode, load};
 use ftl_engine::store::{Append, Hash, MAX_ENTRY_BYTES, MemoryStore, NewRun, Record, Store};
 

@@ -12,7 +12,7 @@ mod support;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
-use ftl_engine::process::attempts;
+use ftl_process::attempts;
 
 use support::{NOTHING_LEFT_WITHIN, PATIENCE, Stage, wait_until};
 

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ftl_engine::process::{Cancel, Guard, How, Limits, MARK, Mark, Spec, Stdin, Supervisor};
+use ftl_process::{Cancel, Guard, How, Limits, MARK, Mark, Spec, Stdin, Supervisor};
 
 /// How much the process may grow, whatever is printed.
 const MAX_GROWTH: u64 = 32 * 1024 * 1024;
@@ -31,7 +31,7 @@ fn memory_stays_flat_in_a_flood() {
             limits: Limits::default(),
             fence: None,
             lock: "run.1".into(),
-            mark: Mark::new(MARK, &format!("flood-{:x}", ftl_engine::id::random().unwrap())).unwrap(),
+            mark: Mark::new(MARK, &format!("flood-{:x}", ftl_folder::id::random().unwrap())).unwrap(),
         };
         let before = resident();
         let mut most = before;

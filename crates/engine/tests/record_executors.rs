@@ -14,11 +14,11 @@ use ftl_engine::hands::shell::Shell;
 use ftl_engine::hands::site::Sites;
 use ftl_engine::hands::table::{Given, RecordAccess, Resources};
 use ftl_engine::hands::{Ended, Hands as _, Job, Told, Width, Workshop};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::lifecycle::phases::Routes;
 use ftl_engine::paper::Paper;
-use ftl_engine::place::Place;
-use ftl_engine::process::{Cancel, Guard, Supervisor};
+use ftl_folder::place::Place;
+use ftl_process::{Cancel, Guard, Supervisor};
 use ftl_engine::store::SqliteStore;
 use serde_json::{Value as Json, json};
 

@@ -8,10 +8,13 @@
 //!
 //! It sees nothing else of ours: nothing in here knows of runs, stores or settings, and nothing is ever removed that the caller did not name.
 
+pub mod clock;
 pub mod id;
+pub mod place;
 mod refusal;
 mod remove;
 mod replace;
+pub mod rewind;
 pub mod scratch;
 mod spot;
 pub mod tracked;

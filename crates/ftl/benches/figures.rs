@@ -21,7 +21,7 @@ use ftl_core::catalogue::Catalogue;
 use ftl_core::run::{Event, Outcome, Terms, Usage};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::driver::{Driver, Opening, Todo};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::store::{SqliteStore, Store};
 use ftl_engine::summary::Summary;
 use ftl_language::library::{Library, built_in_sources};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::owner::Card;
 use ftl_engine::session::Driven;
 use ftl_engine::summary::{Spent, Summary, Wait, What};

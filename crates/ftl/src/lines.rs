@@ -5,7 +5,7 @@
 
 use ftl_core::run::{Answer, Cause, Entry, Fact, Failure, Payment, ROOT, STOPPED, Usage};
 use ftl_core::value::{Fields, Value};
-use ftl_engine::amount::Unit;
+use ftl_core::amount::Unit;
 
 use crate::paint::{self, paint, safe};
 use crate::runs;

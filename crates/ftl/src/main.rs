@@ -46,9 +46,9 @@ use out::Out;
 
 fn main() -> ExitCode {
     shield::raise();
-    if std::env::args_os().nth(1).is_some_and(|word| word == ftl_engine::process::guard::WORD) {
+    if std::env::args_os().nth(1).is_some_and(|word| word == ftl_process::guard::WORD) {
         // Not a word for people: the guard of an attempt prints nothing and understands no options.
-        return ExitCode::from(u8::try_from(ftl_engine::process::guard::main()).unwrap_or(1));
+        return ExitCode::from(u8::try_from(ftl_process::guard::main()).unwrap_or(1));
     }
     limits::with_stack(command).into()
 }
@@ -56,9 +56,9 @@ fn main() -> ExitCode {
 /// Does what the command line says.
 fn command() -> Exit {
     signals::outlive_file_limit();
-    ftl_engine::process::gits::guard_gits(ftl_engine::process::Guard::own());
+    ftl_process::gits::guard_gits(ftl_process::Guard::own());
     out::choose_colour(std::env::args_os());
-    ftl_engine::process::holder::tell(name_holder);
+    ftl_process::holder::tell(name_holder);
     let words = cli::words(std::env::args_os());
     if cli::asks_for_all(&words) {
         let shown = Out::new(false).text(&cli::help_of_all());

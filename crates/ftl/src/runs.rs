@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use ftl_core::run::{Instance, InstanceId, Run as Machine, STOPPED, Time};
-use ftl_engine::amount::Unit;
+use ftl_core::amount::Unit;
 use ftl_engine::forge::PULL;
 use ftl_engine::hands::agents::UNPRICED;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::owner::Card;
-use ftl_engine::place::Place;
+use ftl_folder::place::Place;
 use ftl_engine::session::{Driven, driven};
 use ftl_engine::store::RunRow;
 use ftl_engine::summary::{Spent, Summary, Wait, What};

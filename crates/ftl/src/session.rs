@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use ftl_engine::config::{Config, ConfigError};
 use ftl_engine::driver::DriveError;
-use ftl_engine::folder::Refusal;
+use ftl_folder::Refusal;
 use ftl_engine::git::{self, Repo};
 use ftl_engine::journal::JournalError;
 use ftl_engine::order::{Refused, RefusedKind};
 use ftl_engine::owner;
 use ftl_engine::paper::Paper;
-use ftl_engine::place::Place;
-use ftl_engine::process::lineage::Sign;
-use ftl_engine::process::{self, Guard, Inside, evidence};
+use ftl_folder::place::Place;
+use ftl_process::lineage::Sign;
+use ftl_process::{self as process, Guard, Inside, evidence};
 use ftl_engine::session::{Session, SessionError, Setup};
 use ftl_engine::store::sqlite::SqliteStore;
 use ftl_engine::store::{Store, StoreError};
@@ -91,7 +91,7 @@ fn opened(place: Place, library: Arc<Library>) -> Result<Session, Failure> {
     limits::suffice_to_drive()?;
     has_a_name(&place)?;
     let config = config(&place)?;
-    ftl_engine::process::gits::start_early();
+    ftl_process::gits::start_early();
     prepare(&place)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| store_failure(&error))?;
     let store = Arc::new(store);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ftl_core::catalogue::Catalogue;
 use ftl_core::nearest::nearest;
-use ftl_engine::folder::{self, Refusal};
+use ftl_folder::{self as folder, Refusal};
 use ftl_language::library::{BUILT_IN, Library, Protocol, built_in_sources};
 use ftl_language::source::{MAX_DOCUMENT_BYTES, Origin, Source};
 

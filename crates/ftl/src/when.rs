@@ -1,21 +1,18 @@
-//! Times as people read them. The calendar is computed, the clock is the caller's.
+//! Times as people read them. The clock is the caller's.
+
+use std::time::Duration;
 
 use ftl_core::run::Time;
-use ftl_engine::clock::date;
+use ftl_folder::clock::utc;
 
 /// A time as `2026-11-15T22:40:07Z`.
 pub(crate) fn stamp(time: Time) -> String {
-    let seconds = time / 1000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (rest / 3600, rest % 3600 / 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    utc(Duration::from_millis(time), "%Y-%m-%dT%H:%M:%SZ")
 }
 
 /// A time of the day, `22:40:07Z`: the same everywhere on earth.
 pub(crate) fn clock(time: Time) -> String {
-    let rest = time / 1000 % 86_400;
-    format!("{:02}:{:02}:{:02}Z", rest / 3600, rest % 3600 / 60, rest % 60)
+    utc(Duration::from_millis(time), "%H:%M:%SZ")
 }
 
 /// How long until a time: `in 12s`; `now` when it has come.

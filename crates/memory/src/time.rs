@@ -3,6 +3,8 @@
 //! There is no clock here: what time it is comes in as a [`Now`]. A date that cannot be read is no
 //! date, never an error.
 
+use jiff::civil::Date;
+
 const DAY: i64 = 86_400_000;
 
 /// What time it is, as the engine says.
@@ -42,30 +44,13 @@ fn parse(text: &str) -> Option<Stamp> {
     Some(Stamp { wall: days * DAY + clock_ms(clock)?, offset })
 }
 
-/// Days since 1970 of a Gregorian date written `YYYY-MM-DD`.
+/// Days since 1970 of a date written `YYYY-MM-DD`.
 fn days_from_civil(date: &str) -> Option<i64> {
     let mut parts = date.split('-');
-    let mut next = || parts.next().filter(|part| is_digits(part))?.parse::<i64>().ok();
-    let (year, month, day) = (next()?, next()?, next()?);
-    if !(1..=12).contains(&month) || !(1..=days_in(year, month)).contains(&day) || parts.next().is_some() {
-        return None;
-    }
-    // Years begin in March here, so that the odd day of a leap year is the last one.
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, month) = (year.div_euclid(400), (month + 9) % 12);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * month + 2) / 5 + day - 1;
-    Some(era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468)
-}
-
-fn days_in(year: i64, month: i64) -> i64 {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+    let mut next = || parts.next().filter(|part| is_digits(part));
+    let (year, month, day) = (next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?);
+    let date = Date::new(year, month, day).ok().filter(|_| parts.next().is_none())?;
+    Some(i64::from(date.since(Date::constant(1970, 1, 1)).ok()?.get_days()))
 }
 
 /// The clock's part and the distance from UTC, if one is given.

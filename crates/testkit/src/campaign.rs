@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use ftl_core::run::{Policy, ROOT, Run, Terms, Usage};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::clock::{Clock as _, SystemClock};
+use ftl_folder::clock::{Clock as _, SystemClock};
 use ftl_engine::drive::{Rest, Stop, drive};
 use ftl_engine::driver::{Driver, Opening};
 use ftl_engine::hands::{Width, Workshop};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::store::{SqliteStore, Store, verify_chain};
 use ftl_language::library::Library;

@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::store::{Append, Command, Digest, Lease, NewRun, Record, RunRow, Store, StoreError};
 
 /// When the process dies.

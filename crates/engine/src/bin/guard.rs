@@ -2,5 +2,5 @@
 //! does nothing but call the guard, and never prints.
 
 fn main() {
-    std::process::exit(ftl_engine::process::guard::main());
+    std::process::exit(ftl_process::guard::main());
 }

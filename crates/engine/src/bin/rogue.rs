@@ -19,8 +19,8 @@ use std::path::Path;
 use std::process::{Command, Stdio, exit};
 use std::time::{Duration, Instant};
 
-use ftl_engine::process::table::{self, Table};
-use ftl_engine::process::{
+use ftl_process::table::{self, Table};
+use ftl_process::{
     Cancel, Guard, Limits, MARK, Mark, Spec, Stdin, Supervisor, inside_agent, own_orphans,
 };
 use rustix::process::{Pid, Signal, getpid, getrlimit, kill_process, setsid};

@@ -14,7 +14,7 @@ pub use super::files::names_missing_file;
 use super::programs::without_program;
 use crate::context::read_source;
 use crate::environment::Environment;
-use crate::process::{Ended, How};
+use ftl_process::{Ended, How};
 
 /// How long collecting may take. What takes longer is not known to be broken.
 pub const MAX_LOOK: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Area, Findings, MAX_TOLD, counted};
 use crate::git::{Examined, MissingObject, Namer, Oid, Repo, Trouble};
-use crate::place::Place;
+use ftl_folder::place::Place;
 use crate::store::{RunRow, Store};
 
 /// A lock that has been there this long is told.
@@ -23,7 +23,7 @@ const COMMIT: &str = "commit";
 
 /// Looks at the repository: at all journals when it is to be deep, else at those of runs that have not ended.
 pub(super) fn examine(place: &Place, store: &dyn Store, rows: &[RunRow], deep: bool, found: &mut Findings) {
-    if !crate::folder::is_folder(&place.store().join("git")) {
+    if !ftl_folder::is_folder(&place.store().join("git")) {
         return found.fine(Area::Git, "no run has worked with git yet");
     }
     let journals =

@@ -8,9 +8,9 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::{ACCEPT, Area, Findings, MAX_TOLD, counted};
-use crate::folder;
+use ftl_folder as folder;
 use crate::git::Repo;
-use crate::place::Place;
+use ftl_folder::place::Place;
 use crate::store::sqlite::{Event, Recorded, SqliteStore};
 use crate::store::{Store, StoreError};
 

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 
-use crate::id::{RUN_ID_LETTERS, RunId};
+use ftl_folder::id::{RUN_ID_LETTERS, RunId};
 
 /// How a key begins that belongs to no run: a service is asked whether it answers.
 const ONCE: &str = "once";

@@ -12,7 +12,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::extract;
-use crate::folder;
+use ftl_folder as folder;
 use ftl_core::json::Json;
 
 /// How large one explorer's answer may be.

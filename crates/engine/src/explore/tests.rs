@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::*;
 use crate::config::Config;
 use crate::exploration;
-use crate::place::Place;
+use ftl_folder::place::Place;
 use crate::store::sqlite::SqliteStore;
 
 const PYTHON: &[(&str, &str)] = &[

@@ -18,7 +18,7 @@ use ftl_core::catalogue::scalars::Digest;
 use super::yard::{Command, Yard};
 use crate::change::{Change, Content};
 use crate::context::{Language, SyntaxError, SyntaxReport, read_source, syntax_of_change};
-use crate::process::{Cancel, How, Limits, Stdin};
+use ftl_process::{Cancel, How, Limits, Stdin};
 
 /// How many files get a checker of their language's own; the others are only parsed.
 pub const MAX_CHECKED: usize = 200;

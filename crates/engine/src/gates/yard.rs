@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::process::{Cancel, Ended, Fence, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor};
+use ftl_process::{Cancel, Ended, Fence, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor};
 use crate::store::Store;
 
 /// A place for commands.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::worktree::{WorktreeRecord, remove_whole, says};
 use super::{GitError, Oid, Repo, WorktreeId, ledger};
-use crate::process::table::boot_id;
+use ftl_process::table::boot_id;
 
 /// Stands for a start of the machine that is over, whichever it was.
 const NO_BOOT: &str = "none";
@@ -63,7 +63,7 @@ impl Repo {
         // What it says about files is from before.
         remove_whole(&index)?;
         let why = "the machine was started again";
-        if self.stands(id) && self.keep(id, why, crate::clock::wall() / 1000).is_err() {
+        if self.stands(id) && self.keep(id, why, ftl_folder::clock::wall() / 1000).is_err() {
             // What git cannot look at is put aside as it is.
             self.set_aside(id)?;
         }

@@ -9,8 +9,8 @@ use super::deliver::Stage;
 use super::lock::Held;
 use super::worktree::says;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
-use crate::id::RunId;
-use crate::process::Cancel;
+use ftl_folder::id::RunId;
+use ftl_process::Cancel;
 
 /// The branch of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -53,7 +53,7 @@ impl Chamber {
         let folder = home.join("chamber");
         for name in ["info", "refs", "objects"] {
             let one = folder.join(name);
-            crate::folder::make(&one).at(&one)?;
+            ftl_folder::make(&one).at(&one)?;
         }
         let config = format!(
             "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = {format}\n"
@@ -158,11 +158,11 @@ fn lines_of(file: &Path) -> Result<Vec<u8>, GitError> {
 /// nobody waits for the disk.
 fn put(file: &Path, bytes: &[u8]) -> Result<(), GitError> {
     let most = bytes.len() as u64;
-    if crate::folder::read(file, most).is_ok_and(|found| found == bytes) {
+    if ftl_folder::read(file, most).is_ok_and(|found| found == bytes) {
         return Ok(());
     }
-    let own = crate::id::random()?;
+    let own = ftl_folder::id::random()?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let beside = file.with_file_name(format!(".{name}.{own:016x}.tmp"));
-    crate::folder::write(&beside, bytes).and_then(|()| crate::folder::rename(&beside, file)).at(file)
+    ftl_folder::write(&beside, bytes).and_then(|()| ftl_folder::rename(&beside, file)).at(file)
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use super::branch::RunRecord;
 use super::runner::Input;
 use super::{GitError, Kept, Oid, Repo, WorktreeId, ledger};
-use crate::folder;
-use crate::id::RunId;
+use ftl_folder as folder;
+use ftl_folder::id::RunId;
 
 /// How long what was cleaned can be taken back, in seconds.
 pub const UNDO_SECONDS: u64 = 7 * 24 * 3600;

@@ -31,11 +31,11 @@ impl Repo {
         if !record.ready || !self.stands(id) {
             return Ok(None);
         }
-        let index = self.chamber.home().join("index").join(format!("compare.{:016x}", crate::id::random()?));
+        let index = self.chamber.home().join("index").join(format!("compare.{:016x}", ftl_folder::id::random()?));
         let stood = self
             .read_tree(&index, &self.tree_of(&record.base)?)
             .and_then(|()| self.stand(&index, &self.path_of(id), &record.base));
-        let _ = crate::folder::remove(&index);
+        let _ = ftl_folder::remove(&index);
         Ok(Some((record.base, stood?.tree)))
     }
 

@@ -15,8 +15,8 @@ use super::merge::Merge;
 use super::person::Moved;
 use super::transfer::Move;
 use super::{GitError, Oid, Repo, ledger};
-use crate::id::RunId;
-use crate::process::Cancel;
+use ftl_folder::id::RunId;
+use ftl_process::Cancel;
 
 /// What is to be delivered, and how.
 #[derive(Clone, Debug)]

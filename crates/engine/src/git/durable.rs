@@ -69,8 +69,8 @@ impl Repo {
     /// Now, as the disk stamps it.
     pub(super) fn moment(&self) -> Result<Moment, GitError> {
         let file = self.chamber.home().join("moment");
-        crate::folder::write(&file, b"").at(&file)?;
-        crate::folder::metadata(&file).at(&file).map(|found| (found.ctime(), found.ctime_nsec()))
+        ftl_folder::write(&file, b"").at(&file)?;
+        ftl_folder::metadata(&file).at(&file).map(|found| (found.ctime(), found.ctime_nsec()))
     }
 
     /// Syncs every file system that holds something of ours, each once.

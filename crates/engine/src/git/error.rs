@@ -7,8 +7,7 @@ use std::path::Path;
 use ftl_core::machine::Cause;
 
 use super::runner::says_missing;
-use crate::folder::Refusal;
-use crate::machine;
+use ftl_folder::Refusal;
 
 /// Why something could not be done with a repository, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,13 +61,13 @@ impl GitError {
 
     /// What a system call did not do.
     pub(super) fn of_io(message: impl Into<String>, error: &io::Error) -> GitError {
-        GitError::judged(Trouble::Disk, machine::cause_of_start(error), message)
+        GitError::judged(Trouble::Disk, cause_of_start(error), message)
     }
 
     /// A git that could not be started in a folder: one of ours that is gone says nothing about the work.
     pub(super) fn of_start(message: impl Into<String>, folder: &Path, error: &io::Error) -> GitError {
         let is_gone = error.kind() == io::ErrorKind::NotFound && is_state(folder);
-        let cause = machine::cause_of_start(error).or_else(|| is_gone.then_some(Cause::Repository));
+        let cause = cause_of_start(error).or_else(|| is_gone.then_some(Cause::Repository));
         GitError::judged(Trouble::Disk, cause, message)
     }
 
@@ -135,10 +134,15 @@ impl<T> At<T> for io::Result<T> {
                 let trouble = if is_state(path) { Trouble::Machine } else { Trouble::Disk };
                 return GitError::new(trouble, message).hint(refusal.hint());
             }
-            let cause = machine::cause(&error).or_else(|| is_state(path).then_some(Cause::Repository));
+            let cause = Cause::of_error(error.raw_os_error(), &error.to_string()).or_else(|| is_state(path).then_some(Cause::Repository));
             GitError::judged(Trouble::Disk, cause, message)
         })
     }
+}
+
+/// What an error of a system call says about the machine, starts of processes included.
+fn cause_of_start(error: &io::Error) -> Option<Cause> {
+    Cause::of_start_error(error.raw_os_error(), &error.to_string())
 }
 
 /// Whether git says that it misses a file or folder that git or we keep about a repository.

@@ -14,7 +14,7 @@ use super::runner::Input;
 pub use super::stale::LockFile;
 use super::worktree::WorktreeRecord;
 use super::{GitError, Landed, Oid, Repo, Trouble, again, land, ledger};
-use crate::folder;
+use ftl_folder as folder;
 
 /// The most names that are looked for.
 pub const MAX_NAMED_OBJECTS: usize = 200_000;

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::folder::{Folder, Spot};
+use ftl_folder::{Folder, Spot};
 
 /// The calls that move files. Another one than [`LocalFileSystem`] is for tests.
 pub trait FileSystem: Send + Sync {
@@ -121,7 +121,7 @@ pub(super) fn barrier<'a>(
     folders: &BTreeSet<&'a Path>,
     open: &dyn Fn(&Path) -> io::Result<Folder>,
 ) -> io::Result<Option<(&'a Path, io::Error)>> {
-    let name = format!(".ftl-{:016x}", crate::id::random()?);
+    let name = format!(".ftl-{:016x}", ftl_folder::id::random()?);
     let from = ours.spot(&name)?;
     let reach = |folder: &Path| -> io::Result<()> {
         let folder = open(folder)?;

@@ -16,7 +16,7 @@ use super::error::At as _;
 use super::runner::Input;
 use super::tree::{Entry, MODE_SUBMODULE, MODE_TREE};
 use super::{GitError, Oid, Repo, Trouble};
-use crate::folder::{self, Spot, Use};
+use ftl_folder::{self as folder, Spot, Use};
 
 /// How often something is made again whose objects go while they are gathered.
 const MAX_MADE: usize = 4;
@@ -131,7 +131,7 @@ fn copy_one(there: &Path, here: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         open => open?,
     };
-    let beside = here.with_file_name(format!("tmp_obj_{:016x}", crate::id::random()?));
+    let beside = here.with_file_name(format!("tmp_obj_{:016x}", ftl_folder::id::random()?));
     let copied = folder::open_as(&beside, Use::New, 0o444).and_then(|mut new| {
         io::copy(&mut from, &mut new)?;
         new.sync_all()?;

@@ -14,7 +14,7 @@ use super::durable::Moment;
 use super::look::read_file;
 use super::tree::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK, Standing};
 use super::{Oid, Repo};
-use crate::place::mark;
+use ftl_folder::place::mark;
 
 /// The most things in a folder that is glanced at.
 pub(super) const MAX_GLANCED: usize = 2_000;
@@ -95,13 +95,13 @@ impl Repo {
     /// A folder at a glance, before it is looked at in earnest; nothing where that would not be believed.
     pub(super) fn glance(&self, folder: &Path) -> Option<Glance> {
         let moment = self.moment().ok()?;
-        let disk = crate::folder::metadata(self.chamber.home()).ok()?.dev();
+        let disk = ftl_folder::metadata(self.chamber.home()).ok()?.dev();
         Glance::of(folder).filter(|glance| glance.is_before(moment, disk))
     }
 
     /// Remembers what was found in a folder. The glance was taken before.
     pub(super) fn remember(&self, index: &Path, standing: &Standing, glance: Option<Glance>) {
-        let Ok(found) = crate::folder::metadata(index) else { return };
+        let Ok(found) = ftl_folder::metadata(index) else { return };
         let (tree, left_out) = (standing.tree.clone(), standing.left_out.clone());
         let known = Known { mark: mark(&found), tree, left_out, glance: glance.map(Arc::new) };
         self.known_trees().insert(index.to_owned(), known);
@@ -135,7 +135,7 @@ impl Repo {
     }
 
     fn known_of(&self, index: &Path) -> Option<Known> {
-        let now = mark(&crate::folder::metadata(index).ok()?);
+        let now = mark(&ftl_folder::metadata(index).ok()?);
         self.known_trees().get(index).filter(|known| known.mark == now).cloned()
     }
 }

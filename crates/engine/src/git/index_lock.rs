@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::error::At as _;
 use super::{GitError, Identity, Repo};
-use crate::folder::{self, Use};
+use ftl_folder::{self as folder, Use};
 
 /// How often the lock on the index is tried; whoever looks at the status has it for a moment.
 const LOCK_TRIES: usize = 40;

@@ -184,7 +184,7 @@ impl Repo {
         let tree = self.tree_of(foreign)?;
         let text = format!("Kept {id}: the branch was moved by somebody else");
         let trailers = [("Ftl-Kept", id.as_str()), ("Ftl-Base", record.tip.as_str())];
-        let when = crate::clock::wall() / 1000;
+        let when = ftl_folder::clock::wall() / 1000;
         let message = message(&text, &trailers);
         let parents = [&record.tip, foreign];
         self.enter_kept(&id, &Making { tree: &tree, parents: &parents, message, when }, &held).map(drop)
@@ -233,14 +233,14 @@ impl Repo {
             Some(tree) => tree,
             None => self.write_tree(&index)?,
         };
-        crate::folder::remove(&index).at(&index)?;
+        ftl_folder::remove(&index).at(&index)?;
         Ok((tree, odds.special))
     }
 
     /// The index to begin with: what is known already, or the base.
     fn start_index(&self, known: &Path, index: &Path, base: &Oid) -> Result<(), GitError> {
         unlock(index)?;
-        match crate::folder::copy(known, index) {
+        match ftl_folder::copy(known, index) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.read_tree(index, base),
             copied => copied.at(index),
         }
@@ -299,12 +299,12 @@ impl Repo {
         self.read_tree(&index, &record.base)?;
         let rules = self.chamber.home().join("trash").join(format!("{}.rules", record.id));
         remove_whole(&rules)?;
-        crate::folder::make(&rules).at(&rules)?;
+        ftl_folder::make(&rules).at(&rules)?;
         let call = self.inside(&index, &rules).words(["ls-files", "-z", "--", ":(glob)**/.gitignore"]);
         let files = self.run(call)?.ok()?;
         let call = self.inside(&index, &rules).words(["checkout-index", "-f", "-q", "-z", "--stdin"]);
         self.run(call.input(Input::Bytes(files)))?.ok()?;
-        crate::folder::remove(&index).at(&index)?;
+        ftl_folder::remove(&index).at(&index)?;
         Ok(rules)
     }
 
@@ -330,15 +330,15 @@ impl Repo {
     /// What stands in the agent's own index, where that can be told.
     fn staged(&self, id: &WorktreeId) -> Result<Option<Oid>, GitError> {
         let theirs = self.admin(id).join("index");
-        let found = crate::folder::metadata(&theirs).ok().filter(Metadata::is_file);
+        let found = ftl_folder::metadata(&theirs).ok().filter(Metadata::is_file);
         if found.is_none_or(|found| self.is_given(id, &found)) {
             return Ok(None);
         }
         let index = self.chamber.home().join("index").join(format!("{id}.staged"));
-        crate::folder::copy(&theirs, &index).at(&theirs)?;
+        ftl_folder::copy(&theirs, &index).at(&theirs)?;
         let call = self.about_objects().var("GIT_INDEX_FILE", &index).words(["write-tree"]);
         let said = self.run(call)?;
-        crate::folder::remove(&index).at(&index)?;
+        ftl_folder::remove(&index).at(&index)?;
         // In the middle of a merge an index is no tree; its objects are in the repository all the same.
         if said.code == 0 { Oid::read(&said.out).map(Some) } else { Ok(None) }
     }
@@ -370,7 +370,7 @@ impl Repo {
     fn commits_named(&self, id: &WorktreeId) -> Result<BTreeSet<Oid>, GitError> {
         let admin = self.admin(id);
         let mut named = BTreeSet::new();
-        for name in crate::folder::names(&admin).at(&admin)? {
+        for name in ftl_folder::names(&admin).at(&admin)? {
             if name.to_string_lossy().ends_with("HEAD") {
                 let said = says(&admin.join(name));
                 named.extend(String::from_utf8_lossy(&said).split_whitespace().flat_map(str::parse));
@@ -380,7 +380,7 @@ impl Repo {
             named.extend(self.resolve_at(&admin, "HEAD")?);
         }
         let log = admin.join("logs").join("HEAD");
-        let length = crate::folder::metadata(&log).ok().filter(Metadata::is_file).map(|found| found.len());
+        let length = ftl_folder::metadata(&log).ok().filter(Metadata::is_file).map(|found| found.len());
         if length.is_some_and(|length| length > MAX_REFLOG_BYTES) {
             let message = format!("`{}` is larger than {MAX_REFLOG_BYTES} bytes", log.display());
             return Err(GitError::new(Trouble::TooMuch, message).hint("see with `git reflog` what it holds"));
@@ -445,10 +445,10 @@ impl Repo {
         self.start_index(&self.index_file(id), &index, &record.base)?;
         self.store_odd(odds, &index, folder)?;
         let tree = self.write_tree(&index)?;
-        crate::folder::remove(&index).at(&index)?;
+        ftl_folder::remove(&index).at(&index)?;
         let text = format!("Kept {id}: ignored files were in the way of what landed before");
         let trailers = [("Ftl-Kept", id.as_str()), ("Ftl-Base", record.base.as_str())];
-        let when = crate::clock::wall() / 1000;
+        let when = ftl_folder::clock::wall() / 1000;
         let making =
             Making { tree: &tree, parents: &[&record.base], message: message(&text, &trailers), when };
         self.enter_kept(id, &making, &held).map(drop)

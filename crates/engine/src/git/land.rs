@@ -21,8 +21,8 @@ use super::tree::{Differing, Standing, unlock};
 use super::worktree::WorktreeRecord;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
 use crate::change::MAX_CONTENT_BYTES;
-use crate::id::RunId;
-use crate::process::Cancel;
+use ftl_folder::id::RunId;
+use ftl_process::Cancel;
 
 /// The longest message of a commit.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;

@@ -10,7 +10,7 @@ use super::runner::Input;
 use super::tree::{Differing, unlock};
 use super::worktree::remove_whole;
 use super::{GitError, Oid, Repo};
-use crate::folder::{Refusal, Spot};
+use ftl_folder::{Refusal, Spot};
 
 impl Repo {
     /// Makes an index hold a tree, knowing nothing about files.

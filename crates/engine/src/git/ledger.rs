@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 
 use super::error::At as _;
 use super::{GitError, Key, Repo, Trouble, WorktreeId};
-use crate::folder;
-use crate::id::RunId;
-use crate::place::Beside;
+use ftl_folder as folder;
+use ftl_folder::id::RunId;
+use ftl_folder::place::Beside;
 
 /// The largest file that is read.
 const MAX_LEDGER_BYTES: u64 = 16 * 1024 * 1024;

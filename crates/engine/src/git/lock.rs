@@ -14,12 +14,12 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::At as _;
 use super::{GitError, Repo, Trouble, Watch};
-use crate::folder::{self, Use};
-use crate::id::RunId;
-use crate::place::Place;
-use crate::process::holder::{self, Holder, Wait};
-use crate::process::table::Identity;
-use crate::process::{Cancel, Fence};
+use ftl_folder::{self as folder, Use};
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
+use ftl_process::holder::{self, Holder, Wait};
+use ftl_process::table::Identity;
+use ftl_process::{Cancel, Fence};
 
 /// How long one and the same process may keep a lock of ours: longer than a command of git may take.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(15 * 60);

@@ -66,7 +66,7 @@ pub(super) fn look(folder: &Path, bytes: &[u8]) -> io::Result<Seen> {
 /// What is in a file of so many bytes at most. Whatever is no file is not waited for and a link not followed, also
 /// where it takes the place of a file this very moment.
 pub(super) fn read_file(file: &Path, most: u64) -> io::Result<Vec<u8>> {
-    crate::folder::read(file, most)
+    ftl_folder::read(file, most)
 }
 
 /// The parts of a list that git wrote with a zero byte after each.

@@ -7,7 +7,7 @@
 use super::branch::RunRecord;
 use super::worktree::WorktreeRecord;
 use super::{GitError, Oid, Repo, WorktreeId};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 
 impl Repo {
     /// The record of a run that begins now, or that had begun before its record went away.

@@ -103,7 +103,6 @@ pub use names::{Key, MAX_KEY_LETTERS, MAX_WORKTREE_LETTERS, Oid, WorktreeId};
 pub use odd::MAX_ODD_FILES;
 pub use remote::Remote;
 pub use retain::{MAX_RETAINED, has_retained};
-pub use rewind::{ClosedWorktree, JournalEnd, KnownInstance, Rewound, UnknownDelivery};
 pub use runner::{MAX_GIT_OUTPUT, MAX_GIT_TIME, OLDEST_GIT, Watch, program};
 pub use salvage::{Extent, MAX_KEPT_BYTES};
 pub use stale::MAX_LOCKS_LISTED;
@@ -121,7 +120,7 @@ use refs::Mover;
 use runner::{Call, Output, Runner};
 use told::Told;
 
-use crate::place::Place;
+use ftl_folder::place::Place;
 
 /// Who is named in commits where git does not know the person.
 const NOBODY: (&str, &str) = ("ftl", "ftl@localhost");
@@ -203,9 +202,9 @@ pub struct Repo {
 /// Git opens what it is given by its path and follows links: the folders of ours among that must be none. An agent can
 /// still put one there after this look; what git writes there then is an index, a lock or an object, under a new name.
 fn check_folders(call: &Call<'_>) -> Result<(), GitError> {
-    for folder in call.folders().filter(|folder| crate::folder::is_inside(folder)) {
-        if let Err(error) = crate::folder::Folder::open(folder)
-            && let Some(refusal) = crate::folder::Refusal::of(&error)
+    for folder in call.folders().filter(|folder| ftl_folder::is_inside(folder)) {
+        if let Err(error) = ftl_folder::Folder::open(folder)
+            && let Some(refusal) = ftl_folder::Refusal::of(&error)
         {
             return Err(GitError::new(Trouble::Unsuitable, refusal.to_string()).hint(refusal.hint()));
         }
@@ -244,7 +243,7 @@ impl Repo {
             Chamber::prepare(&place.store().join("git"), &common, &format, &Rules { prefix, ignored })?;
         for folder in ["index", "worktrees", "runs", "locks", "trash"] {
             let folder = chamber.home().join(folder);
-            crate::folder::make(&folder).at(&folder)?;
+            ftl_folder::make(&folder).at(&folder)?;
         }
         let (synced, objects, refs, mover, trees, given, shared) = Default::default();
         Ok(Repo {

@@ -9,7 +9,7 @@ use ftl_core::run::InstanceId;
 use serde::{Deserialize, Serialize};
 
 use super::{GitError, Trouble};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 
 /// The longest name of a worktree.
 pub const MAX_WORKTREE_LETTERS: usize = 64;

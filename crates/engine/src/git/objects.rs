@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use super::error::At as _;
 use super::{GitError, Repo};
-use crate::folder::{self, Folder, Spot};
+use ftl_folder::{self as folder, Folder, Spot};
 
 /// How long an object stays here that nobody works with any more.
 const MIN_AGE: Duration = Duration::from_secs(60 * 60);
@@ -212,7 +212,7 @@ fn copy(from: &Spot, theirs: &Path, name: &ObjectFile) -> io::Result<bool> {
     folder::make_below(theirs, folder)?;
     let folder = Folder::below(theirs, folder)?;
     // Git takes such a name for what somebody else has left, and removes it in time.
-    let beside = folder.spot(format!("tmp_obj_{:016x}", crate::id::random()?))?;
+    let beside = folder.spot(format!("tmp_obj_{:016x}", ftl_folder::id::random()?))?;
     let copied = beside.create(0o444).and_then(|mut new| {
         io::copy(&mut from.open()?, &mut new)?;
         new.sync_all()?;

@@ -17,7 +17,7 @@ use super::look::{Seen, below, look};
 use super::runner::Input;
 use super::tree::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
 use super::{GitError, Oid, Repo, Trouble};
-use crate::folder::{Folder, Spot, set_mode};
+use ftl_folder::{Folder, Spot, set_mode};
 
 /// The most odd files that are kept of one worktree; with more it is left standing.
 pub const MAX_ODD_FILES: usize = 200_000;

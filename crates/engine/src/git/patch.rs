@@ -13,8 +13,8 @@ use super::person::Moved;
 use super::runner::Input;
 use super::transfer::Move;
 use super::{GitError, Oid, Repo, Trouble};
-use crate::id::RunId;
-use crate::process::Cancel;
+use ftl_folder::id::RunId;
+use ftl_process::Cancel;
 
 /// The largest patch that is made.
 pub const MAX_MADE_BYTES: u64 = 64 * 1024 * 1024;

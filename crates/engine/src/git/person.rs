@@ -20,7 +20,7 @@ use super::transfer::{Expected, Move, Transfer};
 use super::tree::{Differing, Entry, MODE_SUBMODULE, unlock, unreadable};
 use super::worktree::says;
 use super::{GitError, Repo, Trouble};
-use crate::folder::{self, Use};
+use ftl_folder::{self as folder, Use};
 
 /// How many paths a sentence names.
 const MAX_NAMED: usize = 5;

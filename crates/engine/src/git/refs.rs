@@ -19,7 +19,7 @@ use super::staying::{Broken, Staying};
 use super::tree::unreadable;
 use super::worktree::says;
 use super::{GitError, Oid, Repo, Trouble};
-use crate::process::table::Identity;
+use ftl_process::table::Identity;
 
 /// How many commits are read to find out whether one comes before another, until git is asked.
 pub(super) const MAX_COMMITS_READ: usize = 64;
@@ -326,8 +326,8 @@ fn told(git: &mut Staying, transaction: &[u8]) -> Result<(), Broken> {
 mod tests {
     use super::*;
     use crate::git::{Person, Settings};
-    use crate::place::Place;
-    use crate::process::Cancel;
+    use ftl_folder::place::Place;
+    use ftl_process::Cancel;
     use std::process::Command;
 
     struct Scratch {

@@ -2,8 +2,8 @@
 //! only place where git speaks to another repository, and only to the one that the settings name.
 
 use super::{GitError, Oid, Repo, Trouble};
-use crate::id::RunId;
-use crate::process::Cancel;
+use ftl_folder::id::RunId;
+use ftl_process::Cancel;
 
 /// The ways in which another repository may be reached.
 const WAYS: &str = "file:http:https:ssh";

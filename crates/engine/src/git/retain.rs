@@ -24,8 +24,8 @@ use super::runner::Input;
 use super::transfer::{Home, Noted, Slot, State, Transfer, TransferRecord};
 use super::tree::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
 use super::{GitError, Oid, Repo, Trouble, WorktreeId, find, ledger};
-use crate::folder::{self, Folder};
-use crate::place::{Place, mark};
+use ftl_folder::{self as folder, Folder};
+use ftl_folder::place::{Place, mark};
 
 /// How long what came out of the checkout is retained.
 pub const MAX_RETAINED: Duration = Duration::from_secs(3600);
@@ -68,7 +68,7 @@ pub fn has_retained(place: &Place) -> bool {
 }
 
 fn is_over(record: &TransferRecord) -> bool {
-    (crate::clock::wall() / 1000).saturating_sub(record.began) >= MAX_RETAINED.as_secs()
+    (ftl_folder::clock::wall() / 1000).saturating_sub(record.began) >= MAX_RETAINED.as_secs()
 }
 
 /// Whether every retained file is as it was when it was looked at last.
@@ -325,7 +325,7 @@ impl Repo {
         folder::remove(&index).at(&index)?;
         let text = format!("Kept {id}: {named} saved while `{}` was moved", short(&record.target));
         let message = message(&text, &[("Ftl-Kept", id.as_str()), ("Ftl-Base", base.as_str())]);
-        let when = crate::clock::wall() / 1000;
+        let when = ftl_folder::clock::wall() / 1000;
         self.enter_kept(&id, &Making { tree: &tree, parents: &[base], message, when }, &held)
     }
 }
@@ -466,7 +466,7 @@ impl Transfer<'_> {
 /// Whether a folder is one that a transfer has made.
 fn is_id(name: &str) -> bool {
     name.split_once('-').is_some_and(|(run, own)| {
-        crate::id::RunId::try_from(run.to_owned()).is_ok()
+        ftl_folder::id::RunId::try_from(run.to_owned()).is_ok()
             && own.len() == 16
             && own.bytes().all(|byte| byte.is_ascii_hexdigit())
     })

@@ -7,7 +7,7 @@
 //! removed that is not kept, and the person's branch is never touched: where it has what the journal does not know,
 //! nothing moves at all. Doing it twice is doing it once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -21,9 +21,10 @@ use super::land::{self, Origin, Past};
 use super::lock::Held;
 use super::worktree::WorktreeRecord;
 use super::{GitError, Key, Oid, Repo, WorktreeId, ledger};
-use crate::folder;
-use crate::id::RunId;
-use crate::process::Cancel;
+use ftl_folder as folder;
+use ftl_folder::id::RunId;
+use ftl_folder::rewind::{ClosedWorktree, JournalEnd, KnownInstance, Rewound, UnknownDelivery};
+use ftl_process::Cancel;
 
 /// How the folders begin into which records are moved.
 const ASIDE: &str = "lost-";
@@ -34,95 +35,21 @@ const RECORD: &str = "rewound.json";
 /// Why something is kept.
 const WHY: &str = "the journal has lost what came to this";
 
-/// What a journal still knows of its run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JournalEnd {
-    /// The run.
-    pub run: RunId,
-    /// Its last entry.
-    pub last: u64,
-    /// The instances that were opened.
-    pub instances: BTreeMap<u32, KnownInstance>,
-}
-
-/// What a journal knows of an instance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KnownInstance {
-    /// Whether it has asked an agent.
-    pub has_asked: bool,
-    /// Whether it has come to its end.
-    pub is_settled: bool,
-}
-
-/// What was brought back of one run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rewound {
-    /// The run.
-    pub run: RunId,
-    /// Its branch, as people say it.
-    pub branch: String,
-    /// Where the branch was.
-    pub was: String,
-    /// Where it is.
-    pub now: String,
-    /// The ref that has what landed later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<String>,
-    /// The commits that landed later, the oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub landings: Vec<String>,
-    /// The folder in the store into which records were moved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub folder: Option<String>,
-    /// The keys of those records.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub keys: Vec<String>,
-    /// Worktrees that were closed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub closed: Vec<ClosedWorktree>,
-    /// Worktrees that stand again as they did before their work landed, once they are opened.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub restored: Vec<String>,
-    /// What the person's branch has that the journal does not know; nothing was moved then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivered: Option<UnknownDelivery>,
-}
-
-/// A worktree that was closed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClosedWorktree {
-    /// Its name.
-    pub id: String,
-    /// The ref under which is kept what existed only there; none where nothing did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<String>,
-}
-
-/// A delivery that the journal does not know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnknownDelivery {
-    /// The person's branch, as people say it.
-    pub target: String,
-    /// The commit that was delivered.
-    pub commit: String,
-}
-
-impl Rewound {
-    fn of(record: &RunRecord) -> Rewound {
-        let tip = record.tip.to_string();
-        Rewound {
-            run: record.run.clone(),
-            branch: record.branch().name,
-            was: tip.clone(),
-            now: tip,
-            kept: None,
-            landings: Vec::new(),
-            folder: None,
-            keys: Vec::new(),
-            closed: Vec::new(),
-            restored: Vec::new(),
-            delivered: None,
-        }
+/// A run of which nothing was brought back yet.
+fn untouched(record: &RunRecord) -> Rewound {
+    let tip = record.tip.to_string();
+    Rewound {
+        run: record.run.clone(),
+        branch: record.branch().name,
+        was: tip.clone(),
+        now: tip,
+        kept: None,
+        landings: Vec::new(),
+        folder: None,
+        keys: Vec::new(),
+        closed: Vec::new(),
+        restored: Vec::new(),
+        delivered: None,
     }
 }
 
@@ -159,7 +86,7 @@ impl Repo {
         let landings = self.landings(&self.landed_folder(&end.run))?;
         let history = self.history(&record, &landings, end)?;
         if let Some(delivered) = self.unknown_delivery(&record, &history)? {
-            return Ok(Some(Rewound { delivered: Some(delivered), ..Rewound::of(&record) }));
+            return Ok(Some(Rewound { delivered: Some(delivered), ..untouched(&record) }));
         }
         let (lost, known): (Vec<Landing>, Vec<Landing>) =
             landings.into_iter().partition(|one| history.is_lost(one, &record, end));
@@ -172,7 +99,7 @@ impl Repo {
         }
         let (folder, mut rewound) = match open {
             Some(open) => open,
-            None => (self.next_aside(&end.run)?, Rewound::of(&record)),
+            None => (self.next_aside(&end.run)?, untouched(&record)),
         };
         rewound.now = history.tip.to_string();
         step.move_aside(&folder, &lost, &mut rewound)?;
@@ -249,7 +176,7 @@ impl Repo {
             let of_record =
                 landings.iter().find(|one| one.past.commit() == Some(&commit)).map(|one| &one.key);
             let key = of_record.or(written.as_ref());
-            if lost.is_empty() && key.is_none_or(|key| end.knows(key)) {
+            if lost.is_empty() && key.is_none_or(|key| is_known(end, key)) {
                 known.push(commit);
             } else {
                 lost.push(commit);
@@ -304,11 +231,9 @@ impl Repo {
     }
 }
 
-impl JournalEnd {
-    /// Whether the action of a key was asked for in the journal; a key of another form is none of a run's actions.
-    fn knows(&self, key: &Key) -> bool {
-        entry_of(key).is_none_or(|entry| entry <= self.last)
-    }
+/// Whether the action of a key was asked for in the journal; a key of another form is none of a run's actions.
+fn is_known(end: &JournalEnd, key: &Key) -> bool {
+    entry_of(key).is_none_or(|entry| entry <= end.last)
 }
 
 impl History {
@@ -320,7 +245,7 @@ impl History {
             Past::Conflicted { onto, .. } => stays(onto),
             Past::Nothing => true,
         };
-        !(fits && end.knows(&landing.key))
+        !(fits && is_known(end, &landing.key))
     }
 }
 
@@ -395,7 +320,7 @@ impl Step<'_> {
         let tree = repo.tree_of(tip)?;
         let trailers = [("Ftl-Kept", id.as_str()), ("Ftl-Base", to.as_str())];
         let message = message(&format!("Kept {id}: {WHY}"), &trailers);
-        let when = crate::clock::wall() / 1000;
+        let when = ftl_folder::clock::wall() / 1000;
         repo.enter_kept(&id, &Making { tree: &tree, parents: &[to, tip], message, when }, &held)
     }
 
@@ -467,7 +392,7 @@ impl Step<'_> {
 
     fn close_worktrees(&self, conflicted: &[Origin], rewound: &mut Rewound) -> Result<(), GitError> {
         for record in self.stray_worktrees(conflicted)? {
-            let closed = self.repo.close_worktree(&record.id, WHY, crate::clock::wall() / 1000)?;
+            let closed = self.repo.close_worktree(&record.id, WHY, ftl_folder::clock::wall() / 1000)?;
             rewound.closed.retain(|one| one.id != record.id.as_str());
             rewound.closed.push(ClosedWorktree { id: record.id.to_string(), kept: closed.kept });
         }

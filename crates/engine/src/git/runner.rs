@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::{GitError, Trouble};
-use crate::process::gits;
+use ftl_process::gits;
 
 /// How long one git command may take.
 pub const MAX_GIT_TIME: Duration = Duration::from_secs(300);

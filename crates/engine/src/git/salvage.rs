@@ -10,8 +10,8 @@ use super::filesystem::{barrier, is_taken};
 use super::merge::Merge;
 use super::worktree::remove_whole;
 use super::{GitError, Kept, Oid, Repo, Trouble, WorktreeId};
-use crate::folder::{Folder, Spot};
-use crate::process::Cancel;
+use ftl_folder::{Folder, Spot};
+use ftl_process::Cancel;
 
 /// How many worktrees a sentence names.
 const MAX_NAMED: usize = 5;
@@ -165,13 +165,13 @@ impl Repo {
         let prepared = self.salvage_folder(&above)?;
         // What a salvage that was killed left.
         remove_whole(&prepared)?;
-        crate::folder::make_new(&prepared).map_err(|error| cannot_be_made(folder, &error))?;
+        ftl_folder::make_new(&prepared).map_err(|error| cannot_be_made(folder, &error))?;
         let index = self.chamber.home().join("index").join("salvage");
         let laid = self.lay_all(&index, &prepared, &kept.commit).and_then(|()| {
             self.runner.step("name the folder")?;
             self.name_folder(&prepared, &above.join(name)).map_err(|error| cannot_be_made(folder, &error))
         });
-        let _ = crate::folder::remove(&index);
+        let _ = ftl_folder::remove(&index);
         if laid.is_err() {
             remove_whole(&prepared)?;
         }
@@ -184,7 +184,7 @@ impl Repo {
         let ours = Folder::open(&trash).at(&trash)?;
         Ok(match barrier(&*self.files, &ours, &BTreeSet::from([above]), &Folder::open).at(above)? {
             None => trash.join("salvage"),
-            Some(_) => above.join(format!(".ftl-salvage-{:016x}", crate::id::random()?)),
+            Some(_) => above.join(format!(".ftl-salvage-{:016x}", ftl_folder::id::random()?)),
         })
     }
 

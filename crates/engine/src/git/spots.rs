@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::error::At as _;
 use super::{GitError, Repo};
-use crate::folder::{self, Folder, Spot};
+use ftl_folder::{self as folder, Folder, Spot};
 
 impl Repo {
     /// A name in the checkout, in git's own folder or in the state: below each of them no link is followed.

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 use super::error::At as _;
 use super::worktree::says;
 use super::{GitError, MAX_GIT_TIME, Repo, Trouble};
-use crate::folder::{self, Spot};
-use crate::process::Cancel;
-use crate::process::table::{Identity, boot_id};
+use ftl_folder::{self as folder, Spot};
+use ftl_process::Cancel;
+use ftl_process::table::{Identity, boot_id};
 
 /// How long a lock must have been there, the same, to be taken for one that nobody holds any more.
 const MIN_LOCK_AGE: Duration = Duration::from_secs(1);

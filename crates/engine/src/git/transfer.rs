@@ -24,9 +24,9 @@ use super::retain::IN_GIT;
 use super::runner::Input;
 use super::tree::{Differing, Entry};
 use super::{GitError, Oid, Repo, Trouble, ledger};
-use crate::folder::{self, Folder, Refusal, Spot};
-use crate::id::RunId;
-use crate::place::replace;
+use ftl_folder::{self as folder, Folder, Refusal, Spot};
+use ftl_folder::id::RunId;
+use ftl_folder::place::replace;
 
 /// The most new files that are synced one by one; more are synced with their whole file system.
 const MAX_SYNCED_SINGLY: usize = 32;
@@ -185,7 +185,7 @@ impl Repo {
         expected: &[Expected],
         index: &Path,
     ) -> Result<Result<Transfer<'a>, String>, GitError> {
-        let id = format!("{}-{:016x}", moving.run, crate::id::random()?);
+        let id = format!("{}-{:016x}", moving.run, ftl_folder::id::random()?);
         let (home, able) = match self.transfer_home(&id, changes)? {
             Ok(found) => found,
             Err(why) => return Ok(Err(why)),
@@ -204,7 +204,7 @@ impl Repo {
             target: moving.target.to_owned(),
             from: moving.from.clone(),
             to: moving.to.clone(),
-            began: crate::clock::wall() / 1000,
+            began: ftl_folder::clock::wall() / 1000,
             state: State::Moving,
             home,
             exchanges: able.exchanges,

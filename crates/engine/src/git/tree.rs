@@ -18,7 +18,7 @@ use super::look::{Seen, below, look, read_file, zeroed};
 use super::reader::Info;
 use super::runner::Input;
 use super::{GitError, MAX_GIT_OUTPUT, Oid, Repo, Trouble};
-use crate::amount::Unit;
+use ftl_core::amount::Unit;
 use crate::change::{Change, Content, FileChange, Kind, MAX_CONTENT_BYTES};
 
 /// The most files that may differ between two trees.
@@ -481,7 +481,7 @@ fn canonical(mode: u32) -> u32 {
 pub(super) fn unlock(index: &Path) -> Result<(), GitError> {
     let mut lock = index.as_os_str().to_owned();
     lock.push(".lock");
-    match crate::folder::remove(Path::new(&lock)) {
+    match ftl_folder::remove(Path::new(&lock)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed.at(Path::new(&lock)),
     }

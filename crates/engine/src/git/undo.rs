@@ -12,8 +12,8 @@ use super::error::At as _;
 use super::person::Moved;
 use super::transfer::Move;
 use super::{GitError, Oid, Repo, Trouble};
-use crate::id::RunId;
-use crate::process::Cancel;
+use ftl_folder::id::RunId;
+use ftl_process::Cancel;
 
 /// A delivery that was taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,9 +53,9 @@ impl Repo {
     fn delivering_runs(&self) -> Result<Vec<RunId>, GitError> {
         let folder = self.chamber.home().join("runs");
         let mut runs = Vec::new();
-        for name in crate::folder::names(&folder).at(&folder)? {
+        for name in ftl_folder::names(&folder).at(&folder)? {
             let run = name.to_str().and_then(|name| RunId::try_from(name.to_owned()).ok());
-            runs.extend(run.filter(|run| crate::folder::is_file(&self.delivered_file(run))));
+            runs.extend(run.filter(|run| ftl_folder::is_file(&self.delivered_file(run))));
         }
         runs.sort();
         Ok(runs)

@@ -21,10 +21,10 @@ use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
 use super::tree::unreadable;
 use super::{GitError, NOBODY, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
-use crate::folder::{Folder, Spot};
-use crate::id::RunId;
-use crate::place::mark;
-use crate::process::Cancel;
+use ftl_folder::{Folder, Spot};
+use ftl_folder::id::RunId;
+use ftl_folder::place::mark;
+use ftl_process::Cancel;
 
 /// The most ignored files that a worktree gets a copy of.
 pub const MAX_COPIED_FILES: usize = 256;
@@ -172,7 +172,7 @@ impl Repo {
     pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
         let folder = self.chamber.home().join("worktrees");
         let mut found = Vec::new();
-        for name in crate::folder::names(&folder).at(&folder)? {
+        for name in ftl_folder::names(&folder).at(&folder)? {
             let id = name.to_str().and_then(|name| name.strip_suffix(".json")).map(str::parse);
             if let Some(Ok(id)) = id {
                 found.push(self.worktree(&id)?);
@@ -194,7 +194,7 @@ impl Repo {
 
     /// Whether a folder stands where a worktree belongs: a folder, and no link to one.
     pub(super) fn stands(&self, id: &WorktreeId) -> bool {
-        crate::folder::is_folder(&self.path_of(id))
+        ftl_folder::is_folder(&self.path_of(id))
     }
 
     /// Makes a worktree with its files. What was left of an earlier try is completed: until a worktree is
@@ -217,8 +217,8 @@ impl Repo {
     pub(super) fn give_index(&self, id: &WorktreeId) -> Result<(), GitError> {
         self.runner.step("copy index")?;
         let (index, theirs) = (self.index_file(id), self.admin(id).join("index"));
-        crate::folder::copy(&index, &theirs).at(&theirs)?;
-        let given = mark(&crate::folder::metadata(&theirs).at(&theirs)?);
+        ftl_folder::copy(&index, &theirs).at(&theirs)?;
+        let given = mark(&ftl_folder::metadata(&theirs).at(&theirs)?);
         self.given().insert(id.clone(), given);
         Ok(())
     }
@@ -244,7 +244,7 @@ impl Repo {
     pub(super) fn register(&self, id: &WorktreeId, commit: &Oid, held: &Held) -> Result<(), GitError> {
         self.check_identity()?;
         let folder = self.place.worktrees();
-        crate::folder::make(&folder).map_err(|error| match crate::folder::Refusal::of(&error) {
+        ftl_folder::make(&folder).map_err(|error| match ftl_folder::Refusal::of(&error) {
             Some(refusal) => GitError::new(Trouble::Unsuitable, refusal.to_string()).hint(refusal.hint()),
             None => error.into(),
         })?;
@@ -254,7 +254,7 @@ impl Repo {
             return Err(GitError::new(Trouble::Unsuitable, message).hint(hint));
         }
         self.set_aside(id)?;
-        self.keep_commits_held(id, "its folder was gone", crate::clock::wall() / 1000, held)?;
+        self.keep_commits_held(id, "its folder was gone", ftl_folder::clock::wall() / 1000, held)?;
         self.forget(id)?;
         let path = self.path_of(id);
         if self.enrol(id, commit)? {
@@ -284,24 +284,24 @@ impl Repo {
         remove_whole(&made)?;
         let (logs, refs, above) = (made.join("logs"), made.join("refs"), self.common.join("worktrees"));
         for folder in [&path, &logs, &refs] {
-            crate::folder::make(folder).at(folder)?;
+            ftl_folder::make(folder).at(folder)?;
         }
         fs::create_dir_all(&above).at(&above)?;
         let (name, email) = NOBODY;
-        let (nothing, now) = (self.chamber.nothing(), crate::clock::wall() / 1000);
-        let put = |file: &Path, bytes: &[u8]| crate::folder::write(file, bytes).at(file);
+        let (nothing, now) = (self.chamber.nothing(), ftl_folder::clock::wall() / 1000);
+        let put = |file: &Path, bytes: &[u8]| ftl_folder::write(file, bytes).at(file);
         put(&path.join(".git"), &[&points_to(&admin), b"\n".as_slice()].concat())?;
         put(&made.join("gitdir"), &[path.join(".git").as_os_str().as_bytes(), b"\n"].concat())?;
         put(&made.join("commondir"), b"../..\n")?;
         put(&logs.join("HEAD"), format!("{nothing} {commit} {name} <{email}> {now} +0000\n").as_bytes())?;
         put(&made.join("HEAD"), format!("{commit}\n").as_bytes())?;
         // One that is gone in a moment need not be on the disk.
-        if crate::folder::is_file(&self.worktree_file(id)) {
-            let head = crate::folder::open(&made.join("HEAD"), crate::folder::Use::Read);
+        if ftl_folder::is_file(&self.worktree_file(id)) {
+            let head = ftl_folder::open(&made.join("HEAD"), ftl_folder::Use::Read);
             head.and_then(|file| file.sync_all()).at(&made)?;
         }
         // It is there as a whole or not at all: whoever prunes worktrees meanwhile finds nothing half done.
-        if crate::folder::rename(&made, &admin).is_ok() && self.is_registered(id) {
+        if ftl_folder::rename(&made, &admin).is_ok() && self.is_registered(id) {
             return Ok(true);
         }
         remove_whole(&made)?;
@@ -313,7 +313,7 @@ impl Repo {
     /// only where it holds nothing but the file that git makes first.
     pub(super) fn set_aside(&self, id: &WorktreeId) -> Result<(), GitError> {
         let path = self.path_of(id);
-        if crate::folder::metadata(&path).is_err() {
+        if ftl_folder::metadata(&path).is_err() {
             return Ok(());
         }
         self.runner.step("set aside")?;
@@ -324,9 +324,9 @@ impl Repo {
         if Folder::open(&path).is_ok_and(is_bare) {
             return remove_whole(&path);
         }
-        let own = crate::id::random()?;
+        let own = ftl_folder::id::random()?;
         let aside = self.place.worktrees().join(format!("{id}.aside-{own:016x}"));
-        crate::folder::rename(&path, &aside).at(&path)
+        ftl_folder::rename(&path, &aside).at(&path)
     }
 
     /// Has git forget a worktree. Its folder in git is ours by its name; what only it knows was kept.
@@ -455,9 +455,9 @@ impl Repo {
             since = Some(self.moment()?);
             kept = self.keep(id, why, when)?;
             self.runner.step("move worktree to trash")?;
-            crate::folder::rename(&self.path_of(id), &trash).at(&self.path_of(id))?;
+            ftl_folder::rename(&self.path_of(id), &trash).at(&self.path_of(id))?;
         }
-        if crate::folder::is_folder(&trash) {
+        if ftl_folder::is_folder(&trash) {
             // Whoever still had a file open could write until a moment ago.
             if since.is_none_or(|since| changed_since(&trash, since).unwrap_or(true)) {
                 kept = self.keep_from(id, &trash, why, when)?.or(kept);
@@ -488,7 +488,7 @@ impl Repo {
         let _held = self.hold_repository()?;
         self.runner.step("remove scratch")?;
         let path = self.path_of(id);
-        if crate::folder::metadata(&path).is_ok() {
+        if ftl_folder::metadata(&path).is_ok() {
             remove_whole(&path)?;
         }
         self.forget(id)?;
@@ -501,7 +501,7 @@ impl Repo {
 
     fn empty_trash(&self, id: &WorktreeId) -> Result<(), GitError> {
         let trash = self.trash(id);
-        if crate::folder::metadata(&trash).is_err() {
+        if ftl_folder::metadata(&trash).is_err() {
             return Ok(());
         }
         self.runner.step("empty trash")?;
@@ -558,7 +558,7 @@ fn copy(from: &Path, to: &Path, path: &[u8]) -> Result<(), GitError> {
         let message = format!("`{}` is larger than {MAX_COPIED_BYTES} bytes", source.display());
         return Err(GitError::new(Trouble::TooMuch, message).hint("list smaller files to be copied"));
     }
-    crate::folder::make_below(to, path.parent().unwrap_or(Path::new(""))).at(&target)?;
+    ftl_folder::make_below(to, path.parent().unwrap_or(Path::new(""))).at(&target)?;
     let mode = found.permissions().mode() & 0o777;
     let mut new = Spot::below(to, path).and_then(|spot| spot.create(mode)).at(&target)?;
     io::copy(&mut open, &mut new).at(&target).map(drop)
@@ -567,5 +567,5 @@ fn copy(from: &Path, to: &Path, path: &[u8]) -> Result<(), GitError> {
 /// Removes a folder with all that is in it, or the link or file that stands in its place. Folders that
 /// may not be written to are made writable first: they are about to go.
 pub(super) fn remove_whole(path: &Path) -> Result<(), GitError> {
-    crate::folder::remove_whole(path).at(path).map(drop)
+    ftl_folder::remove_whole(path).at(path).map(drop)
 }

@@ -174,8 +174,8 @@ impl Admission {
 mod tests {
     use super::super::{Ended, Report};
     use super::*;
-    use crate::id::RunId;
-    use crate::process::Cancel;
+    use ftl_folder::id::RunId;
+    use ftl_process::Cancel;
     use ftl_core::run::{Action, Wanted};
     use ftl_core::value::{Name, Value};
     use std::sync::mpsc::channel;

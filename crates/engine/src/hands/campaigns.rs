@@ -12,7 +12,7 @@ use ftl_core::run::Failure;
 
 use super::Job;
 use super::typed::{Done, json_of, shaped};
-use crate::clock;
+use ftl_folder::clock;
 use crate::paper::campaign::{Campaign, no_campaign};
 use crate::paper::{Paper, views};
 use crate::plan_file::merge::CampaignTask;

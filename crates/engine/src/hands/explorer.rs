@@ -17,7 +17,7 @@ use super::table::Resources;
 use super::{Ended, Hand, Job, Report};
 use crate::exploration::{self, Mode};
 use crate::explore::{self, Listed, Survey};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::paper::Paper;
 
 /// Under which name an agent is told what code found.

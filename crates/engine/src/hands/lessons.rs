@@ -15,7 +15,7 @@ use super::workspaces::{shown, words};
 use crate::paper::Paper;
 use crate::paper::lessons::now;
 use crate::paper::observer::Verifier;
-use crate::process::Ended;
+use ftl_process::Ended;
 
 /// How long a verify command of a blocked workspace may take.
 const VERIFY_LIMIT: Duration = Duration::from_secs(30);

@@ -39,10 +39,10 @@ use ftl_core::value::{Name, Value};
 
 use self::admission::{Admission, Part, Rank};
 use self::table::QueueKind;
-use crate::clock::millis;
-use crate::id::RunId;
+use ftl_folder::clock::millis;
+use ftl_folder::id::RunId;
 use crate::machine;
-use crate::process::Cancel;
+use ftl_process::Cancel;
 use crate::store::{Lease, Store};
 
 /// How a job came to an end.

@@ -11,7 +11,7 @@ use super::Job;
 use super::table::Resources;
 use super::typed::{Done, json_of, shaped};
 use super::workspaces::shown;
-use crate::clock;
+use ftl_folder::clock;
 use crate::commands::missing_files;
 use crate::decision;
 use crate::exploration::{self, Meta};

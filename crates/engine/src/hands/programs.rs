@@ -13,7 +13,7 @@ use ftl_agents::contract::Trouble;
 use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Telling, Tree, hearing};
 
 use crate::machine;
-use crate::process::{
+use ftl_process::{
     Cancel, Cut, Ended, Fence, How, Limits, MARK, Mark, RunError, Running, Spec, Stdin, StdinWriter, Stream,
     Supervisor, printable,
 };

@@ -7,7 +7,7 @@
 use ftl_core::run::InstanceId;
 use serde::{Deserialize, Serialize};
 
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::paper::Paper;
 use crate::store::StoreError;
 use crate::store::notebook::Notebook;
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
-    use crate::place::Place;
+    use ftl_folder::place::Place;
     use crate::store::SqliteStore;
 
     #[test]

@@ -20,11 +20,11 @@ use serde_json::{Value as Json, json};
 
 use super::Job;
 use super::agents::Seat;
-use crate::clock;
-use crate::folder::{self, Use};
-use crate::id::{self, RunId};
+use ftl_folder::clock;
+use ftl_folder::{self as folder, Use};
+use ftl_folder::id::{self, RunId};
 use crate::paper::Paper;
-use crate::place::Place;
+use ftl_folder::place::Place;
 use crate::store::notebook::Notebook as _;
 use crate::store::{Digest, Store as _, StoreError};
 

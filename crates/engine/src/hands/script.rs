@@ -18,10 +18,10 @@ use serde::Deserialize;
 
 use super::shell::Shell;
 use super::{Ended, Hand, Job, Report, whom};
-use crate::amount::Unit;
+use ftl_core::amount::Unit;
 use crate::config::plain;
-use crate::folder::{self, Use};
-use crate::id::RunId;
+use ftl_folder::{self as folder, Use};
+use ftl_folder::id::RunId;
 
 /// The largest script that is read.
 pub const MAX_SCRIPT_BYTES: u64 = 4 * 1024 * 1024;
@@ -367,7 +367,7 @@ mod tests {
         let id = ActionId { entry, index: 0 };
         let wanted = Wanted::Action(Name::from("verify.run"));
         let action = Action { instance: ROOT, id, wanted, params: Fields::new(), forbidden: None };
-        Job::new(RunId::of(7), action, Usage::new(), crate::process::Cancel::new(), channel().0)
+        Job::new(RunId::of(7), action, Usage::new(), ftl_process::Cancel::new(), channel().0)
     }
 
     fn scripted(folder: &Path) -> Scripted {

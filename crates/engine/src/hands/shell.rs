@@ -16,8 +16,8 @@ use super::{Ended, Hand, Job, Probe, Report};
 use crate::config::Config;
 use crate::environment::{CommandKind, Environment};
 use crate::machine;
-use crate::place::Place;
-use crate::process::{
+use ftl_folder::place::Place;
+use ftl_process::{
     self, Cancel, Captured, Cut, Fence, How, Limits, MARK, Mark, RunError, Spec, Stdin, Stream, Supervisor,
 };
 use crate::store::Store;
@@ -112,9 +112,9 @@ impl Shell {
     }
 
     /// Runs a command by itself, for nobody's action: how it ended, or why it could not be run.
-    pub fn once(&self, command: &str, limit: Duration, cancel: &Cancel) -> Result<process::Ended, String> {
+    pub fn once(&self, command: &str, limit: Duration, cancel: &Cancel) -> Result<ftl_process::Ended, String> {
         let limits = Limits { hard: Some(limit), ..self.commands };
-        let key = format!("once.{:016x}", crate::id::random().unwrap_or(0));
+        let key = format!("once.{:016x}", ftl_folder::id::random().unwrap_or(0));
         let spec = self.spec(command, &[], &key, limits).map_err(|ended| format!("{ended:?}"))?;
         self.supervisor.run(&spec, cancel, &mut |_, _| {}).map_err(|error| error.to_string())
     }
@@ -153,7 +153,7 @@ impl Hand for Shell {
 }
 
 impl Shell {
-    fn judge(&self, ended: &process::Ended) -> Ended {
+    fn judge(&self, ended: &ftl_process::Ended) -> Ended {
         if let Some(bad) = cut_short(ended) {
             return bad;
         }
@@ -200,7 +200,7 @@ fn could_not(error: &RunError) -> Ended {
 
 /// Why the end of a process is not its own, as an outcome: it was ended, or something that it started
 /// could not be.
-fn cut_short(ended: &process::Ended) -> Option<Ended> {
+fn cut_short(ended: &ftl_process::Ended) -> Option<Ended> {
     let Some(cut) = ended.cut else {
         let left = ended.left;
         let message = format!("{left} of the processes that it started could not be ended");

@@ -9,7 +9,7 @@ use ftl_core::run::{ActionId, InstanceId, Time, Usage};
 use serde_json::{Value as Json, json};
 
 use super::record::{self, SPOOL};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::paper::Paper;
 use crate::store::{Digest, Store as _, StoreError};
 

@@ -14,7 +14,7 @@ use ftl_core::value::Value;
 use super::Job;
 use super::typed::{Done, json_of};
 use crate::build_budget::{BuildSettings, Known};
-use crate::clock;
+use ftl_folder::clock;
 use crate::context::{self, Sources};
 use crate::paper::begin::{Beginning, Noted};
 use crate::paper::briefs::Ends;

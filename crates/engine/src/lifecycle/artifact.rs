@@ -54,7 +54,7 @@ pub struct Artifact {
 /// Reads a file whole; nothing where there is none. A link is no artifact: it may lead anywhere.
 pub fn bytes(file: &Path, shown: &str, most: u64) -> Result<Option<Vec<u8>>, Malformed> {
     let wrong = |message: String| Malformed { path: shown.to_owned(), line: 1, column: 1, message };
-    let found = match crate::folder::metadata(file) {
+    let found = match ftl_folder::metadata(file) {
         Ok(found) => found,
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(wrong(format!("cannot be read: {error}"))),
@@ -63,7 +63,7 @@ pub fn bytes(file: &Path, shown: &str, most: u64) -> Result<Option<Vec<u8>>, Mal
         return Err(wrong(String::from("is no file")));
     }
     let mut text = Vec::new();
-    let opened = crate::folder::open(file, crate::folder::Use::Read);
+    let opened = ftl_folder::open(file, ftl_folder::Use::Read);
     let opened = opened.and_then(|file| file.take(most + 1).read_to_end(&mut text));
     opened.map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if text.len() as u64 > most {

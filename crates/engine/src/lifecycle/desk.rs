@@ -21,8 +21,8 @@ pub use super::phases::PROTOCOL;
 use super::phases::{Phase, Phases, Work};
 use super::plan::Plan;
 use super::state::State;
-use crate::id::RunId;
-use crate::place::Place;
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
 use crate::store::notebook::Notebook;
 use crate::store::{Digest, StoreError};
 
@@ -308,8 +308,8 @@ pub struct Turn(#[allow(dead_code, reason = "the lock is the file")] File);
 /// Takes a task for this process; nothing when somebody else has it.
 pub fn turn(place: &Place, id: &TaskId) -> io::Result<Option<Turn>> {
     let folder = place.store().join("tasks");
-    crate::folder::make(&folder)?;
-    let file = crate::folder::open_as(&folder.join(id.as_str()), crate::folder::Use::Update, 0o644)?;
+    ftl_folder::make(&folder)?;
+    let file = ftl_folder::open_as(&folder.join(id.as_str()), ftl_folder::Use::Update, 0o644)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(Turn(file))),
         Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(None),

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use ftl_core::json::Json;
 
 use super::artifact::{self, Artifact, Malformed};
-use crate::place::Place;
+use ftl_folder::place::Place;
 use crate::store::Digest;
 
 /// The plan.
@@ -105,7 +105,7 @@ pub fn tasks(place: &Place) -> PathBuf {
 
 /// Every task that has a folder, by name.
 pub fn list(place: &Place) -> io::Result<Vec<TaskId>> {
-    let above = match crate::folder::Folder::open(&tasks(place)) {
+    let above = match ftl_folder::Folder::open(&tasks(place)) {
         Ok(above) => above,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
@@ -147,7 +147,7 @@ impl Folder {
 
     /// Whether it is there, and no link.
     pub fn exists(&self) -> bool {
-        crate::folder::is_folder(&self.path)
+        ftl_folder::is_folder(&self.path)
     }
 
     /// Where a file of it is.
@@ -162,7 +162,7 @@ impl Folder {
 
     /// Whether a file of it is there.
     pub fn has(&self, name: &str) -> bool {
-        crate::folder::metadata(&self.file(name)).is_ok()
+        ftl_folder::metadata(&self.file(name)).is_ok()
     }
 
     /// Reads a JSON file of it; nothing where there is none.
@@ -182,7 +182,7 @@ impl Folder {
 
     /// Something that differs whenever a file was written again, also with the same words.
     pub fn stamp(&self, name: &str) -> String {
-        crate::folder::metadata(&self.file(name))
+        ftl_folder::metadata(&self.file(name))
             .map(|found| format!("{}.{:09}", found.mtime(), found.mtime_nsec()))
             .unwrap_or_default()
     }
@@ -202,7 +202,7 @@ impl Folder {
 
     fn walk(&self, above: &str, prefix: &str, found: &mut Vec<String>) -> Result<(), Malformed> {
         let wrong = |error: io::Error| self.wrong(above, format!("cannot be read: {error}"));
-        let held = match crate::folder::Folder::open(&self.file(above)) {
+        let held = match ftl_folder::Folder::open(&self.file(above)) {
             Ok(held) => held,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(wrong(error)),
@@ -231,8 +231,8 @@ impl Folder {
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let file = self.file(name);
         let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        crate::folder::make(above)?;
-        crate::place::replace(&file, bytes)?;
+        ftl_folder::make(above)?;
+        ftl_folder::place::replace(&file, bytes)?;
         sync(above)
     }
 
@@ -245,8 +245,8 @@ impl Folder {
     pub fn add_line(&self, name: &str, line: &Json) -> io::Result<()> {
         let file = self.file(name);
         let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        crate::folder::make(above)?;
-        let mut open = crate::folder::open_as(&file, crate::folder::Use::Append, 0o666)?;
+        ftl_folder::make(above)?;
+        let mut open = ftl_folder::open_as(&file, ftl_folder::Use::Append, 0o666)?;
         let length = open.metadata()?.len();
         let mut last = [b'\n'];
         open.read_at(&mut last, length.saturating_sub(1))?;
@@ -258,7 +258,7 @@ impl Folder {
 
     /// The last line of a file of lines, if it is JSON.
     pub fn last_line(&self, name: &str) -> Option<Json> {
-        let text = crate::folder::read_to_string(&self.file(name), MAX_PATCH_BYTES).ok()?;
+        let text = ftl_folder::read_to_string(&self.file(name), MAX_PATCH_BYTES).ok()?;
         Json::parse(text.lines().next_back()?).ok()
     }
 
@@ -275,8 +275,8 @@ impl Folder {
             let kept = format!("{VERSIONS}/{number:04}/{name}");
             let file = self.file(&kept);
             let above = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
-            crate::folder::make(above)?;
-            crate::folder::rename(&self.file(name), &file)?;
+            ftl_folder::make(above)?;
+            ftl_folder::rename(&self.file(name), &file)?;
             sync(above)?;
             moved.push(kept);
         }
@@ -285,7 +285,7 @@ impl Folder {
     }
 
     fn next_version(&self) -> io::Result<u64> {
-        let numbers = crate::folder::names(&self.file(VERSIONS))?;
+        let numbers = ftl_folder::names(&self.file(VERSIONS))?;
         let number = |name: &std::ffi::OsString| name.to_string_lossy().parse().unwrap_or(0);
         Ok(numbers.iter().map(number).max().unwrap_or(0) + 1)
     }
@@ -293,7 +293,7 @@ impl Folder {
 
 /// What a folder says about its files is on the disk when this returns.
 fn sync(folder: &Path) -> io::Result<()> {
-    crate::folder::sync(folder)
+    ftl_folder::sync(folder)
 }
 
 /// A path without what means nothing: `./a` and `a` are the same file.

@@ -184,7 +184,7 @@ fn is_answered(asked: &Asked, round: Option<u64>, lines: &[Line]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use ftl_folder::place::Place;
 
     #[test]
     fn a_transcript_is_not_too_large() {

@@ -1,20 +1,18 @@
 //! Artifacts that `ftl` itself writes, always in the newest shape and bound by digest.
 
+use std::time::Duration;
+
 use ftl_core::catalogue::lifecycle::Choice;
 use ftl_core::json::{Json, Object};
 
 use super::desk;
 use super::folder::{DECISION, Folder, PATCH, PLAN_TRANSCRIPT, TRANSCRIPT};
 use super::phases::Phase;
-use crate::clock;
+use ftl_folder::clock;
 
 /// Now, as artifacts say it: UTC with milliseconds.
 pub fn now() -> String {
-    let wall = clock::wall();
-    let (seconds, millis) = (wall / 1000, wall % 1000);
-    let (year, month, day) = clock::date(seconds / 86_400);
-    let (hour, minute, second) = (seconds % 86_400 / 3600, seconds % 3600 / 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+    clock::utc(Duration::from_millis(clock::wall()), "%Y-%m-%dT%H:%M:%S.%3fZ")
 }
 
 /// A decision of a person.
@@ -103,7 +101,7 @@ pub fn forced(folder: &Folder, forced: &Forced<'_>) -> std::io::Result<()> {
 /// Whether `state.json` is older than the transcript: nothing moved since its last line.
 fn unmoved(folder: &Folder) -> bool {
     let written =
-        |name: &str| crate::folder::metadata(&folder.file(name)).and_then(|found| found.modified()).ok();
+        |name: &str| ftl_folder::metadata(&folder.file(name)).and_then(|found| found.modified()).ok();
     written(super::folder::STATE) <= written(TRANSCRIPT)
 }
 

@@ -11,8 +11,8 @@ use md5::{Digest as _, Md5};
 use super::campaign::Campaign;
 use super::projection::{Form, Projected, json_text, keep};
 use super::{Paper, PaperError};
-use crate::folder;
-use crate::place::replace;
+use ftl_folder as folder;
+use ftl_folder::place::replace;
 use crate::store::{Notebook as _, Notes};
 use ftl_core::json::{Json, Object};
 

@@ -17,9 +17,9 @@ use super::{Paper, PaperError};
 use crate::build_budget::Budget;
 use crate::context::{self, Sources};
 use crate::exploration;
-use crate::folder;
-use crate::id::RunId;
-use crate::place::replace;
+use ftl_folder as folder;
+use ftl_folder::id::RunId;
+use ftl_folder::place::replace;
 use crate::plan_file::{Plan, Task};
 use crate::store::{Notebook as _, Notes};
 use crate::workspace::{

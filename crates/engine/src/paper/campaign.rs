@@ -349,7 +349,7 @@ impl Paper {
         now: &str,
     ) -> Result<Campaign, PaperError> {
         check_objective(objective)?;
-        let id = crate::id::random().map_err(|error| PaperError::disk("/dev/urandom", &error))?;
+        let id = ftl_folder::id::random().map_err(|error| PaperError::disk("/dev/urandom", &error))?;
         self.open_plain()?.create_campaign_once(&format!("{id:016x}"), objective, framework, now)
     }
 

@@ -63,13 +63,13 @@ impl Paper {
         let on_disk = |error: io::Error| PaperError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
         let copied =
-            if crate::folder::is_file(&path) { count(self.store().note("events", "copied")?) } else { 0 };
+            if ftl_folder::is_file(&path) { count(self.store().note("events", "copied")?) } else { 0 };
         let last = count(self.store().note("events", COUNT)?);
         let mut lines = Vec::new();
         for number in copied + 1..=last {
             lines.extend(self.store().note(KIND, &format!("{number:012}"))?);
         }
-        let opened = crate::folder::open_as(&path, crate::folder::Use::Append, 0o666);
+        let opened = ftl_folder::open_as(&path, ftl_folder::Use::Append, 0o666);
         let mut file = opened.map_err(on_disk)?;
         let text = missing(&end_of(&mut file).map_err(on_disk)?, &lines);
         file.write_all(text.as_bytes()).map_err(on_disk)?;

@@ -74,8 +74,8 @@ impl Paper {
         let _held = self.hold().map_err(|error| PaperError::disk(&state, &error))?;
         let folder = self.cache_folder()?;
         let file = folder.join(name);
-        crate::folder::make(&folder)
-            .and_then(|()| crate::place::replace(&file, text.as_bytes()))
+        ftl_folder::make(&folder)
+            .and_then(|()| ftl_folder::place::replace(&file, text.as_bytes()))
             .map_err(|error| PaperError::disk(&file, &error))?;
         Ok(file)
     }
@@ -92,7 +92,7 @@ impl Paper {
 }
 
 fn remove(path: &PathBuf) -> Result<(), PaperError> {
-    match crate::folder::remove(path) {
+    match ftl_folder::remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(PaperError::disk(path, &error)),
         Ok(()) | Err(_) => Ok(()),
     }

@@ -13,10 +13,10 @@ use ftl_memory::{Kind, Lessons, Now, Trouble};
 
 use super::projection::{STAMPS, Standing, digest, stamp_file, stamps, standing};
 use super::{Paper, PaperError};
-use crate::clock;
+use ftl_folder::clock;
 use crate::embedder::Chosen;
-use crate::folder;
-use crate::place::replace;
+use ftl_folder as folder;
+use ftl_folder::place::replace;
 use crate::plan_file::{Plan, Task};
 use crate::store::{Notebook as _, Store as _, StoreError};
 use crate::workspace::{KnownFailure, KnownPattern, LessonKind, Workspace};

@@ -7,8 +7,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
 use super::{Paper, PaperError};
-use crate::clock;
-use crate::folder::{self, Use};
+use ftl_folder::clock;
+use ftl_folder::{self as folder, Use};
 
 /// How large the file may become.
 pub const MAX_LOG_BYTES: u64 = 1_000_000;

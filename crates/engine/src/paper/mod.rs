@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::config::Config;
 use crate::embedder::Chosen;
-use crate::place::Place;
+use ftl_folder::place::Place;
 use crate::plan_file::PlanErrors;
 use crate::store::{SqliteStore, StoreError};
 use crate::workspace::Refusal;

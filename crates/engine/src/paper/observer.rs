@@ -16,7 +16,7 @@ use super::lessons::now;
 use super::{Paper, PaperError};
 use crate::extract;
 use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, Seen, Verification};
-use crate::process::{Cut, Ended, How};
+use ftl_process::{Cut, Ended, How};
 use crate::workspace::{FileName, Status, Workspace};
 use ftl_core::json::Json;
 use ftl_core::machine::Cause;
@@ -206,7 +206,7 @@ impl Paper {
     fn experience(&self) -> Vec<Json> {
         let Ok(cache) = self.cache_folder() else { return Vec::new() };
         let file = cache.join("experience.json");
-        let text = crate::folder::read_to_string(&file, MAX_EXPERIENCE_BYTES).unwrap_or_default();
+        let text = ftl_folder::read_to_string(&file, MAX_EXPERIENCE_BYTES).unwrap_or_default();
         let found = extract::objects(&text).iter().filter_map(observe::experience).collect::<Vec<_>>();
         let is_of_work =
             |trigger: &str| Cause::of_report(trigger).is_none() && !observe::is_harness_reason(trigger);

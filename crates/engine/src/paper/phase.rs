@@ -19,7 +19,7 @@ use ftl_language::library::{Library, built_in_sources};
 use super::projection::{Form, Projected, json_text};
 use super::scope::Scope;
 use super::{Paper, PaperError};
-use crate::clock;
+use ftl_folder::clock;
 use crate::journal::{self, JournalError};
 use crate::store::{Notebook as _, StoreError};
 use ftl_core::json::Json;

@@ -22,10 +22,10 @@ use rustix::fs::{FlockOperation, flock};
 use super::scope::Scope;
 use super::sheet::{self, Sheet, stow};
 use super::{Paper, PaperError};
-use crate::folder::{self, Use};
-use crate::place::{Beside, mark};
-use crate::process::gate::{Gate, Inside};
-use crate::process::holder::{self, Locked, Locking, Wait};
+use ftl_folder::{self as folder, Use};
+use ftl_folder::place::{Beside, mark};
+use ftl_process::gate::{Gate, Inside};
+use ftl_process::holder::{self, Locked, Locking, Wait};
 use crate::store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
 use ftl_core::json::Json;
 

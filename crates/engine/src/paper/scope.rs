@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use super::projection::Projected;
 use super::{Paper, PaperError, campaign, lag};
-use crate::folder;
-use crate::id::RunId;
+use ftl_folder as folder;
+use ftl_folder::id::RunId;
 use crate::store::{Notebook as _, Store as _, StoreError};
 
 /// The kind of the notes that say which campaigns there are, by run: the number with which each was opened.

@@ -17,7 +17,7 @@ use ftl_agents::timing::{RealTime, Retry, Timing};
 use super::programs::is_secret;
 use super::{Agent, KeySource, Kind, Roster, Service, Surroundings};
 use crate::environment::{Environment, Rule};
-use crate::folder;
+use ftl_folder as folder;
 
 /// What every program gets: where programs are, and in which words it speaks.
 const ALWAYS: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"];

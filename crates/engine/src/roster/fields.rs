@@ -9,7 +9,7 @@ use ftl_core::nearest::nearest;
 
 use super::keys::{self, KeySource};
 use super::{AGENTS, Pricing, Said, wrong};
-use crate::amount::Unit;
+use ftl_core::amount::Unit;
 use crate::config::{ConfigError, Origin};
 
 /// The kinds of agents, as settings name them.

@@ -79,7 +79,7 @@ pub(super) fn adapted(reader: &mut Reader<'_>) -> Result<Adapted, ConfigError> {
 
 fn own(path: &Path) -> Result<Adapter, String> {
     let most = MAX_ADAPTER_BYTES as u64;
-    let text = crate::folder::read_named(path, most).map_err(|error| match error.kind() {
+    let text = ftl_folder::read_named(path, most).map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge | std::io::ErrorKind::IsADirectory => {
             format!("{} is no file of at most {most} bytes", path.display())
         }

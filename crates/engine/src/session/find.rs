@@ -7,7 +7,7 @@ use ftl_core::run::InstanceId;
 use super::SessionError;
 use crate::driver::WHOLE_RUN;
 use crate::owner::{self, Card, Life};
-use crate::place::Place;
+use ftl_folder::place::Place;
 use crate::store::{RunRow, Store};
 
 /// How many names a message lists when a prefix fits several runs.

@@ -8,13 +8,13 @@ use ftl_agents::secrets::Secrets;
 use serde::{Deserialize, Serialize};
 
 use super::SessionError;
-use crate::folder;
+use ftl_folder as folder;
 use crate::gates::Allowance;
 use crate::hands::script::Script;
 use crate::hands::site::Route;
 use crate::hands::site::retry::Retried;
-use crate::id::RunId;
-use crate::place::{Place, replace};
+use ftl_folder::id::RunId;
+use ftl_folder::place::{Place, replace};
 use crate::plan_file::Plan;
 use crate::roster::Choice;
 

@@ -9,15 +9,15 @@ use ftl_core::value::{Name, Value};
 
 use super::wiring::Workplace;
 use super::{Session, SessionError};
-use crate::clock::{Clock as _, SystemClock};
+use ftl_folder::clock::{Clock as _, SystemClock};
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{Driver, Todo};
-use crate::folder;
+use ftl_folder as folder;
 use crate::hands::Workshop;
 use crate::hands::site::Sites;
 use crate::hands::table::RecordAccess;
 use crate::hands::task::lean::{Lean, Made, Makes};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::lifecycle::phases::{Phases, Routes};
 use crate::paper::Paper;
 use crate::store::Lease;

@@ -3,7 +3,7 @@
 //! It reads and never writes, through the trait, so that it works for every store.
 
 use super::{Hash, Record, RunRow, Store, StoreError};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::journal;
 
 /// How many entries are read at a time.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 
 /// The hash of an entry and of all before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::notebook::{self, Notebook, Notes, Work};
 use super::{Append, Command, Digest, Hash, Lease, NewRun, Record, RunRow, Store, StoreError, limits};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 
 /// A store that is gone with its process.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use std::io::Read;
 
 use ftl_core::run::Time;
 
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 pub use audit::{Broken, ChainReport, verify_chain};
 pub use chain::{Digest, Hash};
 pub use limits::{

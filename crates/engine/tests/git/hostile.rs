@@ -12,9 +12,9 @@ use ftl_engine::git::{
     Checked, Delivering, Landed, Landing, MAX_KEPT_BYTES, MAX_LOCKS_LISTED, MAX_NAMED_OBJECTS, Namer, Person,
     Repo, Settings, Trouble, WorktreeId,
 };
-use ftl_engine::id::RunId;
-use ftl_engine::place::Place;
-use ftl_engine::process::Cancel;
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
+use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, command, git, key, make, open};
 
@@ -178,7 +178,7 @@ fn a_git_that_hangs_is_ended() {
     .unwrap();
     let began = Instant::now();
     let error = open(stage.folder.path(), |settings| settings.limit = Duration::from_millis(300))
-        .and_then(|repo| repo.begin(&ftl_engine::id::RunId::of(9)))
+        .and_then(|repo| repo.begin(&ftl_folder::id::RunId::of(9)))
         .unwrap_err();
     assert_eq!(error.trouble, Trouble::TimedOut);
     assert!(began.elapsed() < Duration::from_secs(20));

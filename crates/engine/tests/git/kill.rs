@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_core::run::InstanceId;
 use ftl_engine::git::{Checked, Delivering, FileSystem, GitError, Landed, Landing, Repo, Watch, WorktreeId};
-use ftl_engine::id::RunId;
-use ftl_engine::process::Cancel;
+use ftl_folder::id::RunId;
+use ftl_process::Cancel;
 
 use crate::saves::{ABLE, ONLY_LINKS};
 use crate::support::{Stage, WHEN, assert_kept, files, git, key, open};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
 use ftl_engine::git::{Checked, GitError, Landed, Landing, MAX_MESSAGE_BYTES, Oid, Trouble};
-use ftl_engine::process::Cancel;
+use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, assert_kept, files, key, lines};
 

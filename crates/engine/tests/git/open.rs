@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ftl_engine::change::Kind;
 use ftl_engine::git::{Landed, Repo, Settings, Trouble};
-use ftl_engine::id::RunId;
-use ftl_engine::place::Place;
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
 
 use crate::support::{Stage, command, commit, files, git, lines, make, open};
 
@@ -263,7 +263,7 @@ fn after_a_power_cut_a_worktree_is_what_it_was_when_somebody_heard_of_it() {
         );
         let file = store.join("stood").join(format!("{}.json", worktree.id));
         let text = fs::read_to_string(&file).unwrap();
-        let boot = ftl_engine::process::table::boot_id().unwrap();
+        let boot = ftl_process::table::boot_id().unwrap();
         fs::write(&file, text.replace(&boot, "another")).unwrap();
         assert_eq!(stage.open(1), same);
         assert_eq!(stage.repo.tree(&worktree.id).unwrap().tree, tree);

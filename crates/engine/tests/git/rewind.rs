@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ftl_folder::rewind::{JournalEnd, KnownInstance};
 use ftl_core::catalogue::build::{Delivery, DeliveryStatus};
 use ftl_engine::git::{
-    Checked, Delivering, GitError, JournalEnd, KnownInstance, Landed, Oid, Trouble, Watch,
+    Checked, Delivering, GitError, Landed, Oid, Trouble, Watch,
 };
-use ftl_engine::process::Cancel;
+use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, assert_kept, files, open};
 
@@ -234,6 +235,6 @@ fn whoever_is_ended_on_the_way_says_it_again() {
 #[test]
 fn a_run_that_git_does_not_know_has_nothing_to_bring_back() {
     let stage = Stage::new();
-    let run = ftl_engine::id::RunId::of(99);
+    let run = ftl_folder::id::RunId::of(99);
     assert_eq!(stage.repo.rewind(&JournalEnd { run, last: 1, instances: BTreeMap::new() }).unwrap(), None);
 }

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
-use ftl_engine::folder::Spot;
+use ftl_folder::Spot;
 use ftl_engine::git::{
     Checked, Delivering, FileSystem, GitError, LocalFileSystem, MAX_RETAINED, Repo, Watch, has_retained,
 };
-use ftl_engine::process::Cancel;
+use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, blob_names, git, open, reachable};
 
@@ -133,7 +133,7 @@ impl Watch for Saver {
 }
 
 fn deliver(repo: &Repo) -> Delivered {
-    let run = ftl_engine::id::RunId::of(1);
+    let run = ftl_folder::id::RunId::of(1);
     let delivering = Delivering { run: &run, how: Delivery::FastForward, message: "m", when: WHEN };
     repo.deliver(&delivering, &Cancel::new(), &mut |_| Ok(Checked::Passed)).unwrap()
 }
@@ -529,7 +529,7 @@ fn bytes_are_compared_before_anything_that_was_retained_goes() {
         fs::write(&old, SAVED).unwrap();
         let found = fs::symlink_metadata(&old).unwrap();
         let (seconds, nanos) = (found.ctime(), found.ctime_nsec());
-        *known = format!("{}:{seconds}.{nanos:09}", ftl_engine::place::mark(&found)).into();
+        *known = format!("{}:{seconds}.{nanos:09}", ftl_folder::place::mark(&found)).into();
     }
     json["began"] = 1.into();
     fs::write(&record, json.to_string()).unwrap();

@@ -10,9 +10,9 @@ use ftl_core::run::InstanceId;
 use ftl_engine::git::{
     Checked, GitError, Key, Landed, Landing, Merged, Oid, Person, Repo, Settings, Worktree, WorktreeId,
 };
-use ftl_engine::id::RunId;
-use ftl_engine::place::Place;
-use ftl_engine::process::Cancel;
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
+use ftl_process::Cancel;
 use tempfile::TempDir;
 
 /// When everything happens.

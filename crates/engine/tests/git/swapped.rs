@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_core::catalogue::build::Delivery;
 use ftl_engine::git::{Checked, Delivering, GitError, Repo, Watch};
-use ftl_engine::process::Cancel;
+use ftl_process::Cancel;
 
 use crate::saves::{ABLE, Limited, NO_EXCHANGE, ONLY_LINKS, copy, landed};
 use crate::support::{WHEN, open};
@@ -59,7 +59,7 @@ impl Watch for Swapper {
 }
 
 fn deliver(repo: &Repo) -> Result<(), GitError> {
-    let run = ftl_engine::id::RunId::of(1);
+    let run = ftl_folder::id::RunId::of(1);
     let delivering = Delivering { run: &run, how: Delivery::FastForward, message: "m", when: WHEN };
     repo.deliver(&delivering, &Cancel::new(), &mut |_| Ok(Checked::Passed)).map(drop)
 }

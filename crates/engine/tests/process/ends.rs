@@ -1,6 +1,6 @@
 //! How commands end, and what they are given: codes, signals, folder, environment, limits.
 
-use ftl_engine::process::{Cut, How, Limits, MARK, RunError, Spec};
+use ftl_process::{Cut, How, Limits, MARK, RunError, Spec};
 
 use crate::support::{Stage, patient};
 
@@ -56,9 +56,9 @@ fn what_cannot_be_started_says_why() {
 fn a_guard_that_is_no_guard_is_an_error() {
     let stage = Stage::new();
     for program in ["/no/such/guard", "/bin/true"] {
-        let guard = ftl_engine::process::Guard::of(program.as_ref());
+        let guard = ftl_process::Guard::of(program.as_ref());
         let spool = stage.folder.path().join("spool");
-        let supervisor = ftl_engine::process::Supervisor::new(guard, &stage.attempts(), &spool).unwrap();
+        let supervisor = ftl_process::Supervisor::new(guard, &stage.attempts(), &spool).unwrap();
         let error = supervisor.run(&stage.spec(&["exit", "0"]), &stage.cancel, &mut |_, _| {}).unwrap_err();
         assert!(matches!(error, RunError::Guard(_) | RunError::NoAnswer), "{error:?}");
         stage.assert_nothing_left();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ftl_engine::process::{Cancel, Cut, Guard, How, Limits, RunError, Spec, Supervisor};
+use ftl_process::{Cancel, Cut, Guard, How, Limits, RunError, Spec, Supervisor};
 
 use crate::support::{PATIENCE, Stage, patient};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ftl_engine::process::fence::raise;
-use ftl_engine::process::{Cancel, Cut, Fence, How, RunError, Spec, attempts, end_leftover};
+use ftl_process::fence::raise;
+use ftl_process::{Cancel, Cut, Fence, How, RunError, Spec, attempts, end_leftover};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{PATIENCE, Stage, patient, wait_until};
@@ -25,7 +25,7 @@ fn started(stage: &Stage, spec: &Spec) -> (std::thread::JoinHandle<(How, Option<
 #[test]
 fn the_next_attempt_begins_when_the_last_one_is_dead() {
     let stage = Stage::new();
-    let limits = ftl_engine::process::Limits { grace: Duration::from_millis(400), ..patient() };
+    let limits = ftl_process::Limits { grace: Duration::from_millis(400), ..patient() };
     let (first, cancel) = started(&stage, &Spec { limits, ..stage.spec(&["ignore-term"]) });
     let alive = stage.alive();
     assert!(!alive.is_empty());
@@ -80,7 +80,7 @@ fn attempts_are_listed_and_leftovers_ended() {
     let record = found[0].record.clone().unwrap();
     assert!(found[0].alive && record.is_alive());
     assert_eq!(record.mark, stage.mark);
-    let environment = ftl_engine::process::table::environment(record.guard.pid);
+    let environment = ftl_process::table::environment(record.guard.pid);
     assert!(environment.is_none_or(|block| block.is_empty()), "what we know is not to be read from a guard");
     let leftover = end_leftover(&found[0]).unwrap();
     assert_eq!((leftover.ended, leftover.left), (2, 0), "the command and its child in another session");
@@ -99,7 +99,7 @@ fn what_outlived_its_guard_and_its_engine_is_known_by_its_mark() {
         .unwrap();
     assert!(wait_until(PATIENCE, || !stage.alive().is_empty()));
     // The file of a guard that is gone: nobody holds it, and its number is free.
-    let boot = ftl_engine::process::table::boot_id().unwrap();
+    let boot = ftl_process::table::boot_id().unwrap();
     let mark = serde_json::to_string(&stage.mark).unwrap();
     let text = format!(r#"{{"pid":2147483647,"start":1,"boot":"{boot}","mark":{mark}}}"#);
     std::fs::write(stage.attempts().join("run.1"), text).unwrap();
@@ -113,8 +113,8 @@ fn a_forged_file_ends_nobody() {
     let stage = Stage::new();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let pid = i32::try_from(child.id()).unwrap();
-    let who = ftl_engine::process::table::Identity::of(pid).unwrap();
-    let boot = ftl_engine::process::table::boot_id().unwrap();
+    let who = ftl_process::table::Identity::of(pid).unwrap();
+    let boot = ftl_process::table::boot_id().unwrap();
     let path = stage.attempts().join("run.1");
     for mark in [r#"["FTL_ATTEMPT","nobody"]"#, r#"["PATH","/usr/bin:/bin"]"#] {
         let text = format!(r#"{{"pid":{pid},"start":{},"boot":"{boot}","mark":{mark}}}"#, who.start);

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use ftl_engine::process::{Cut, Ended, How, Limits, Spec, Stdin, Stream};
+use ftl_process::{Cut, Ended, How, Limits, Spec, Stdin, Stream};
 
 use crate::support::{PATIENCE, Stage, patient};
 

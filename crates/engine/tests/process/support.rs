@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ftl_engine::process::table::Table;
-use ftl_engine::process::{
+use ftl_process::table::Table;
+use ftl_process::{
     Cancel, Ended, Guard, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor, own_orphans,
 };
 use tempfile::TempDir;
@@ -31,7 +31,7 @@ impl Stage {
         let (attempts, spool) = (folder.path().join("attempts"), folder.path().join("spool"));
         let guard = Guard::of(Path::new(env!("CARGO_BIN_EXE_ftl-guard")));
         let supervisor = Supervisor::new(guard, &attempts, &spool).unwrap();
-        let mark = Mark::new(MARK, &format!("test-{:016x}", ftl_engine::id::random().unwrap())).unwrap();
+        let mark = Mark::new(MARK, &format!("test-{:016x}", ftl_folder::id::random().unwrap())).unwrap();
         Stage { folder, supervisor, mark, cancel: Cancel::new() }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ftl_engine::process::{Cancel, Cut, How, Limits, StdinWriter};
+use ftl_process::{Cancel, Cut, How, Limits, StdinWriter};
 
 use crate::support::{PATIENCE, Stage, patient};
 
@@ -97,7 +97,7 @@ fn a_guard_that_is_kept_from_its_work_is_replaced() {
 #[test]
 fn a_guard_lost_in_one_thread_leaves_the_others_alone() {
     let (lost, other) = (Stage::new(), Stage::new());
-    let spec = ftl_engine::process::Spec { stdin: ftl_engine::process::Stdin::Open, ..other.spec(&["echo"]) };
+    let spec = ftl_process::Spec { stdin: ftl_process::Stdin::Open, ..other.spec(&["echo"]) };
     let running = other.supervisor.start(&spec).unwrap();
     let stdin: StdinWriter = running.stdin();
     stdin.write(b"one\n").unwrap();

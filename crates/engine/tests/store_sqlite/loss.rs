@@ -321,12 +321,12 @@ fn whoever_takes_a_run_is_not_behind_its_fence() {
     let fences = place.file("fences");
     fs::create_dir(&fences).unwrap();
     let fence = fences.join(name(1).as_str());
-    ftl_engine::process::fence::raise(&fence, 9).unwrap();
+    ftl_process::fence::raise(&fence, 9).unwrap();
     let store = place.open();
     let seen = store.run(&name(1)).unwrap().unwrap().epoch;
     let lease = store.take(&name(1), seen, "after a backup was restored").unwrap();
     assert_eq!(lease.epoch, 10);
-    let passed = ftl_engine::process::Fence { file: fence, epoch: lease.epoch }.is_passed();
+    let passed = ftl_process::Fence { file: fence, epoch: lease.epoch }.is_passed();
     assert!(!passed.unwrap(), "what it starts is let through");
     assert_eq!(store.take(&name(1), 10, "next").unwrap().epoch, 11);
     assert_eq!(store.take(&name(2), 1, "no fence").unwrap().epoch, 2);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::store::{Append, Lease, Line, NewRun, SqliteStore, Store, verify_chain};
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;

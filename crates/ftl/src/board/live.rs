@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anstream::adapter::strip_str;
 use ftl_core::run::{Entry, Time};
-use ftl_engine::clock;
+use ftl_folder::clock;
 use ftl_engine::hands::agents::UNPRICED;
 use ftl_engine::summary::{Spent, Summary, Wait, What};
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use ftl_core::run::{Entry, InstanceId};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::store::Store;
 use ftl_language::library::Library;

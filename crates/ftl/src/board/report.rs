@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ftl_core::run::{End, Policy, ROOT};
 use ftl_core::value::Value;
 use ftl_engine::hands::agents::UNPRICED;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::summary::Spent;
 use serde_json::{Value as Json, json};
 

@@ -6,7 +6,7 @@ use clap::Args;
 use ftl_agents::contract::{MONEY, TOKENS};
 use ftl_core::run::Terms;
 use ftl_core::value::Name;
-use ftl_engine::amount::Unit;
+use ftl_core::amount::Unit;
 use ftl_engine::roster::Choice;
 
 use super::{MAX_JOBS, MAX_TOOLS};

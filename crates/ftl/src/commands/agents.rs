@@ -14,11 +14,11 @@ use ftl_agents::scripted::write::script_of;
 use ftl_core::desk::{Allowance, Call, Ruling, rule};
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
-use ftl_engine::amount::Unit;
-use ftl_engine::folder::scratch::{Purpose, Scratch};
+use ftl_core::amount::Unit;
+use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_engine::hands::agents::UNBOUND;
 use ftl_engine::hands::record;
-use ftl_engine::process::{Guard, Supervisor};
+use ftl_process::{Guard, Supervisor};
 use ftl_engine::roster::{Agent, Hall, Pricing, Roster};
 use ftl_engine::session::find;
 use ftl_engine::store::Store;
@@ -287,7 +287,7 @@ fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
 struct Room {
     folder: Scratch,
     supervisor: Arc<Supervisor>,
-    limits: ftl_engine::process::Limits,
+    limits: ftl_process::Limits,
 }
 
 impl Room {
@@ -303,7 +303,7 @@ impl Room {
     }
 
     fn ask(&self, backend: &dyn Backend) -> Result<(ftl_agents::contract::Ended, Usage, bool), String> {
-        ftl_engine::process::own_orphans().map_err(|error| error.to_string())?;
+        ftl_process::own_orphans().map_err(|error| error.to_string())?;
         let tools: BTreeSet<Name> = [Name::from(SUBMIT)].into();
         let allowance = Allowance { tools, ..Allowance::default() };
         let shape =

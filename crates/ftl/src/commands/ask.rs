@@ -6,7 +6,7 @@
 use ftl_core::run::{Action, Event, Input, Wanted};
 use ftl_core::value::Value;
 use ftl_engine::drive::{Rest, Stop};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::order::Order;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use clap::Parser as _;
 use ftl_core::json::Json;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::paper::lessons::now;
 use ftl_memory::Kind;
 

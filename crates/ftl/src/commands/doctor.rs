@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use ftl_engine::config::Config;
 use ftl_engine::doctor::{Examination, Finding, Level, examine};
-use ftl_engine::git::Rewound;
+use ftl_folder::rewind::Rewound;
 use ftl_engine::loss::{self, LossError};
-use ftl_engine::place::Place;
+use ftl_folder::place::Place;
 use ftl_engine::store::sqlite::{Loss, LostEntries};
 use serde_json::{Value as Json, json};
 

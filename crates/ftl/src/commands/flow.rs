@@ -19,13 +19,14 @@ use ftl_engine::driver::Opening;
 use ftl_engine::gates::Allowance;
 use ftl_engine::hands::site::Route;
 use ftl_engine::hands::site::retry::Retried;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::order::Order;
 use ftl_engine::plan_file::preview::Preview;
 use ftl_engine::plan_file::{self, Plan, PlanError, Reading, Task as PlanTask, Worker};
-use ftl_engine::process::Cancel;
+use ftl_process::Cancel;
 use ftl_engine::session::{Given, Session, find};
-use ftl_engine::{decision, place::Place};
+use ftl_engine::decision;
+use ftl_folder::place::Place;
 
 use super::code::{needs_forge, tell_own_reviewer};
 use super::ftl::{help, note, text_of};
@@ -218,7 +219,7 @@ pub(super) fn carry_out(
         return show(None, plan, &commands, out);
     }
     let inputs = inputs(which, &objective, options.land_partial);
-    ftl_engine::process::gits::start_early();
+    ftl_process::gits::start_early();
     let library = can_be_opened(load_beside(cli, || needs_git(&place))?, which.protocol(), &inputs)?;
     let session = session::open_with(cli, library)?;
     if options.work.talk {

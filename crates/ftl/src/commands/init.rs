@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use ftl_engine::commands::Commands;
 use ftl_engine::config::Config;
-use ftl_engine::folder;
-use ftl_engine::place::Place;
+use ftl_folder as folder;
+use ftl_folder::place::Place;
 use serde_json::{Value as Json, json};
 
 pub(super) use found::on_path;

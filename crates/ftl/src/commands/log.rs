@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use ftl_core::run::{Entry, InstanceId};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::session::find;
 use ftl_engine::store::{Record, Store};

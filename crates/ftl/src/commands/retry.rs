@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use ftl_core::run::ROOT;
 use ftl_core::value::Value;
 use ftl_engine::hands::site::retry::Retried;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::plan_file::Plan;
 use ftl_engine::session::{Session, find};
 

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use ftl_engine::clock;
+use ftl_folder::clock;
 use ftl_engine::git::{Extent, GitError, Kept, Repo, Trouble, Undone};
 use ftl_engine::hands::site::task_of;
-use ftl_engine::id::RunId;
-use ftl_engine::place::Place;
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
 use ftl_engine::session::find;
 use ftl_engine::store::sqlite::SqliteStore;
 use serde_json::{Value as Json, json};
@@ -217,7 +217,7 @@ fn absolute(folder: &Path) -> String {
 
 /// The repository, where `ftl` has done something in it: looking makes nothing.
 pub(super) fn repository(place: &Place) -> Result<Option<Repo>, Failure> {
-    if !ftl_engine::folder::is_folder(&place.store().join("git")) {
+    if !ftl_folder::is_folder(&place.store().join("git")) {
         return Ok(None);
     }
     let config = session::config(place)?;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use ftl_core::json::Json;
 use ftl_core::run::{InstanceId, ROOT, Run as Machine, Time};
-use ftl_engine::amount::Unit;
-use ftl_engine::clock;
+use ftl_core::amount::Unit;
+use ftl_folder::clock;
 use ftl_engine::journal;
 use ftl_engine::session::{Target, find};
 use ftl_engine::store::{Most, Newest, Store};

@@ -7,10 +7,10 @@ use std::io::Read as _;
 
 use ftl_core::run::{ActionId, InstanceId};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::amount::Unit;
+use ftl_core::amount::Unit;
 use ftl_engine::drive::Rest;
 use ftl_engine::hands::questions;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::order::{Order, Reply};
 use ftl_engine::session::{Session, Target, find};
 use ftl_engine::store::MAX_COMMAND_BYTES;

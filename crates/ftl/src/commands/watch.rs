@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_engine::drive::Stop;
-use ftl_engine::place::Place;
+use ftl_folder::place::Place;
 use ftl_engine::session::find;
 use ftl_engine::store::{RunRow, Store};
 use ftl_language::library::Library;
@@ -71,7 +71,7 @@ fn first_store(place: &Place, stop: &Stop, out: &Out) -> Result<Option<Arc<dyn S
 struct Watched {
     place: Place,
     store: Arc<dyn Store>,
-    only: Option<ftl_engine::id::RunId>,
+    only: Option<ftl_folder::id::RunId>,
     library: Arc<Library>,
 }
 

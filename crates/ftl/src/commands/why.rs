@@ -10,15 +10,15 @@ use ftl_core::run::{
     Standing, ThreadId, WayOut,
 };
 use ftl_core::value::{Name, Value};
-use ftl_engine::amount::Unit;
-use ftl_engine::clock;
+use ftl_core::amount::Unit;
+use ftl_folder::clock;
 use ftl_engine::forge::PULL;
 use ftl_engine::hands::questions;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::lifecycle::looks::Looks;
 use ftl_engine::lifecycle::phases::NEXT;
 use ftl_engine::lifecycle::{Folder, Phases, desk};
-use ftl_engine::place::Place;
+use ftl_folder::place::Place;
 use ftl_engine::session::SessionError;
 use ftl_engine::store::StoreError;
 use ftl_engine::store::sqlite::SqliteStore;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use ftl_agents::launch::Launcher;
 use ftl_agents::window::Lobby;
 use ftl_engine::hands::programs::Programs;
-use ftl_engine::process::table::{self, Table};
-use ftl_engine::process::{Guard, Limits, MARK, Supervisor, own_orphans};
+use ftl_process::table::{self, Table};
+use ftl_process::{Guard, Limits, MARK, Supervisor, own_orphans};
 use ftl_testkit::model_server::ModelServer;
 use serde_json::Value as Json;
 

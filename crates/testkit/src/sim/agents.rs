@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use ftl_core::run::{Action, ActionId, FailureKind, InstanceId, OpenKind, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 use ftl_engine::hands::{Ended, Report};
-use ftl_engine::process::Cancel;
+use ftl_process::Cancel;
 
 use super::case::Case;
 use crate::dice::Dice;

@@ -10,7 +10,7 @@ use ftl_core::run::{
     ActionId, Cause, End, Entry, Fact, InstanceId, OpenKind, Payment, ROOT, Run, Terms, Usage,
 };
 use ftl_core::value::{Name, Value};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::order::Reply;
 use ftl_engine::store::{Hash, MemoryStore, Store as _};

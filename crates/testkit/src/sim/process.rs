@@ -10,10 +10,10 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ftl_core::run::{Entry, Fact, Time};
-use ftl_engine::clock::Clock;
+use ftl_folder::clock::Clock;
 use ftl_engine::drive::Watch;
 use ftl_engine::hands::{Hands, Job, Told};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::store::{
     Append, Command, Digest, Lease, MemoryStore, NewRun, Record, RunRow, Store, StoreError,
 };

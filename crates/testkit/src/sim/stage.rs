@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use ftl_core::run::{ActionId, InstanceId, Time};
-use ftl_engine::clock::Clock as _;
+use ftl_folder::clock::Clock as _;
 use ftl_engine::drive::{POLL, Wheel};
 use ftl_engine::driver::{DriveError, Driver};
 use ftl_engine::hands::Told;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::journal::JournalError;
 use ftl_engine::store::{Lease, MemoryStore, Store as _, StoreError};
 
@@ -589,7 +589,7 @@ impl<'a> Stage<'a> {
         let engine = &self.engines[at];
         let Some(wheel) = &engine.wheel else { return };
         let (process, now) = (engine.process, self.clock.now());
-        let poll = now + ftl_engine::clock::millis(POLL);
+        let poll = now + ftl_folder::clock::millis(POLL);
         // What is due already waits for the answer of a probe.
         let due = wheel.driver().run().next_due().map(|due| if due <= now { poll } else { due });
         let due = due.into_iter().chain(self.has_orders().then_some(poll)).min();

@@ -29,7 +29,7 @@ pub use census::{Census, Failure, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, 
 use super::finding::{Finding, FindingKind, Severity, blocks, told};
 use super::yard::Yard;
 use crate::machine;
-use crate::process::{Cancel, Captured, Cut, Ended, How, RunError};
+use ftl_process::{Cancel, Captured, Cut, Ended, How, RunError};
 
 /// How many failing tests a summary tells.
 pub const MAX_TOLD: usize = 5;

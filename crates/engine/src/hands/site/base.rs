@@ -27,9 +27,9 @@ use crate::git::{Oid, Repo};
 use crate::hands::agents::nothing_used;
 use crate::hands::table::Resources;
 use crate::hands::{Ended, Hand, Job, Report};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::lifecycle::desk;
-use crate::process::Cancel;
+use ftl_process::Cancel;
 use crate::store::Store as _;
 
 /// The kind of the notes that say how commands went on trees that others build upon.

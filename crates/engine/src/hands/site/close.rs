@@ -7,10 +7,10 @@ use std::sync::Arc;
 use ftl_core::run::{Failure, Instance, Run};
 
 use super::Sites;
-use crate::clock;
+use ftl_folder::clock;
 use crate::git::{GitError, WorktreeId};
 use crate::hands::{Ended, Hand, Job, Report};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 
 impl Sites {
     /// Closes the worktree of the instance that a job is for, if it has one.
@@ -29,7 +29,7 @@ impl Sites {
         }
         let ours = format!("{run}-");
         // Where they cannot be listed, git is asked: it says what is wrong.
-        let all = crate::folder::names(&self.place().worktrees());
+        let all = ftl_folder::names(&self.place().worktrees());
         all.map_or(true, |all| all.iter().any(|name| name.to_string_lossy().starts_with(&ours)))
     }
 

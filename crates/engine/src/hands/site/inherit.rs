@@ -69,14 +69,14 @@ fn lay(checkout: &Path, file: &FileChange) -> std::io::Result<()> {
         (Some(before), _) if !is_plain(before) => Err(std::io::ErrorKind::Unsupported.into()),
         (_, Some(Content { kind: kind @ (Kind::File | Kind::Executable), bytes: Some(bytes) })) => {
             if let Some(parent) = path.parent() {
-                crate::folder::make(parent)?;
+                ftl_folder::make(parent)?;
             }
-            crate::folder::write(&path, bytes)?;
+            ftl_folder::write(&path, bytes)?;
             let mode = if *kind == Kind::Executable { 0o755 } else { 0o644 };
-            let file = crate::folder::open(&path, crate::folder::Use::Read)?;
+            let file = ftl_folder::open(&path, ftl_folder::Use::Read)?;
             file.set_permissions(std::fs::Permissions::from_mode(mode))
         }
-        (Some(_), None) => crate::folder::remove(&path),
+        (Some(_), None) => ftl_folder::remove(&path),
         (_, _) => Err(std::io::ErrorKind::Unsupported.into()),
     }
 }

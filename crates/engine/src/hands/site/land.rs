@@ -22,17 +22,17 @@ use super::brief::Noted;
 use super::message::{About, Author, cut_subject};
 use super::{Met, Route, Site, Sites};
 use crate::change::{Change, Content, Kind};
-use crate::clock;
+use ftl_folder::clock;
 use crate::environment::CommandKind;
-use crate::folder;
+use ftl_folder as folder;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified};
 use crate::gates::{Restore, blocks, restore, told};
 use crate::git::{self, Branch, Checked, Delivering, Key, LANDED, Landed, Merged, Oid, Repo};
 use crate::hands::typed::Done;
 use crate::hands::{Ended, Job};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::machine;
-use crate::process::Cancel;
+use ftl_process::Cancel;
 use crate::store::notebook::Notebook as _;
 
 /// The kind of the notes that say what has landed.

@@ -10,7 +10,7 @@ use ftl_core::run::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
 use super::Sites;
-use crate::clock;
+use ftl_folder::clock;
 use crate::forge::{Forge, ForgeError, GitHub, PULL, Pull, Reached, Wanted};
 use crate::git::{GitError, Remote, Trouble, WorktreeId};
 use crate::hands::{Ended, Job};

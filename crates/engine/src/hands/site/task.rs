@@ -9,9 +9,9 @@ use ftl_core::run::{Failure, FailureKind};
 
 use super::gates::no_answer;
 use super::{Sites, prefix};
-use crate::clock;
+use ftl_folder::clock;
 use crate::environment::CommandKind;
-use crate::folder;
+use ftl_folder as folder;
 use crate::gates::verify::{self, Policy, Verified};
 use crate::git::patch::{Saying, Step};
 use crate::git::{Oid, Repo, WorktreeId};

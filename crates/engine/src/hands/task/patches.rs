@@ -9,7 +9,7 @@ use ftl_core::json::Json;
 use ftl_core::run::{Failure, FailureKind};
 
 use super::{disk, folder};
-use crate::clock;
+use ftl_folder::clock;
 use crate::git::patch::Saying;
 use crate::hands::Job;
 use crate::hands::site::task::Suite;
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use crate::gates::verify::{Census, Failure as Failing, Verified};
     use crate::lifecycle::folder::PLAN;
-    use crate::place::Place;
+    use ftl_folder::place::Place;
 
     #[test]
     fn a_report_lists_the_first_of_many_cases() {

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::heads::RunHead;
 use super::{integrity, read};
-use crate::git::{JournalEnd, KnownInstance, Rewound};
+use ftl_folder::rewind::{JournalEnd, KnownInstance, Rewound};
 use crate::journal;
 
 /// How those are called who work in a worktree.
@@ -44,7 +44,7 @@ pub(super) fn find(
     let mut ends = Vec::new();
     for row in integrity::run_heads(open)?.into_values() {
         let is_whole = noted.get(&row.name).is_some_and(|head| head.seq == row.seq);
-        let has_git = crate::folder::is_folder(&folder.join("git").join("runs").join(&row.name));
+        let has_git = ftl_folder::is_folder(&folder.join("git").join("runs").join(&row.name));
         let Ok(run) = row.name.parse() else { continue };
         if has_git && !is_whole {
             let instances = instances(open, row.number)?;
@@ -125,7 +125,7 @@ fn is_unknown(end: &JournalEnd, rest: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::RunId;
+    use ftl_folder::id::RunId;
 
     #[test]
     fn keys_beyond_the_journal_are_unknown_and_others_are_not() {

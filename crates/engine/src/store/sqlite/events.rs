@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::read::{count, whole};
-use crate::clock;
-use crate::git::Rewound;
-use crate::id::RunId;
+use ftl_folder::clock;
+use ftl_folder::rewind::Rewound;
+use ftl_folder::id::RunId;
 use ftl_core::run::Time;
 
 /// Something that happened to a store.

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::clock;
-use crate::folder::{self, Refusal, Use};
+use ftl_folder::clock;
+use ftl_folder::{self as folder, Refusal, Use};
 
 /// The file's name.
 pub(super) const HEADS: &str = "heads";
@@ -33,7 +33,7 @@ const CHECKSUM_AT: usize = SLOT - 16;
 const STORE_NAME: usize = 32;
 
 /// The length of the name of a run.
-const RUN_NAME: usize = crate::id::RUN_ID_LETTERS;
+const RUN_NAME: usize = ftl_folder::id::RUN_ID_LETTERS;
 
 /// The longest file of heads that is read: half a million runs.
 pub(super) const MAX_HEADS_BYTES: u64 = 64 * 1024 * 1024;
@@ -164,7 +164,7 @@ pub(super) fn read(folder: &Path) -> io::Result<Found> {
 
 /// Whether there is a file of heads in a folder, whatever it says.
 pub(super) fn exist(folder: &Path) -> bool {
-    crate::folder::metadata(&folder.join(HEADS)).is_ok_and(|found| found.len() > 0)
+    ftl_folder::metadata(&folder.join(HEADS)).is_ok_and(|found| found.len() > 0)
 }
 
 fn look(folder: &Path) -> io::Result<Found> {

@@ -16,9 +16,9 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::folder::{self, Use};
-use crate::process::gate::{Gate, Inside};
-use crate::process::holder::{self, Locked, Locking, Wait};
+use ftl_folder::{self as folder, Use};
+use ftl_process::gate::{Gate, Inside};
+use ftl_process::holder::{self, Locked, Locking, Wait};
 
 /// How long one and the same process may keep the others from writing.
 pub(super) const MAX_WRITE_WAIT: Duration = Duration::from_secs(60);

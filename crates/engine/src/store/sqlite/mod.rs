@@ -43,8 +43,8 @@ use self::writer::{Shared, Writer};
 use super::{
     Append, Command, Digest, FORMAT, Lease, Most, NewRun, Newest, Record, RunRow, Store, StoreError, limits,
 };
-use crate::id::RunId;
-use crate::process::fence;
+use ftl_folder::id::RunId;
+use ftl_process::fence;
 
 /// The database's file name.
 const DATABASE: &str = "ftl.db";

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
 use rustix::fs::{Access, access};
 
 use super::{BUSY, DATABASE, schema, trouble};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::store::{Command, Digest, Hash, Most, Newest, Record, RunRow, StoreError};
 
 /// How many connections are kept for the next one who reads.

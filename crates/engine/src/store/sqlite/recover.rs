@@ -22,11 +22,12 @@ use super::lock::WriteLock;
 use super::read::{self, count, whole};
 use super::{DATABASE, LOG, SqliteStore, cut, integrity, log, schema, seal, trouble};
 use crate::driver::WHOLE_RUN;
-use crate::folder::{self, Use};
-use crate::git::Rewound;
+use ftl_folder::{self as folder, Use};
+use ftl_folder::rewind::Rewound;
 use crate::order::Order;
 use crate::store::{Digest, FORMAT, Hash, StoreError};
-use crate::{clock, journal};
+use ftl_folder::clock;
+use crate::journal;
 
 /// How the folders of copies begin.
 const COPIES: &str = "damaged-";

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::LOG;
 use super::log::{FRAME_BYTES, HEADER};
-use crate::folder::{self, Use};
+use ftl_folder::{self as folder, Use};
 
 /// A log shorter than this gets no room: most commands write one or two transactions.
 const MIN_FRAMES: u64 = 16;

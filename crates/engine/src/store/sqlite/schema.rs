@@ -13,8 +13,8 @@ use super::events::{self, Event};
 use super::heads::Found;
 use super::lock::WriteLock;
 use super::{BUSY, DATABASE, LOG, heads, seal, trouble};
-use crate::folder::{self, Use};
-use crate::id;
+use ftl_folder::{self as folder, Use};
+use ftl_folder::id;
 use crate::owner::{self, Life};
 use crate::store::{FORMAT, StoreError};
 

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::read::{self, count, whole};
-use crate::id::RunId;
+use ftl_folder::id::RunId;
 use crate::store::{Append, Digest, Hash, Lease, NewRun, StoreError, limits};
 
 /// Content is cut into pieces of this size, so that no row is larger.

@@ -23,7 +23,7 @@ use super::room::Room;
 use super::seal::{self, Seal, Sealed};
 use super::write::Write;
 use super::{DATABASE, LOG, integrity, read, schema, trouble};
-use crate::folder::{self, Use};
+use ftl_folder::{self as folder, Use};
 use crate::store::{FORMAT, StoreError};
 
 /// How many requests may wait; whoever comes then waits before asking.

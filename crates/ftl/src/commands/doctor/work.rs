@@ -15,11 +15,11 @@ use ftl_engine::commands::look::{self, Answer, Look, Surroundings};
 use ftl_engine::config::Config;
 use ftl_engine::doctor::{Area, Finding, Level};
 use ftl_engine::environment::CommandKind;
-use ftl_engine::folder::scratch::{Purpose, Scratch};
+use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_engine::gates::Yard;
 use ftl_engine::gates::verify::{self, Policy};
-use ftl_engine::place::Place;
-use ftl_engine::process::{Cancel, Guard, How, Limits, Supervisor, own_orphans};
+use ftl_folder::place::Place;
+use ftl_process::{Cancel, Guard, How, Limits, Supervisor, own_orphans};
 use ftl_engine::roster::{Agent, Hall, Kind, Roster};
 use ftl_engine::store::MemoryStore;
 
@@ -234,7 +234,7 @@ impl Workroom {
         folder: &Path,
         command: &str,
         env: &[(std::ffi::OsString, std::ffi::OsString)],
-    ) -> Option<ftl_engine::process::Ended> {
+    ) -> Option<ftl_process::Ended> {
         let limits = Limits { hard: Some(look::MAX_LOOK), ..self.config.command_limits() };
         self.yard(folder.to_owned(), "look", limits, env.to_vec()).shell(command, &Cancel::new()).ok()
     }

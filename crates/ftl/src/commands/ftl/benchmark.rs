@@ -49,8 +49,8 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Benchmark>, out: &Out) -> Result<Exit
             let results =
                 Json::from(Object::new().with("metadata", meta).with("results", rows(&all.concat())));
             let file = paper.place().state().join(RESULTS);
-            let written = ftl_engine::folder::make(file.parent().unwrap_or(Path::new("."))).and_then(|()| {
-                ftl_engine::place::replace(&file, format!("{}\n", results.pretty()).as_bytes())
+            let written = ftl_folder::make(file.parent().unwrap_or(Path::new("."))).and_then(|()| {
+                ftl_folder::place::replace(&file, format!("{}\n", results.pretty()).as_bytes())
             });
             written.map_err(|error| failure(&ftl_engine::paper::PaperError::disk(&file, &error)))?;
             print(out, &results)

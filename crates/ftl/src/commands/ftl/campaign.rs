@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ftl_core::json::{Json, Object};
 use ftl_core::plan::Status;
-use ftl_engine::clock;
+use ftl_folder::clock;
 use ftl_engine::paper::campaign::no_campaign;
 use ftl_engine::paper::{Paper, PaperError, views};
 

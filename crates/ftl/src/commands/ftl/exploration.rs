@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ftl_core::json::Json;
-use ftl_engine::clock;
+use ftl_folder::clock;
 use ftl_engine::exploration::{self, Answer, Meta, Mode};
 use ftl_engine::paper::Paper;
 

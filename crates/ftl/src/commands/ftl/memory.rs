@@ -237,8 +237,8 @@ fn export(cli: &Cli, file: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
         let written = file
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
-            .map_or(Ok(()), ftl_engine::folder::make_anywhere)
-            .and_then(|()| ftl_engine::place::replace(file, text.as_bytes()));
+            .map_or(Ok(()), ftl_folder::make_anywhere)
+            .and_then(|()| ftl_folder::place::replace(file, text.as_bytes()));
         written.map_err(|error| failure(&PaperError::disk(file, &error)))?;
     }
     word(out, &format!("Written: {}", file.display()))

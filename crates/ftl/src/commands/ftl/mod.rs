@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ftl_core::json::Json;
-use ftl_engine::folder;
+use ftl_folder as folder;
 use ftl_engine::paper::{Paper, PaperError};
 use ftl_engine::store::StoreError;
 use ftl_engine::store::sqlite::SqliteStore;

@@ -8,7 +8,7 @@ use ftl_engine::hands::shell::Shell;
 use ftl_engine::observe;
 use ftl_engine::paper::Paper;
 use ftl_engine::paper::observer::{Verified, Verifier};
-use ftl_engine::process::{Cancel, Guard, Supervisor, own_orphans};
+use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
 
 use super::{help, look, open, print, with};
 use crate::cli::Cli;

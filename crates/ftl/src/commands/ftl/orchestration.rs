@@ -1,7 +1,7 @@
 //! `ftl orchestration`: waiting for explorers, checking edges, recording states.
 
 use ftl_core::json::Json;
-use ftl_engine::clock;
+use ftl_folder::clock;
 use ftl_engine::paper::phase::check_transition;
 
 use super::{help, open, print, with};

@@ -1,6 +1,6 @@
 //! `ftl phase`: where the flow stands.
 
-use ftl_engine::clock;
+use ftl_folder::clock;
 use ftl_engine::paper::phase::can_move;
 use ftl_engine::paper::{Paper, PaperError};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ftl_engine::clock;
+use ftl_folder::clock;
 use ftl_engine::context::Sources;
 use ftl_engine::paper::Paper;
 use ftl_engine::paper::briefs::{Budgets, Ends, Recall, parse_file};

@@ -7,7 +7,7 @@ use ftl_core::run::{Entry, Fact, ROOT, Run};
 use ftl_core::value::{Name, Value};
 use ftl_engine::drive::{Rest, Stop};
 use ftl_engine::driver::Opening;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::lifecycle::binding::Bindings;
 use ftl_engine::lifecycle::desk::{self, DeskError, Known, Standing, Turn};
 use ftl_engine::lifecycle::folder::{self, STATE};
@@ -15,7 +15,7 @@ use ftl_engine::lifecycle::looks::Looks;
 use ftl_engine::lifecycle::{Folder, Malformed, Phase, Phases, TaskId};
 use ftl_engine::order::{Order, Refused};
 use ftl_engine::paper::Paper;
-use ftl_engine::place::Place;
+use ftl_folder::place::Place;
 use ftl_engine::session::{Looked, Session};
 use ftl_language::library::Library;
 

@@ -7,11 +7,11 @@ use clap::FromArgMatches as _;
 use ftl_core::catalogue::Catalogue;
 use ftl_engine::config::Config;
 use ftl_engine::drive::Stop;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::lifecycle::Folder;
 use ftl_engine::paper::Paper;
-use ftl_engine::place::Place;
-use ftl_engine::process::Guard;
+use ftl_folder::place::Place;
+use ftl_process::Guard;
 use ftl_engine::session::{Session, Setup};
 use ftl_engine::store::{
     Append, Command, Digest, Lease, NewRun, Record, RunRow, SqliteStore, Store, StoreError,

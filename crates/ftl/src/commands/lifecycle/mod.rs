@@ -129,8 +129,8 @@ fn begin(bench: &Bench<'_>, new: &New) -> Result<Exit, Failure> {
     let _turn = bench.turn(&id)?;
     let folder = Folder::of(place, &id);
     let disk = |error: std::io::Error| bench::disk_failure(&folder, &error);
-    ftl_engine::folder::make(&folder::tasks(place)).map_err(disk)?;
-    if let Err(error) = ftl_engine::folder::make_new(folder.path()) {
+    ftl_folder::make(&folder::tasks(place)).map_err(disk)?;
+    if let Err(error) = ftl_folder::make_new(folder.path()) {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             let hint = format!("choose another name, or go on with `ftl show --task {id}`");
             return Err(Failure::new(format!("there is a task `{id}` already"), hint));

@@ -65,7 +65,7 @@ impl View {
                 }
             }
             Some(store) => {
-                let mut look = |run: &ftl_engine::id::RunId| {
+                let mut look = |run: &ftl_folder::id::RunId| {
                     replayed = self.replay(store, run).map_err(Trouble)?;
                     Ok(replayed.as_ref().and_then(|run| desk::phase_of(run, &self.phases)))
                 };
@@ -86,7 +86,7 @@ impl View {
         Ok(Seen { phase, run: run.map(|run| run.to_string()), journal, machine })
     }
 
-    fn replay(&self, store: &SqliteStore, run: &ftl_engine::id::RunId) -> Result<Option<Run>, Failure> {
+    fn replay(&self, store: &SqliteStore, run: &ftl_folder::id::RunId) -> Result<Option<Run>, Failure> {
         let row = store.run(run).map_err(|error| session::store_failure(&error))?;
         if row.is_none_or(|row| row.head == 0) {
             return Ok(None);

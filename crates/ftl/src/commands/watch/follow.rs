@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ftl_engine::drive::Stop;
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::store::RunRow;
 
 use super::{LOOK, Watched};

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use anstream::adapter::strip_str;
 use ftl_core::run::{Entry, Fact, Time, WHOLE};
-use ftl_engine::id::RunId;
+use ftl_folder::id::RunId;
 use ftl_engine::journal;
 use ftl_engine::store::Store;
-use ftl_engine::{clock, drive::Stop};
+use ftl_folder::clock;
+use ftl_engine::drive::Stop;
 
 use super::{LOOK, Watched};
 use crate::board::Board;

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 
 use ftl_core::run::{ActionId, InstanceId, Usage};
 use ftl_core::value::Name;
-use ftl_engine::clock::Clock as _;
+use ftl_folder::clock::Clock as _;
 use ftl_engine::hands::{Job, Told};
 
 use super::{Happening, Stage, Step};

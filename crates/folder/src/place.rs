@@ -10,8 +10,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::folder::{self, Folder, Kind, Refusal, tracked};
-pub use crate::folder::{Beside, mark, replace};
+use crate::{self as folder, Folder, Kind, Refusal, tracked};
+pub use crate::{Beside, mark, replace};
+
+/// The settings that a repository shares, in its root.
+pub const SHARED: &str = "ftl.toml";
 
 /// What git is told to look away from, relative to the folder that holds `.ftl`.
 const EXCLUDED: [&str; 2] = ["/.ftl/*", "!/.ftl/protocols/"];
@@ -120,7 +123,7 @@ impl Place {
 
     /// The settings that come with the repository.
     pub fn shared_config(&self) -> PathBuf {
-        self.root().join(crate::config::SHARED)
+        self.root().join(SHARED)
     }
 
     /// Prompts of the repository's own, in place of the built-in ones.
