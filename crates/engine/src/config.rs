@@ -28,7 +28,7 @@ use crate::hands::site::message::{PLACEHOLDERS, unknown_placeholders};
 use crate::plan_file::{DirectMode, MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
 use ftl_process::Limits;
 use crate::roster::{AGENTS, ROLES, Roster, Said};
-use crate::store::MAX_CONTENT_BYTES;
+use ftl_store::MAX_CONTENT_BYTES;
 
 /// The largest settings file that is read.
 pub const MAX_CONFIG_BYTES: u64 = 256 * 1024;

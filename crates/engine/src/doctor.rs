@@ -27,8 +27,8 @@ use crate::config::Config;
 use ftl_folder::{Folder, Refusal};
 use ftl_folder::place::Place;
 use ftl_process::{self as process, table};
-use crate::store::sqlite::SqliteStore;
-use crate::store::{FORMAT, RunRow, Store, StoreError};
+use ftl_store::sqlite::SqliteStore;
+use ftl_store::{FORMAT, RunRow, Store, StoreError};
 
 /// Below this much room on the disk a person should look.
 pub const MIN_FREE_BYTES: u64 = 100 * 1024 * 1024;

@@ -21,7 +21,7 @@ use crate::driver::{DriveError, Driver, Todo, never_started};
 use crate::hands::{Ended, Hands, Job, Report, Right, Told};
 use ftl_process::Cancel;
 use crate::services::Services;
-use crate::summary::Summary;
+use ftl_store::summary::Summary;
 
 /// How often orders of other processes are looked for.
 pub const POLL: Duration = Duration::from_millis(100);

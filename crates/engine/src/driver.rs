@@ -15,10 +15,10 @@ use ftl_core::value::{Fields, Name};
 use ftl_language::library::Library;
 
 use ftl_folder::id::RunId;
-use crate::journal::{self, JournalError};
-use crate::order::{Order, Refused, Reply};
-use crate::store::{Append, Lease, NewRun, Store, StoreError};
-use crate::summary::{self, Questions, Summary};
+use ftl_store::journal::{self, JournalError};
+use ftl_store::order::{Order, Refused, Reply};
+use ftl_store::{Append, Lease, NewRun, Store, StoreError};
+use ftl_store::summary::{self, Questions, Summary};
 
 /// What is to be done after an input was taken; its entries are durable already.
 #[derive(Debug, Default)]
@@ -180,7 +180,7 @@ impl Driver {
             Ok(order) => self.step(at, order.into(), Some(number)),
             Err(error) => {
                 let message = format!("the order cannot be read: {error}");
-                let kind = crate::order::RefusedKind::Malformed;
+                let kind = ftl_store::order::RefusedKind::Malformed;
                 let reply = Reply { refused: Some(Refused { kind, message, hint: None }), entry: None };
                 let answered = Some((number, json(&reply)));
                 self.store.append(&self.lease, Append { at: self.last, answered, ..Append::default() })?;
@@ -244,7 +244,7 @@ impl Driver {
         let stuck = self.run.live().flat_map(|one| one.held.values()).find(|held| held.stuck);
         let why = stuck.map_or("it changes nothing", |held| held.failure.message.as_str());
         let message = format!("nothing comes of this: {why}");
-        Some(Refused { kind: crate::order::RefusedKind::NotHere, message, hint: None })
+        Some(Refused { kind: ftl_store::order::RefusedKind::NotHere, message, hint: None })
     }
 
     fn remember(&mut self, started: &[Action]) {
@@ -282,7 +282,7 @@ impl Driver {
     }
 
     /// Orders that wait to be taken, the oldest first.
-    pub fn orders(&self) -> Result<Vec<crate::store::Command>, DriveError> {
+    pub fn orders(&self) -> Result<Vec<ftl_store::Command>, DriveError> {
         Ok(self.store.pending(&self.lease.run)?)
     }
 

@@ -10,9 +10,9 @@ use crate::git::{self, GitError, Repo};
 use ftl_folder::rewind::Rewound;
 use ftl_folder::place::Place;
 use ftl_process as process;
-use crate::store::StoreError;
-use crate::store::sqlite::{Loss, RunEnd, SqliteStore};
-use crate::owner;
+use ftl_store::StoreError;
+use ftl_store::sqlite::{Loss, RunEnd, SqliteStore};
+use ftl_store::owner;
 use ftl_folder as folder;
 
 /// Why a loss was not accepted. Nothing of the store has changed.

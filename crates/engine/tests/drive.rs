@@ -13,10 +13,10 @@ use ftl_core::value::Value;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::DriveError;
 use ftl_engine::hands::{Ended, Job, Probe, Report, Width, Workshop};
-use ftl_engine::journal::JournalError;
-use ftl_engine::order::{Order, Reply};
+use ftl_store::journal::JournalError;
+use ftl_store::order::{Order, Reply};
 use ftl_process::Cancel;
-use ftl_engine::store::{Store, StoreError};
+use ftl_store::{Store, StoreError};
 use support::{Bench, With, name, says, until};
 
 const ONE: &str = "PROTOCOL: one
@@ -36,7 +36,7 @@ STATE: A
 
 const SHELL: &str = r#"{"code":0,"stdout":"hi","stderr":""}"#;
 
-fn summary(rest: &Rest) -> &ftl_engine::summary::Summary {
+fn summary(rest: &Rest) -> &ftl_store::summary::Summary {
     match rest {
         Rest::Rests(summary) | Rest::Stopped(summary) => summary,
     }
@@ -90,7 +90,7 @@ fn a_store_that_fails_stops_everything_and_nothing_is_acknowledged() {
     let bench = Bench::new(ONE);
     let store = bench.store.clone();
     let hand = With(move |_: &Job| {
-        store.set_fault(Some(ftl_engine::store::memory::Fault::Full));
+        store.set_fault(Some(ftl_store::memory::Fault::Full));
         Report::free(Ended::Done(serde_json::from_str(SHELL).unwrap()))
     });
     let hands = Workshop::new(Width::default()).with("sh", Arc::new(hand));

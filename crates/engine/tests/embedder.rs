@@ -13,7 +13,7 @@ use ftl_engine::config::Config;
 use ftl_engine::paper::lessons::now;
 use ftl_engine::paper::{Paper, PaperError};
 use ftl_folder::place::Place;
-use ftl_engine::store::SqliteStore;
+use ftl_store::SqliteStore;
 use ftl_memory::Kind;
 
 /// What a server answers to a request: status and body; nothing cuts the connection.

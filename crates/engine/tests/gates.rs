@@ -12,7 +12,7 @@ use ftl_engine::environment::{CommandKind, Environment};
 use ftl_engine::gates::verify::{CouldNotRun, MAX_RUNS, Policy, Verified, When, against, bound_to, run};
 use ftl_engine::gates::{Yard, preflight};
 use ftl_process::{Cancel, Guard, Limits, Supervisor, own_orphans};
-use ftl_engine::store::{MemoryStore, Store as _};
+use ftl_store::{MemoryStore, Store as _};
 
 struct Ground {
     folder: tempfile::TempDir,

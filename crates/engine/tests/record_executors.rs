@@ -19,7 +19,7 @@ use ftl_engine::lifecycle::phases::Routes;
 use ftl_engine::paper::Paper;
 use ftl_folder::place::Place;
 use ftl_process::{Cancel, Guard, Supervisor};
-use ftl_engine::store::SqliteStore;
+use ftl_store::SqliteStore;
 use serde_json::{Value as Json, json};
 
 struct Bench {

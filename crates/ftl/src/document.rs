@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use ftl_folder::id::RunId;
-use ftl_engine::owner::Card;
+use ftl_store::owner::Card;
 use ftl_engine::session::Driven;
-use ftl_engine::summary::{Spent, Summary, Wait, What};
+use ftl_store::summary::{Spent, Summary, Wait, What};
 use serde::{Serialize, Serializer};
 
 use crate::runs::{self, Known};

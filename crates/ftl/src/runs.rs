@@ -10,11 +10,11 @@ use ftl_core::amount::Unit;
 use ftl_engine::forge::PULL;
 use ftl_engine::hands::agents::UNPRICED;
 use ftl_folder::id::RunId;
-use ftl_engine::owner::Card;
+use ftl_store::owner::Card;
 use ftl_folder::place::Place;
 use ftl_engine::session::{Driven, driven};
-use ftl_engine::store::RunRow;
-use ftl_engine::summary::{Spent, Summary, Wait, What};
+use ftl_store::RunRow;
+use ftl_store::summary::{Spent, Summary, Wait, What};
 
 use crate::cause::cause;
 use crate::failure::Failure;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ftl_core::run::InstanceId;
 use ftl_engine::session::find;
-use ftl_engine::store::Store;
+use ftl_store::Store;
 
 use crate::board::Board;
 use crate::board::reader::Reader;

@@ -14,8 +14,8 @@ use ftl_engine::drive::{Rest, Stop, drive};
 use ftl_engine::driver::{Driver, Opening};
 use ftl_engine::hands::{Width, Workshop};
 use ftl_folder::id::RunId;
-use ftl_engine::journal;
-use ftl_engine::store::{SqliteStore, Store, verify_chain};
+use ftl_store::journal;
+use ftl_store::{SqliteStore, Store, verify_chain};
 use ftl_language::library::Library;
 
 use crate::mortal::{Death, Mortal};

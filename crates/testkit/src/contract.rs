@@ -8,7 +8,7 @@ use std::io::Read;
 use std::thread;
 
 use ftl_folder::id::RunId;
-use ftl_engine::store::{
+use ftl_store::{
     Append, Digest, Hash, Lease, Line, MAX_APPEND_BYTES, MAX_COMMAND_BYTES, MAX_CONTENT_BYTES,
     MAX_ENTRY_BYTES, MAX_OWNER_BYTES, MAX_SUMMARY_BYTES, Most, NewRun, Record, Store, StoreError,
     verify_chain,

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ftl_folder::id::RunId;
-use ftl_engine::store::{Append, Command, Digest, Lease, NewRun, Record, RunRow, Store, StoreError};
+use ftl_store::{Append, Command, Digest, Lease, NewRun, Record, RunRow, Store, StoreError};
 
 /// When the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

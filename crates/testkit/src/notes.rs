@@ -5,7 +5,7 @@
 
 use std::thread;
 
-use ftl_engine::store::{MAX_NOTE_BYTES, MAX_NOTE_NAME_BYTES, Notebook, StoreError};
+use ftl_store::{MAX_NOTE_BYTES, MAX_NOTE_NAME_BYTES, Notebook, StoreError};
 
 /// Makes one test of each case of the contract. The argument makes an empty notebook and calls the
 /// case with it.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use ftl_engine::store::{MemoryStore, Notebook, SqliteStore, Store};
+use ftl_store::{MemoryStore, Notebook, SqliteStore, Store};
 use ftl_testkit::contract::Opened;
 use tempfile::TempDir;
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Area, Findings, MAX_TOLD, counted};
 use crate::git::{Examined, MissingObject, Namer, Oid, Repo, Trouble};
 use ftl_folder::place::Place;
-use crate::store::{RunRow, Store};
+use ftl_store::{RunRow, Store};
 
 /// A lock that has been there this long is told.
 const MIN_LOCK_AGE: Duration = Duration::from_secs(60);

@@ -6,9 +6,9 @@ use ftl_core::run::{Entry, Run};
 use ftl_language::library::Library;
 
 use super::{Area, Findings, MAX_TOLD, counted, trouble};
-use crate::journal::{self, JournalError};
-use crate::store::{RunRow, Store, verify_chain};
-use crate::summary::{Questions, Summary};
+use ftl_store::journal::{self, JournalError};
+use ftl_store::{RunRow, Store, verify_chain};
+use ftl_store::summary::{Questions, Summary};
 
 /// Computes chains again: of every run when it is to be deep, else of those that have not ended.
 pub(super) fn chains(store: &dyn Store, rows: &[RunRow], deep: bool, found: &mut Findings) {

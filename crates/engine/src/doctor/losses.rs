@@ -11,8 +11,8 @@ use super::{ACCEPT, Area, Findings, MAX_TOLD, counted};
 use ftl_folder as folder;
 use crate::git::Repo;
 use ftl_folder::place::Place;
-use crate::store::sqlite::{Event, Recorded, SqliteStore};
-use crate::store::{Store, StoreError};
+use ftl_store::sqlite::{Event, Recorded, SqliteStore};
+use ftl_store::{Store, StoreError};
 
 /// The largest ledger that is read.
 const MAX_LEDGER_BYTES: u64 = 16 * 1024 * 1024;

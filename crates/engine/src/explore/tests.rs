@@ -8,7 +8,7 @@ use super::*;
 use crate::config::Config;
 use crate::exploration;
 use ftl_folder::place::Place;
-use crate::store::sqlite::SqliteStore;
+use ftl_store::sqlite::SqliteStore;
 
 const PYTHON: &[(&str, &str)] = &[
     ("README.md", "# Shop\n## Install\n```\n## not this\n```\n### Use\n"),

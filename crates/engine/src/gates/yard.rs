@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ftl_process::{Cancel, Ended, Fence, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor};
-use crate::store::Store;
+use ftl_store::Store;
 
 /// A place for commands.
 #[derive(Clone)]

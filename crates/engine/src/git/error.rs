@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use ftl_core::machine::Cause;
+use ftl_core::run::{Failure, FailureKind};
 
 use super::runner::says_missing;
 use ftl_folder::Refusal;
@@ -159,6 +160,28 @@ fn is_state(path: &Path) -> bool {
     let git = parts.iter().position(|part| *part == ".git");
     let before = git.map(|at| &parts[..at]);
     parts.windows(2).any(ours) || before.is_some_and(|before| before.iter().all(|part| *part != ".ftl"))
+}
+
+impl From<GitError> for Failure {
+    /// What git did not do, as a failure of an action.
+    fn from(error: GitError) -> Failure {
+        let kind = match error.trouble {
+            Trouble::Stale => FailureKind::Stale,
+            Trouble::BadName | Trouble::TooMuch => FailureKind::Failed,
+            Trouble::TimedOut => FailureKind::Timeout,
+            Trouble::NoRepository
+            | Trouble::Unsuitable
+            | Trouble::Cancelled
+            | Trouble::Unreachable
+            | Trouble::Git
+            | Trouble::Disk => FailureKind::CouldNotRun,
+            // There was a repository, with the run's branch and its worktrees, when the run began.
+            Trouble::Machine | Trouble::Missing | Trouble::Replaced | Trouble::Unknown => {
+                return Cause::Repository.failure(error.to_string());
+            }
+        };
+        Failure::new(kind, error.to_string())
+    }
 }
 
 #[cfg(test)]

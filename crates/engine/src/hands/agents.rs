@@ -41,7 +41,7 @@ use ftl_folder::place::Place;
 use ftl_process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, Supervisor};
 use crate::roster::Pricing;
 use crate::services;
-use crate::store::Store as _;
+use ftl_store::Store as _;
 
 /// The parameters that are not told as inputs: feedback has a place of its own, and where an agent may
 /// write stands among the rules.

@@ -41,9 +41,9 @@ use self::admission::{Admission, Part, Rank};
 use self::table::QueueKind;
 use ftl_folder::clock::millis;
 use ftl_folder::id::RunId;
-use crate::machine;
+use ftl_store::machine;
 use ftl_process::Cancel;
-use crate::store::{Lease, Store};
+use ftl_store::{Lease, Store};
 
 /// How a job came to an end.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use ftl_folder::id::RunId;
 use crate::paper::Paper;
-use crate::store::StoreError;
-use crate::store::notebook::Notebook;
+use ftl_store::StoreError;
+use ftl_store::notebook::Notebook;
 
 /// The kind of the notes.
 const KIND: &str = "question";
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use ftl_folder::place::Place;
-    use crate::store::SqliteStore;
+    use ftl_store::SqliteStore;
 
     #[test]
     fn the_newest_questions_are_remembered() {

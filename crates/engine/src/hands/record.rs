@@ -25,8 +25,8 @@ use ftl_folder::{self as folder, Use};
 use ftl_folder::id::{self, RunId};
 use crate::paper::Paper;
 use ftl_folder::place::Place;
-use crate::store::notebook::Notebook as _;
-use crate::store::{Digest, Store as _, StoreError};
+use ftl_store::notebook::Notebook as _;
+use ftl_store::{Digest, Store as _, StoreError};
 
 /// The kind of the notes that tell where a conversation is kept.
 pub const TALK: &str = "talk";
@@ -443,7 +443,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::hands::transcript::{self, Line};
-    use crate::store::SqliteStore;
+    use ftl_store::SqliteStore;
 
     fn record() -> Record {
         Record {

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::Job;
 use super::agents::Seat;
 use crate::paper::Paper;
-use crate::store::StoreError;
-use crate::store::notebook::Notebook as _;
+use ftl_store::StoreError;
+use ftl_store::notebook::Notebook as _;
 
 /// The kind of the notes.
 const KIND: &str = "session";

@@ -15,12 +15,12 @@ use ftl_core::value::Value;
 use super::{Ended, Hand, Job, Probe, Report};
 use crate::config::Config;
 use crate::environment::{CommandKind, Environment};
-use crate::machine;
+use ftl_store::machine;
 use ftl_folder::place::Place;
 use ftl_process::{
     self, Cancel, Captured, Cut, Fence, How, Limits, MARK, Mark, RunError, Spec, Stdin, Stream, Supervisor,
 };
-use crate::store::Store;
+use ftl_store::Store;
 
 /// The exit code by which a command says that the service it needs does not answer (EX_TEMPFAIL).
 pub const SERVICE_IS_OUT: i32 = 75;

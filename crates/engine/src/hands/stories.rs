@@ -15,7 +15,7 @@ use super::site::Sites;
 use super::table::Resources;
 use super::{Ended, Hand, Job, Report};
 use crate::paper::Paper;
-use crate::store::{Digest, Store as _};
+use ftl_store::{Digest, Store as _};
 
 /// How much of a change a reviewer is shown; the rest stands in the worktree.
 pub const MAX_CHANGE_BYTES: usize = 64 * 1024;

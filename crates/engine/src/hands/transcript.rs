@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::record::{self, SPOOL};
 use ftl_folder::id::RunId;
 use crate::paper::Paper;
-use crate::store::{Digest, Store as _, StoreError};
+use ftl_store::{Digest, Store as _, StoreError};
 
 /// Why conversations cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

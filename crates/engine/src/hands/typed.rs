@@ -10,7 +10,7 @@ use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::Value;
 
 use super::{Ended, Job, Report};
-use crate::machine;
+use ftl_store::machine;
 use crate::paper::PaperError;
 
 /// What an action came to.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use ftl_core::json::Json;
 
-use crate::store::Digest;
+use ftl_store::Digest;
 
 /// The largest artifact that is read.
 pub const MAX_ARTIFACT_BYTES: u64 = 16 * 1024 * 1024;

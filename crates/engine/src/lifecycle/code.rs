@@ -13,7 +13,7 @@ use super::folder::{CODEGEN, FILES, Folder, PATCH, PLAN, path_problem, plain_pat
 use super::patch::{self, Touch};
 use super::plan::{Intent, Plan, Scope};
 use super::plan_review::signals;
-use crate::store;
+use ftl_store as store;
 
 /// What the code's artifacts show, and what a person may want to look at.
 pub struct Looked {

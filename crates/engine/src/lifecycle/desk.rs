@@ -23,8 +23,8 @@ use super::plan::Plan;
 use super::state::State;
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
-use crate::store::notebook::Notebook;
-use crate::store::{Digest, StoreError};
+use ftl_store::notebook::Notebook;
+use ftl_store::{Digest, StoreError};
 
 /// Which run a task has, and what of it stands in `state.json`.
 const TASKS: &str = "lifecycle.task";

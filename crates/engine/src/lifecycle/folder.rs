@@ -13,7 +13,7 @@ use ftl_core::json::Json;
 
 use super::artifact::{self, Artifact, Malformed};
 use ftl_folder::place::Place;
-use crate::store::Digest;
+use ftl_store::Digest;
 
 /// The plan.
 pub const PLAN: &str = "planning/planning.ai.json";

@@ -8,7 +8,7 @@ use ftl_core::json::{Json, Object};
 use super::artifact::{Artifact, Malformed};
 use super::folder::{Folder, STATE};
 use super::phases::{Phase, Phases};
-use crate::store::Digest;
+use ftl_store::Digest;
 
 /// What `state.json` says.
 #[derive(Clone, Debug, PartialEq)]

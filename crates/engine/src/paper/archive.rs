@@ -13,7 +13,7 @@ use super::projection::{Form, Projected, json_text, keep};
 use super::{Paper, PaperError};
 use ftl_folder as folder;
 use ftl_folder::place::replace;
-use crate::store::{Notebook as _, Notes};
+use ftl_store::{Notebook as _, Notes};
 use ftl_core::json::{Json, Object};
 
 /// How many files a fingerprint names.
@@ -256,5 +256,5 @@ fn is_day(text: &str) -> bool {
 }
 
 fn damaged(name: &str, message: &str) -> PaperError {
-    PaperError::Store(crate::store::StoreError::Corrupt(format!("archive {name}: {message}")))
+    PaperError::Store(ftl_store::StoreError::Corrupt(format!("archive {name}: {message}")))
 }

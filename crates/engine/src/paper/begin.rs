@@ -12,7 +12,7 @@ use super::campaign::settle_known;
 use super::{Paper, PaperError};
 use crate::context::Sources;
 use crate::plan_file::{Plan, Task};
-use crate::store::Notes;
+use ftl_store::Notes;
 
 /// A note of somebody else that is kept with the beginning of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use ftl_folder as folder;
 use ftl_folder::id::RunId;
 use ftl_folder::place::replace;
 use crate::plan_file::{Plan, Task};
-use crate::store::{Notebook as _, Notes};
+use ftl_store::{Notebook as _, Notes};
 use crate::workspace::{
     self, BlockReason, Closed, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, OnDisk, Refusal,
     Surroundings, Used, Workspace,
@@ -396,7 +396,7 @@ fn replaced(
     scope: &Scope,
     name: &FileName,
     now: &str,
-) -> Result<(), crate::store::StoreError> {
+) -> Result<(), ftl_store::StoreError> {
     match notes.get(&scope.kind(KIND), &name.stem())? {
         Some(old) => notes.put(&scope.kind(REPLACED), &format!("{}@{now}", name.stem()), &old),
         None => Ok(()),

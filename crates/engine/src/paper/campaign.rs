@@ -18,7 +18,7 @@ use super::{Paper, PaperError};
 use crate::gates::plain;
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, LaxPlan, Plan, Reading, Task};
-use crate::store::{Notebook as _, Notes, StoreError};
+use ftl_store::{Notebook as _, Notes, StoreError};
 use ftl_core::json::Json;
 use ftl_core::json::rows;
 
@@ -753,7 +753,7 @@ fn progress(rows: &[(String, Vec<String>, Status)]) -> Result<Progress, PaperErr
 }
 
 fn damaged(message: String) -> PaperError {
-    PaperError::Store(crate::store::StoreError::Corrupt(message))
+    PaperError::Store(ftl_store::StoreError::Corrupt(message))
 }
 
 fn understood(json: &Json) -> Result<Campaign, PaperError> {

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use super::{Paper, PaperError};
-use crate::store::{Notebook as _, Notes};
+use ftl_store::{Notebook as _, Notes};
 use ftl_core::json::Json;
 
 const KIND: &str = "event";

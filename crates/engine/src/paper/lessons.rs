@@ -18,7 +18,7 @@ use crate::embedder::Chosen;
 use ftl_folder as folder;
 use ftl_folder::place::replace;
 use crate::plan_file::{Plan, Task};
-use crate::store::{Notebook as _, Store as _, StoreError};
+use ftl_store::{Notebook as _, Store as _, StoreError};
 use crate::workspace::{KnownFailure, KnownPattern, LessonKind, Workspace};
 
 /// A memory with more lessons is copied only when somebody asks for it.

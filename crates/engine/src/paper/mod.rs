@@ -30,7 +30,7 @@ use crate::config::Config;
 use crate::embedder::Chosen;
 use ftl_folder::place::Place;
 use crate::plan_file::PlanErrors;
-use crate::store::{SqliteStore, StoreError};
+use ftl_store::{SqliteStore, StoreError};
 use crate::workspace::Refusal;
 
 /// The paperwork of one repository.

@@ -20,8 +20,8 @@ use super::projection::{Form, Projected, json_text};
 use super::scope::Scope;
 use super::{Paper, PaperError};
 use ftl_folder::clock;
-use crate::journal::{self, JournalError};
-use crate::store::{Notebook as _, StoreError};
+use ftl_store::journal::{self, JournalError};
+use ftl_store::{Notebook as _, StoreError};
 use ftl_core::json::Json;
 
 /// The phases in the order of a flow.

@@ -26,7 +26,7 @@ use ftl_folder::{self as folder, Use};
 use ftl_folder::place::{Beside, mark};
 use ftl_process::gate::{Gate, Inside};
 use ftl_process::holder::{self, Locked, Locking, Wait};
-use crate::store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
+use ftl_store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
 use ftl_core::json::Json;
 
 /// The kind of the notes that remember digests.

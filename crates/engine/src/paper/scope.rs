@@ -17,7 +17,7 @@ use super::projection::Projected;
 use super::{Paper, PaperError, campaign, lag};
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
-use crate::store::{Notebook as _, Store as _, StoreError};
+use ftl_store::{Notebook as _, Store as _, StoreError};
 
 /// The kind of the notes that say which campaigns there are, by run: the number with which each was opened.
 const OPENED: &str = "campaigns";

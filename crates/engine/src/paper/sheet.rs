@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::projection::{Form, Projected};
-use crate::store::{Notebook, Notes, StoreError};
+use ftl_store::{Notebook, Notes, StoreError};
 use ftl_core::json::Json;
 use ftl_core::json::rows::{self, Rows, Split};
 

@@ -8,7 +8,7 @@ use super::projection::STAMPS;
 use super::sheet::MAX_PARTS;
 use super::*;
 use crate::plan_file::merge::CampaignTask;
-use crate::store::Notebook as _;
+use ftl_store::Notebook as _;
 use ftl_core::json::Json;
 
 const NOW: &str = "2026-01-02T03:04:05";

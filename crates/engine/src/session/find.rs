@@ -6,9 +6,9 @@ use ftl_core::run::InstanceId;
 
 use super::SessionError;
 use crate::driver::WHOLE_RUN;
-use crate::owner::{self, Card, Life};
+use ftl_store::owner::{self, Card, Life};
 use ftl_folder::place::Place;
-use crate::store::{RunRow, Store};
+use ftl_store::{RunRow, Store};
 
 /// How many names a message lists when a prefix fits several runs.
 const MAX_LISTED: usize = 5;

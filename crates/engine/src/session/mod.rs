@@ -43,16 +43,16 @@ use crate::hands::script::Script;
 use crate::hands::site::retry::kept_of_task;
 use crate::hands::site::{Route, Sites};
 use ftl_folder::id::RunId;
-use crate::journal;
-use crate::order::{Order, Reply};
-use crate::owner::{self, Card, Life, Owner};
+use ftl_store::journal;
+use ftl_store::order::{Order, Reply};
+use ftl_store::owner::{self, Card, Life, Owner};
 use crate::paper::Paper;
 use ftl_folder::place::Place;
 use crate::plan_file::{Plan, Worker};
 use ftl_process::{self as process, Cancel, Guard};
 use crate::roster::needs::{self, Unfit};
 use crate::roster::{Choice, Hall, Roster};
-use crate::store::{Lease, Store, StoreError};
+use ftl_store::{Lease, Store, StoreError};
 
 /// Why something could not be done in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

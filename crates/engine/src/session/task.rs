@@ -20,7 +20,7 @@ use crate::hands::task::lean::{Lean, Made, Makes};
 use ftl_folder::id::RunId;
 use crate::lifecycle::phases::{Phases, Routes};
 use crate::paper::Paper;
-use crate::store::Lease;
+use ftl_store::Lease;
 
 /// A run as its journal has made it, and where that journal ends.
 #[derive(Clone, Debug)]

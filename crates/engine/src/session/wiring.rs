@@ -32,7 +32,7 @@ use ftl_folder::place::Place;
 use crate::plan_file::Worker;
 use ftl_process::{self as process, Fence, Guard, Supervisor};
 use crate::roster::{Choice, Hall, Roster};
-use crate::store::{Lease, Store};
+use ftl_store::{Lease, Store};
 
 /// What the executors of all runs of a process are made of.
 pub(super) struct Wiring {

@@ -14,8 +14,8 @@ use ftl_engine::drive::{Rest, Stop, drive};
 use ftl_engine::driver::{DriveError, Driver, Opening};
 use ftl_engine::hands::{Ended, Hand, Hands, Job, Report};
 use ftl_folder::id::RunId;
-use ftl_engine::journal;
-use ftl_engine::store::{MemoryStore, Store};
+use ftl_store::journal;
+use ftl_store::{MemoryStore, Store};
 use ftl_language::library::{Library, built_in_sources};
 use ftl_language::source::{Origin, Source};
 

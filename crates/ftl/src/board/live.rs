@@ -9,7 +9,7 @@ use anstream::adapter::strip_str;
 use ftl_core::run::{Entry, Time};
 use ftl_folder::clock;
 use ftl_engine::hands::agents::UNPRICED;
-use ftl_engine::summary::{Spent, Summary, Wait, What};
+use ftl_store::summary::{Spent, Summary, Wait, What};
 
 use super::news::reason;
 use super::report::lasted;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ftl_core::run::{Entry, InstanceId};
 use ftl_folder::id::RunId;
-use ftl_engine::journal;
-use ftl_engine::store::Store;
+use ftl_store::journal;
+use ftl_store::Store;
 use ftl_language::library::Library;
 
 use super::Board;

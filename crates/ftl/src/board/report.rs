@@ -7,7 +7,7 @@ use ftl_core::run::{End, Policy, ROOT};
 use ftl_core::value::Value;
 use ftl_engine::hands::agents::UNPRICED;
 use ftl_folder::id::RunId;
-use ftl_engine::summary::Spent;
+use ftl_store::summary::Spent;
 use serde_json::{Value as Json, json};
 
 use super::news::reason;

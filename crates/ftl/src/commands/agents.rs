@@ -21,7 +21,7 @@ use ftl_engine::hands::record;
 use ftl_process::{Guard, Supervisor};
 use ftl_engine::roster::{Agent, Hall, Pricing, Roster};
 use ftl_engine::session::find;
-use ftl_engine::store::Store;
+use ftl_store::Store;
 use serde_json::{Value as Json, json};
 
 use super::ftl;

@@ -7,7 +7,7 @@ use ftl_core::run::{Action, Event, Input, Wanted};
 use ftl_core::value::Value;
 use ftl_engine::drive::{Rest, Stop};
 use ftl_folder::id::RunId;
-use ftl_engine::order::Order;
+use ftl_store::order::Order;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::flow::is_asked;

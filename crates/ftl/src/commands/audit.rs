@@ -1,9 +1,9 @@
 //! `ftl audit verify`: whether the store and its journals are what was written.
 
 use ftl_engine::session::find;
-use ftl_engine::store::audit::{ChainReport, verify_chain};
-use ftl_engine::store::sqlite::{Event, Recorded, SqliteStore, StoreReport};
-use ftl_engine::store::{RunRow, Store};
+use ftl_store::audit::{ChainReport, verify_chain};
+use ftl_store::sqlite::{Event, Recorded, SqliteStore, StoreReport};
+use ftl_store::{RunRow, Store};
 use serde_json::{Value as Json, json};
 
 use crate::cli::Cli;

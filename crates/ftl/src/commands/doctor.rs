@@ -10,7 +10,7 @@ use ftl_engine::doctor::{Examination, Finding, Level, examine};
 use ftl_folder::rewind::Rewound;
 use ftl_engine::loss::{self, LossError};
 use ftl_folder::place::Place;
-use ftl_engine::store::sqlite::{Loss, LostEntries};
+use ftl_store::sqlite::{Loss, LostEntries};
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Cli, Doctor};

@@ -20,7 +20,7 @@ use ftl_engine::gates::Allowance;
 use ftl_engine::hands::site::Route;
 use ftl_engine::hands::site::retry::Retried;
 use ftl_folder::id::RunId;
-use ftl_engine::order::Order;
+use ftl_store::order::Order;
 use ftl_engine::plan_file::preview::Preview;
 use ftl_engine::plan_file::{self, Plan, PlanError, Reading, Task as PlanTask, Worker};
 use ftl_process::Cancel;

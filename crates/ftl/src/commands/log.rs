@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use ftl_core::run::{Entry, InstanceId};
 use ftl_folder::id::RunId;
-use ftl_engine::journal;
+use ftl_store::journal;
 use ftl_engine::session::find;
-use ftl_engine::store::{Record, Store};
+use ftl_store::{Record, Store};
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Cli, Log};

@@ -14,12 +14,12 @@ use ftl_engine::driver::{Driver, Opening, Todo};
 use ftl_folder as folder;
 use ftl_engine::hands::script::{MAX_SCRIPT_BYTES, Script};
 use ftl_folder::id::RunId;
-use ftl_engine::order::Order;
-use ftl_engine::owner::Card;
+use ftl_store::order::Order;
+use ftl_store::owner::Card;
 use ftl_folder::place::Place;
 use ftl_engine::session::{Claim, Driven, Session, driven, find};
-use ftl_engine::store::{Lease, Most, RunRow, Store};
-use ftl_engine::summary::Summary;
+use ftl_store::{Lease, Most, RunRow, Store};
+use ftl_store::summary::Summary;
 use ftl_language::library::Library;
 use serde_json::{Value as Json, json};
 

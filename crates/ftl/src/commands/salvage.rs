@@ -9,7 +9,7 @@ use ftl_engine::hands::site::task_of;
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
 use ftl_engine::session::find;
-use ftl_engine::store::sqlite::SqliteStore;
+use ftl_store::sqlite::SqliteStore;
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Cli, Salvage, Undo};

@@ -11,10 +11,10 @@ use ftl_core::amount::Unit;
 use ftl_engine::drive::Rest;
 use ftl_engine::hands::questions;
 use ftl_folder::id::RunId;
-use ftl_engine::order::{Order, Reply};
+use ftl_store::order::{Order, Reply};
 use ftl_engine::session::{Session, Target, find};
-use ftl_engine::store::MAX_COMMAND_BYTES;
-use ftl_engine::summary::{Wait, What};
+use ftl_store::MAX_COMMAND_BYTES;
+use ftl_store::summary::{Wait, What};
 use serde_json::json;
 
 use super::code;
@@ -129,7 +129,7 @@ fn answered(
 ) -> Result<Option<InstanceId>, Failure> {
     let paper = session.records();
     let run = &target.row.run;
-    let failed = |error: ftl_engine::store::StoreError| session::store_failure(&error);
+    let failed = |error: ftl_store::StoreError| session::store_failure(&error);
     let mut asking = Vec::new();
     for wait in waits.iter().filter(|wait| wait.what == What::Held) {
         let instance = InstanceId(wait.instance);

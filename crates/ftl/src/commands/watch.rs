@@ -14,7 +14,7 @@ use std::time::Duration;
 use ftl_engine::drive::Stop;
 use ftl_folder::place::Place;
 use ftl_engine::session::find;
-use ftl_engine::store::{RunRow, Store};
+use ftl_store::{RunRow, Store};
 use ftl_language::library::Library;
 
 use crate::cli::Cli;

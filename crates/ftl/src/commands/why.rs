@@ -20,9 +20,9 @@ use ftl_engine::lifecycle::phases::NEXT;
 use ftl_engine::lifecycle::{Folder, Phases, desk};
 use ftl_folder::place::Place;
 use ftl_engine::session::SessionError;
-use ftl_engine::store::StoreError;
-use ftl_engine::store::sqlite::SqliteStore;
-use ftl_engine::summary::{Summary, Wait, What};
+use ftl_store::StoreError;
+use ftl_store::sqlite::SqliteStore;
+use ftl_store::summary::{Summary, Wait, What};
 use serde_json::{Value as Json, json};
 
 use crate::board::Board;

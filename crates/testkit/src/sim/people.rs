@@ -6,7 +6,7 @@
 use ftl_core::run::{Instance, InstanceId, OpenKind, ROOT, Run};
 use ftl_core::types::Type;
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::order::Order;
+use ftl_store::order::Order;
 
 use super::case::People;
 use crate::dice::Dice;

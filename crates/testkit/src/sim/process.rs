@@ -14,10 +14,10 @@ use ftl_folder::clock::Clock;
 use ftl_engine::drive::Watch;
 use ftl_engine::hands::{Hands, Job, Told};
 use ftl_folder::id::RunId;
-use ftl_engine::store::{
+use ftl_store::{
     Append, Command, Digest, Lease, MemoryStore, NewRun, Record, RunRow, Store, StoreError,
 };
-use ftl_engine::summary::Summary;
+use ftl_store::summary::Summary;
 
 use super::Sabotage;
 
@@ -283,7 +283,7 @@ impl Process {
         let Some(record) = kept.first().filter(|record| record.seq == id.entry) else {
             return Some(format!("{key} was started before its entry was durable"));
         };
-        let asked = match ftl_engine::journal::decode(&*self.disk, &job.run, record) {
+        let asked = match ftl_store::journal::decode(&*self.disk, &job.run, record) {
             Ok(Entry { fact: Fact::Asked { asks, .. }, instance, .. }) if instance == job.action.instance => {
                 asks.get(id.index as usize).map(|ask| ask.whom.to_string())
             }

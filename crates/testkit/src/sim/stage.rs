@@ -17,8 +17,8 @@ use ftl_engine::drive::{POLL, Wheel};
 use ftl_engine::driver::{DriveError, Driver};
 use ftl_engine::hands::Told;
 use ftl_folder::id::RunId;
-use ftl_engine::journal::JournalError;
-use ftl_engine::store::{Lease, MemoryStore, Store as _, StoreError};
+use ftl_store::journal::JournalError;
+use ftl_store::{Lease, MemoryStore, Store as _, StoreError};
 
 use super::agents::{Doing, Ending, Saying};
 use super::case::{Case, library};

@@ -28,7 +28,7 @@ pub use census::{Census, Failure, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, 
 
 use super::finding::{Finding, FindingKind, Severity, blocks, told};
 use super::yard::Yard;
-use crate::machine;
+use ftl_store::machine;
 use ftl_process::{Cancel, Captured, Cut, Ended, How, RunError};
 
 /// How many failing tests a summary tells.
@@ -134,7 +134,7 @@ impl fmt::Display for CouldNotRun {
 
 /// The digest of what makes a failure the same as another one.
 pub(crate) fn signature_of(summary: &str) -> Digest {
-    Digest::new(crate::store::Digest::of(signature::of(summary).as_bytes()).to_string())
+    Digest::new(ftl_store::Digest::of(signature::of(summary).as_bytes()).to_string())
 }
 
 /// The digest that binds an answer to what it was given for: tree, command, environment.
@@ -149,7 +149,7 @@ pub fn bound_to(tree: &str, command: &str, env: &[(OsString, OsString)]) -> Stri
         bytes.extend((part.len() as u64).to_be_bytes());
         bytes.extend(part);
     }
-    crate::store::Digest::of(&bytes).to_string()
+    ftl_store::Digest::of(&bytes).to_string()
 }
 
 /// Runs a command in a yard, on the tree that stands in its folder.

@@ -30,7 +30,7 @@ use crate::hands::{Ended, Hand, Job, Report};
 use ftl_folder::id::RunId;
 use crate::lifecycle::desk;
 use ftl_process::Cancel;
-use crate::store::Store as _;
+use ftl_store::Store as _;
 
 /// The kind of the notes that say how commands went on trees that others build upon.
 const BASES: &str = "base-verify";

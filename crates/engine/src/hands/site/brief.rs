@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::Sites;
 use crate::gates::Brief;
 use crate::hands::{Ended, Hand, Job, Report};
-use crate::store::StoreError;
-use crate::store::notebook::Notebook;
+use ftl_store::StoreError;
+use ftl_store::notebook::Notebook;
 
 /// The kind of the notes.
 const KIND: &str = "site";

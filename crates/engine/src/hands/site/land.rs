@@ -31,9 +31,9 @@ use crate::git::{self, Branch, Checked, Delivering, Key, LANDED, Landed, Merged,
 use crate::hands::typed::Done;
 use crate::hands::{Ended, Job};
 use ftl_folder::id::RunId;
-use crate::machine;
+use ftl_store::machine;
 use ftl_process::Cancel;
-use crate::store::notebook::Notebook as _;
+use ftl_store::notebook::Notebook as _;
 
 /// The kind of the notes that say what has landed.
 const LANDINGS: &str = "landing";

@@ -45,7 +45,6 @@ use std::time::Duration;
 
 use ftl_core::catalogue::build::Delivery;
 use ftl_core::catalogue::scalars::Seconds;
-use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::Fields;
 use serde::{Deserialize, Serialize};
@@ -62,14 +61,13 @@ use crate::forge::{ForgeError, Reached};
 use crate::gates::verify::{CouldNotRun, not_started};
 use crate::gates::{Allowance, Yard};
 use crate::git::{GitError, Oid, Repo, Trouble, Worktree, WorktreeId};
-use crate::machine;
 use crate::paper::Paper;
 use crate::paper::campaign::Followed;
 use ftl_folder::place::Place;
 use crate::plan_file::Plan;
 use ftl_process::{Captured, Fence, How, Limits, Supervisor};
-use crate::store::StoreError;
-use crate::store::notebook::Notebook;
+use ftl_store::StoreError;
+use ftl_store::notebook::Notebook;
 
 /// How many lines of a setup command are told when it fails.
 const TOLD_LINES: usize = 5;
@@ -410,35 +408,6 @@ pub(super) fn note_brief(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn
 /// Has the worktree of a workspace closed, when it is blocked.
 pub(super) fn close_worktree(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
     Arc::new(close::Closing { sites: with.sites.clone(), inner })
-}
-
-impl From<GitError> for Failure {
-    /// What git did not do, as a failure of an action.
-    fn from(error: GitError) -> Failure {
-        let kind = match error.trouble {
-            Trouble::Stale => FailureKind::Stale,
-            Trouble::BadName | Trouble::TooMuch => FailureKind::Failed,
-            Trouble::TimedOut => FailureKind::Timeout,
-            Trouble::NoRepository
-            | Trouble::Unsuitable
-            | Trouble::Cancelled
-            | Trouble::Unreachable
-            | Trouble::Git
-            | Trouble::Disk => FailureKind::CouldNotRun,
-            // There was a repository, with the run's branch and its worktrees, when the run began.
-            Trouble::Machine | Trouble::Missing | Trouble::Replaced | Trouble::Unknown => {
-                return Cause::Repository.failure(error.to_string());
-            }
-        };
-        Failure::new(kind, error.to_string())
-    }
-}
-
-impl From<StoreError> for Failure {
-    /// What the store did not do, as a failure of an action.
-    fn from(error: StoreError) -> Failure {
-        machine::judged(machine::cause_of_store(&error), FailureKind::CouldNotRun, error.to_string())
-    }
 }
 
 /// From the top of the repository to the folder that holds its state.

@@ -8,7 +8,7 @@ use super::{Site, Sites};
 use crate::git::{Kept, Oid, Repo};
 use crate::hands::Job;
 use crate::plan_file::Task;
-use crate::store::notebook::Notebook;
+use ftl_store::notebook::Notebook;
 use crate::workspace::KnownFailure;
 
 /// The kind of the notes that say where kept work was laid.

@@ -31,8 +31,8 @@ use crate::hands::typed::Done;
 use crate::hands::{Ended, Job};
 use ftl_folder::id::RunId;
 use crate::paper::begin::Noted;
-use crate::store::notebook::Notebook;
-use crate::store::{Digest, StoreError};
+use ftl_store::notebook::Notebook;
+use ftl_store::{Digest, StoreError};
 
 /// The kinds of the notes: what a story is about, and what its tests said last.
 const STORIES: &str = "story";

@@ -24,7 +24,7 @@ use super::table::Resources;
 use super::{Hand, Job};
 use crate::lifecycle::desk::{self, DeskError};
 use crate::lifecycle::{Folder, Malformed};
-use crate::machine;
+use ftl_store::machine;
 use crate::paper::Paper;
 
 /// The folder of the task that a job is for.

@@ -20,7 +20,7 @@ use crate::lifecycle::phases::Work;
 use crate::lifecycle::plan::Plan;
 use crate::lifecycle::write::now;
 use crate::lifecycle::{Folder, desk, patch};
-use crate::store;
+use ftl_store as store;
 
 /// The longest subject of a commit.
 const MAX_SUBJECT_LETTERS: usize = 72;

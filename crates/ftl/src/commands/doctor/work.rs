@@ -21,7 +21,7 @@ use ftl_engine::gates::verify::{self, Policy};
 use ftl_folder::place::Place;
 use ftl_process::{Cancel, Guard, How, Limits, Supervisor, own_orphans};
 use ftl_engine::roster::{Agent, Hall, Kind, Roster};
-use ftl_engine::store::MemoryStore;
+use ftl_store::MemoryStore;
 
 use crate::commands::flow::needs_git;
 use crate::paint;

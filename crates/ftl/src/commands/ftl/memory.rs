@@ -8,7 +8,7 @@ use ftl_engine::paper::briefs::Recalled;
 use ftl_engine::paper::lessons::{asks_with, now, on_nothing};
 use ftl_engine::paper::{Paper, PaperError};
 use ftl_engine::plan_file::{Plan, Task};
-use ftl_engine::store::Store as _;
+use ftl_store::Store as _;
 use ftl_engine::workspace::Workspace;
 use ftl_memory::Kind;
 use ftl_memory::carry::Mode;

@@ -22,8 +22,8 @@ use std::sync::Arc;
 use ftl_core::json::Json;
 use ftl_folder as folder;
 use ftl_engine::paper::{Paper, PaperError};
-use ftl_engine::store::StoreError;
-use ftl_engine::store::sqlite::SqliteStore;
+use ftl_store::StoreError;
+use ftl_store::sqlite::SqliteStore;
 
 use crate::cli::{self, Cli};
 use crate::exit::Exit;

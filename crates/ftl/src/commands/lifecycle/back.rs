@@ -2,7 +2,7 @@
 
 use ftl_core::run::{Event, ROOT, RefusalKind};
 use ftl_engine::lifecycle::write::{self, Forced};
-use ftl_engine::order::Order;
+use ftl_store::order::Order;
 use serde_json::json;
 
 use super::bench::{Bench, GateAnswers, disk_failure};

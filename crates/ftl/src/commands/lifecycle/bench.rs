@@ -13,7 +13,7 @@ use ftl_engine::lifecycle::desk::{self, DeskError, Known, Standing, Turn};
 use ftl_engine::lifecycle::folder::{self, STATE};
 use ftl_engine::lifecycle::looks::Looks;
 use ftl_engine::lifecycle::{Folder, Malformed, Phase, Phases, TaskId};
-use ftl_engine::order::{Order, Refused};
+use ftl_store::order::{Order, Refused};
 use ftl_engine::paper::Paper;
 use ftl_folder::place::Place;
 use ftl_engine::session::{Looked, Session};

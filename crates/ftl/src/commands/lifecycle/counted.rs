@@ -13,7 +13,7 @@ use ftl_engine::paper::Paper;
 use ftl_folder::place::Place;
 use ftl_process::Guard;
 use ftl_engine::session::{Session, Setup};
-use ftl_engine::store::{
+use ftl_store::{
     Append, Command, Digest, Lease, NewRun, Record, RunRow, SqliteStore, Store, StoreError,
 };
 use ftl_language::library::{Library, built_in_sources};

@@ -28,7 +28,7 @@ use ftl_engine::lifecycle::desk;
 use ftl_engine::lifecycle::folder::{self, STATE};
 use ftl_engine::lifecycle::state::State;
 use ftl_engine::lifecycle::{Folder, TaskId, write};
-use ftl_engine::store::Digest;
+use ftl_store::Digest;
 use serde_json::json;
 
 use bench::Bench;
@@ -196,9 +196,9 @@ fn adopt(bench: &Bench<'_>, asked: &TaskArg) -> Result<Exit, Failure> {
 }
 
 /// The task that is meant, for commands that only look.
-fn named(cli: &Cli, asked: &TaskArg) -> Result<(TaskId, Option<ftl_engine::store::SqliteStore>), Failure> {
+fn named(cli: &Cli, asked: &TaskArg) -> Result<(TaskId, Option<ftl_store::SqliteStore>), Failure> {
     let place = session::place(cli)?;
-    let store = ftl_engine::store::SqliteStore::open_existing(&place.store())
+    let store = ftl_store::SqliteStore::open_existing(&place.store())
         .map_err(|error| session::store_failure(&error))?;
     let current = match &store {
         Some(store) => desk::current(store).map_err(|error| session::store_failure(&error))?,

@@ -8,7 +8,7 @@ use ftl_engine::lifecycle::folder::PATCH;
 use ftl_engine::lifecycle::phases::{NEXT, Phases};
 use ftl_engine::lifecycle::write::{self, Forced};
 use ftl_engine::lifecycle::{Malformed, Phase, TaskId};
-use ftl_engine::order::{Order, RefusedKind};
+use ftl_store::order::{Order, RefusedKind};
 use serde::Serialize;
 
 use super::bench::{self, Arrived, Bench, Carried};

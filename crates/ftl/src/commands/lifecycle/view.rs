@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use ftl_core::run::Run;
-use ftl_engine::journal;
+use ftl_store::journal;
 use ftl_engine::lifecycle::binding::Bindings;
 use ftl_engine::lifecycle::desk::{self, Standing};
 use ftl_engine::lifecycle::edges::{Outlook, imagine, outlook};
 use ftl_engine::lifecycle::looks::Looks;
 use ftl_engine::lifecycle::state::State;
 use ftl_engine::lifecycle::{Folder, Malformed, Phase, Phases};
-use ftl_engine::store::{SqliteStore, Store as _};
+use ftl_store::{SqliteStore, Store as _};
 use ftl_language::library::Library;
 
 use super::bench::{self, Trouble};

@@ -7,7 +7,7 @@ use ftl_engine::lifecycle::edges::outlook;
 use ftl_engine::lifecycle::folder::DECISION;
 use ftl_engine::lifecycle::looks::Looks;
 use ftl_engine::lifecycle::phases::Phases;
-use ftl_engine::order::Order;
+use ftl_store::order::Order;
 use serde_json::json;
 
 use super::bench::{Arrived, Bench, Carried, GateAnswers};

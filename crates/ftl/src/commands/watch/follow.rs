@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ftl_engine::drive::Stop;
 use ftl_folder::id::RunId;
-use ftl_engine::store::RunRow;
+use ftl_store::RunRow;
 
 use super::{LOOK, Watched};
 use crate::commands::log::Lines;

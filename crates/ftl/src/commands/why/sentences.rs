@@ -3,7 +3,7 @@
 //! Every command that is named here can be typed as it stands.
 
 use ftl_core::run::InstanceId;
-use ftl_engine::summary::{Wait, What};
+use ftl_store::summary::{Wait, What};
 use serde_json::{Value as Json, json};
 
 use crate::board::{Board, Row, Standing};

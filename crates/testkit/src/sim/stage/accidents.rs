@@ -3,7 +3,7 @@
 //! Accidents come from the dice of the seed and from nothing else.
 
 use ftl_folder::clock::Clock as _;
-use ftl_engine::store::memory::Fault;
+use ftl_store::memory::Fault;
 
 use super::{DULL, Happening, Stage, Step};
 use crate::sim::case::People;

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use divan::{Bencher, counter::ItemsCount};
 use ftl_folder::id::RunId;
-use ftl_engine::store::{Append, Lease, Line, NewRun, SqliteStore, Store as _, verify_chain};
+use ftl_store::{Append, Lease, Line, NewRun, SqliteStore, Store as _, verify_chain};
 use rusqlite::Connection;
 use tempfile::TempDir;
 

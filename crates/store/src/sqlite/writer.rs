@@ -24,7 +24,7 @@ use super::seal::{self, Seal, Sealed};
 use super::write::Write;
 use super::{DATABASE, LOG, integrity, read, schema, trouble};
 use ftl_folder::{self as folder, Use};
-use crate::store::{FORMAT, StoreError};
+use crate::{FORMAT, StoreError};
 
 /// How many requests may wait; whoever comes then waits before asking.
 const MAX_WAITING: usize = 1024;

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
 
-use ftl_engine::store::{Broken, SqliteStore, Store as _, StoreError, verify_chain};
+use ftl_store::{Broken, SqliteStore, Store as _, StoreError, verify_chain};
 use rusqlite::Connection;
 
 use crate::support::{Place, add, lines, name};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Mutex;
 use std::thread;
 
-use ftl_engine::store::{Digest, SqliteStore, Store as _, StoreError};
+use ftl_store::{Digest, SqliteStore, Store as _, StoreError};
 use rusqlite::ffi;
 use rustix::fs::{FlockOperation, flock};
 

@@ -6,10 +6,15 @@
 
 pub mod audit;
 pub mod chain;
+pub mod journal;
 mod limits;
+pub mod machine;
 pub mod memory;
 pub mod notebook;
+pub mod order;
+pub mod owner;
 pub mod sqlite;
+pub mod summary;
 
 use std::fmt;
 use std::io::Read;

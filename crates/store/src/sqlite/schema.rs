@@ -16,7 +16,7 @@ use super::{BUSY, DATABASE, LOG, heads, seal, trouble};
 use ftl_folder::{self as folder, Use};
 use ftl_folder::id;
 use crate::owner::{self, Life};
-use crate::store::{FORMAT, StoreError};
+use crate::{FORMAT, StoreError};
 
 /// Marks a database as ours: "ftl" and a zero.
 const APPLICATION: i32 = 0x6674_6c00;
@@ -26,7 +26,7 @@ const UNFINISHED: &str = "ftl.db.new";
 
 /// What makes each format out of the one before it. The length of the list is `FORMAT`.
 const MIGRATIONS: [&[&str]; FORMAT as usize] =
-    [&[FORMAT_1], &[FORMAT_2, ftl_memory::schema::CREATE], &[FORMAT_3, GUARDS]];
+    [&[FORMAT_1], &[FORMAT_2, include_str!("../../../memory/src/schema.sql")], &[FORMAT_3, GUARDS]];
 
 /// A function that only connections of this program have.
 const KNOWS_FORMAT: &str = "ftl_knows_format_3";

@@ -15,7 +15,7 @@ use super::heads::{self, Found, Heads, RunHead, StoreHead};
 use super::log::{self, LogDamage};
 use super::read::{self, count};
 use super::{DATABASE, schema, seal, trouble};
-use crate::store::{FORMAT, Hash, StoreError};
+use crate::{FORMAT, Hash, StoreError};
 
 /// How many differences an error names; `doctor` names all.
 const MAX_NAMED: usize = 3;

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use ftl_engine::store::{Lease, SqliteStore, Store as _, StoreError};
+use ftl_store::{Lease, SqliteStore, Store as _, StoreError};
 
 use crate::support::{Place, add, assert_whole, lines, name};
 

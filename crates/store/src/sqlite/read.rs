@@ -12,7 +12,7 @@ use rustix::fs::{Access, access};
 
 use super::{BUSY, DATABASE, schema, trouble};
 use ftl_folder::id::RunId;
-use crate::store::{Command, Digest, Hash, Most, Newest, Record, RunRow, StoreError};
+use crate::{Command, Digest, Hash, Most, Newest, Record, RunRow, StoreError};
 
 /// How many connections are kept for the next one who reads.
 const MAX_IDLE_READERS: usize = 4;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use ftl_engine::store::{Append, Lease, SqliteStore, Store, StoreError};
+use ftl_store::{Append, Lease, SqliteStore, Store, StoreError};
 
 use crate::support::{Place, add, assert_whole, child, lines, name, told};
 

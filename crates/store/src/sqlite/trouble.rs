@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::{ErrorCode, ffi};
 use rustix::io::Errno;
 
-use crate::store::StoreError;
+use crate::StoreError;
 
 /// What an error of SQLite means.
 pub(super) fn of_sqlite(file: &Path, error: &rusqlite::Error) -> StoreError {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use ftl_core::catalogue::Catalogue;
+use ftl_core::program::{Program, Programs};
 use ftl_core::run::{Entry, Run};
-use ftl_language::library::Library;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Deserialize;
 
@@ -15,7 +15,7 @@ use super::heads::RunHead;
 use super::integrity;
 use super::read::{self, count, whole};
 use crate::journal;
-use crate::store::Hash;
+use crate::Hash;
 use crate::summary::{Questions, Summary};
 
 /// The number of entries, and the hash of the last one.
@@ -68,11 +68,29 @@ fn end_at(open: &Connection, head: &RunHead, last: u64) -> rusqlite::Result<End>
     hash.map(|hash| (last, hash)).ok_or(rusqlite::Error::QueryReturnedNoRows)
 }
 
+/// No program at all: a summary is made of what the entries say, and nothing is decided.
+#[derive(Debug)]
+struct NoPrograms;
+
+impl Programs for NoPrograms {
+    fn program(&self, _: &str) -> Option<&Arc<Program>> {
+        None
+    }
+
+    fn program_of(&self, _: &str, _: &str, _: &str) -> Option<&Arc<Program>> {
+        None
+    }
+
+    fn catalogue(&self) -> &Catalogue {
+        Catalogue::standard()
+    }
+}
+
 /// Makes what a run looks like from outside out of the entries that it has now. Entries that this program does not
 /// understand leave it as it was.
 pub(super) fn renew_summary(open: &Connection, run: i64) -> rusqlite::Result<()> {
     let Some(entries) = entries(open, run)? else { return Ok(()) };
-    let run_now = Run::replay(Arc::new(Library::load(Vec::new(), Catalogue::standard())), &entries);
+    let run_now = Run::replay(Arc::new(NoPrograms), &entries);
     let summary = Summary::of(&run_now, &Questions::new());
     let failed = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
     let text = serde_json::to_string(&summary).map_err(failed)?;

@@ -7,8 +7,8 @@ mod support;
 use ftl_core::run::{ActionId, Answer, Entry, Fact, ROOT};
 use ftl_core::value::Value;
 use ftl_folder::id::RunId;
-use ftl_engine::journal::{decode, encode, load};
-use ftl_engine::store::{Append, Hash, MAX_ENTRY_BYTES, MemoryStore, NewRun, Record, Store};
+use ftl_store::journal::{decode, encode, load};
+use ftl_store::{Append, Hash, MAX_ENTRY_BYTES, MemoryStore, NewRun, Record, Store};
 
 fn heard(seq: u64, value: Value) -> Entry {
     let action = ActionId { entry: 1, index: 0 };

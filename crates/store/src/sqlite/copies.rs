@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use ftl_folder as folder;
-use crate::store::{Digest, MAX_CONTENT_BYTES};
+use crate::{Digest, MAX_CONTENT_BYTES};
 
 /// Where it is remembered which copy was written last: a file for each, with `%` for `/` in its name.
 const WRITTEN: &str = "copies";

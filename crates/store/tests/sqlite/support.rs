@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ftl_folder::id::RunId;
-use ftl_engine::store::{Append, Lease, Line, NewRun, SqliteStore, Store, verify_chain};
+use ftl_store::{Append, Lease, Line, NewRun, SqliteStore, Store, verify_chain};
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 use tempfile::TempDir;

@@ -10,7 +10,7 @@ use ftl_core::run::Entry;
 use serde_json::Value as Json;
 
 use ftl_folder::id::RunId;
-use crate::store::{Digest, Hash, Line, MAX_ENTRY_BYTES, Record, Store, StoreError};
+use crate::{Digest, Hash, Line, MAX_ENTRY_BYTES, Record, Store, StoreError};
 
 /// The field that stands for something in the content store.
 const REFERENCE: &str = "$content";

@@ -9,7 +9,7 @@ use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 
 use ftl_process::RunError;
-use crate::store::StoreError;
+use crate::StoreError;
 
 /// What an error of a system call says about the machine.
 pub fn cause(error: &io::Error) -> Option<Cause> {
@@ -65,6 +65,13 @@ pub fn judged(cause: Option<Cause>, kind: FailureKind, message: String) -> Failu
     match cause {
         Some(cause) => cause.failure(message),
         None => Failure::new(kind, message),
+    }
+}
+
+impl From<StoreError> for Failure {
+    /// What the store did not do, as a failure of an action.
+    fn from(error: StoreError) -> Failure {
+        judged(cause_of_store(&error), FailureKind::CouldNotRun, error.to_string())
     }
 }
 

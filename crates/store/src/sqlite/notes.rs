@@ -7,8 +7,8 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{SqliteStore, trouble};
-use crate::store::StoreError;
-use crate::store::notebook::{self, Notebook, Notes, Work};
+use crate::StoreError;
+use crate::notebook::{self, Notebook, Notes, Work};
 
 /// The first format with notes and lessons.
 pub(super) const FORMAT_WITH_NOTES: u32 = 2;

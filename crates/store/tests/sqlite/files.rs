@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use ftl_engine::store::{
+use ftl_store::{
     Append, Digest, FORMAT, MAX_CONTENT_BYTES, Notebook as _, SqliteStore, Store as _, StoreError,
 };
 
@@ -393,7 +393,7 @@ fn child_fills_the_disk() {
     let Some((folder, _)) = told() else { return };
     let store = SqliteStore::open(&folder).unwrap();
     let row = store.run(&name(1)).unwrap().unwrap();
-    let lease = ftl_engine::store::Lease { run: name(1), epoch: 1, owner: row.owner.unwrap() };
+    let lease = ftl_store::Lease { run: name(1), epoch: 1, owner: row.owner.unwrap() };
     store.append(&lease, lines([4])).unwrap();
     let wrote = store.put(&vec![1; MAX_CONTENT_BYTES / 4]);
     assert!(matches!(wrote, Err(StoreError::Full(_))), "{wrote:?}");

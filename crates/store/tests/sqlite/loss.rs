@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use ftl_engine::store::sqlite::Event;
-use ftl_engine::store::{
+use ftl_store::sqlite::Event;
+use ftl_store::{
     Append, Digest, FORMAT, Lease, Line, Notebook as _, SqliteStore, Store as _, StoreError, verify_chain,
 };
 use ftl_testkit::faults::{Call, Faults, counted};
@@ -499,7 +499,7 @@ fn a_store_of_the_format_before_gets_its_sums_with_the_first_write() {
 fn a_store_that_an_earlier_version_drives_is_left_to_it() {
     let (place, _) = filled();
     make_format_2(&place);
-    let owner = ftl_engine::owner::Owner::register(&place.file("owners"), "ftl run").unwrap();
+    let owner = ftl_store::owner::Owner::register(&place.file("owners"), "ftl run").unwrap();
     place.raw().execute("UPDATE runs SET owner = ?1 WHERE number = 1", [owner.name()]).unwrap();
     let store = place.open();
     assert!(matches!(write(&store), Err(StoreError::InUse(_))));

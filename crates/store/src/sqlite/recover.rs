@@ -21,11 +21,11 @@ use super::heads::{self, Found, HeadFile, Heads, RunHead, StoreHead};
 use super::lock::WriteLock;
 use super::read::{self, count, whole};
 use super::{DATABASE, LOG, SqliteStore, cut, integrity, log, schema, seal, trouble};
-use crate::driver::WHOLE_RUN;
+use ftl_core::run::ROOT;
 use ftl_folder::{self as folder, Use};
 use ftl_folder::rewind::Rewound;
 use crate::order::Order;
-use crate::store::{Digest, FORMAT, Hash, StoreError};
+use crate::{Digest, FORMAT, Hash, StoreError};
 use ftl_folder::clock;
 use crate::journal;
 
@@ -263,7 +263,7 @@ impl Recovery<'_> {
                 "`{target}` has {commit} of this run, which its journal has lost ({}); its work stays on `{}`",
                 self.reason, one.branch
             );
-            let order = Order::Stop { instance: WHOLE_RUN, by: self.by.to_owned(), reason };
+            let order = Order::Stop { instance: ROOT, by: self.by.to_owned(), reason };
             let failed = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
             let body = serde_json::to_string(&order).map_err(failed)?;
             let add = "INSERT INTO commands (run, body) SELECT number, ?2 FROM runs WHERE name = ?1";
