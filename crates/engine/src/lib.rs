@@ -4,7 +4,6 @@
 //! next; `ftl-core` does. Nothing in this crate prints.
 
 pub mod build_budget;
-pub mod change;
 pub mod commands;
 pub mod config;
 pub mod context;
@@ -20,7 +19,6 @@ pub mod extract;
 pub mod forge;
 pub mod framework;
 pub mod gates;
-pub mod git;
 pub mod hands;
 pub mod lifecycle;
 pub mod loss;

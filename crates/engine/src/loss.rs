@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::git::{self, GitError, Repo};
+use ftl_git::{self as git, GitError, Repo};
 use ftl_folder::rewind::Rewound;
 use ftl_folder::place::Place;
 use ftl_process as process;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::build::{PreflightStatus, Syntax, VerifyOutcome};
-use ftl_engine::change::{Change, Content, FileChange, Kind};
+use ftl_git::change::{Change, Content, FileChange, Kind};
 use ftl_engine::environment::{CommandKind, Environment};
 use ftl_engine::gates::verify::{CouldNotRun, MAX_RUNS, Policy, Verified, When, against, bound_to, run};
 use ftl_engine::gates::{Yard, preflight};

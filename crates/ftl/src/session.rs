@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ftl_engine::config::{Config, ConfigError};
 use ftl_engine::driver::DriveError;
 use ftl_folder::Refusal;
-use ftl_engine::git::{self, Repo};
+use ftl_git::{self as git, Repo};
 use ftl_store::journal::JournalError;
 use ftl_store::order::{Refused, RefusedKind};
 use ftl_store::owner;

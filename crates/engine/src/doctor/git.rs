@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Area, Findings, MAX_TOLD, counted};
-use crate::git::{Examined, MissingObject, Namer, Oid, Repo, Trouble};
+use ftl_git::{Examined, MissingObject, Namer, Oid, Repo, Trouble};
 use ftl_folder::place::Place;
 use ftl_store::{RunRow, Store};
 

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::{ACCEPT, Area, Findings, MAX_TOLD, counted};
 use ftl_folder as folder;
-use crate::git::Repo;
+use ftl_git::Repo;
 use ftl_folder::place::Place;
 use ftl_store::sqlite::{Event, Recorded, SqliteStore};
 use ftl_store::{Store, StoreError};

@@ -210,7 +210,7 @@ impl<'a> Survey<'a> {
 
     /// What git knows and what it does not ignore; `None` where git has no say.
     fn listed_by_git(&self) -> Option<Vec<String>> {
-        let mut git = Command::new(crate::git::program(&self.root)?);
+        let mut git = Command::new(ftl_git::program(&self.root)?);
         git.args(GIT).arg("-C").arg(&self.root);
         git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).env_clear();
         for name in PASSED_ON {

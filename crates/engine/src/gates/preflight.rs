@@ -16,7 +16,7 @@ use ftl_core::catalogue::build::{PreflightStatus, Syntax};
 use ftl_core::catalogue::scalars::Digest;
 
 use super::yard::{Command, Yard};
-use crate::change::{Change, Content};
+use ftl_git::change::{Change, Content};
 use crate::context::{Language, SyntaxError, SyntaxReport, read_source, syntax_of_change};
 use ftl_process::{Cancel, How, Limits, Stdin};
 

@@ -14,7 +14,7 @@ use ftl_core::catalogue::spec::Spec;
 
 use super::integrity::split;
 use super::pattern::{Pattern, has_hole};
-use crate::change::{Change, Content};
+use ftl_git::change::{Change, Content};
 use crate::context::{Language, exports, read_source};
 
 /// How many violations are told.

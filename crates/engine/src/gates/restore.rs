@@ -6,7 +6,7 @@
 
 use super::finding::{Allowance, Brief, is_at_or_below};
 use super::yardstick::{Part, part};
-use crate::change::Change;
+use ftl_git::change::Change;
 
 /// What is to be done to a checkout of the work before the final verify, each list in the order of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use super::finding::{Brief, Finding, FindingKind, plain, settled};
-use crate::change::{Change, Content, FileChange, Kind};
+use ftl_git::change::{Change, Content, FileChange, Kind};
 
 /// Manifests and the lock files that tools write when a manifest changes.
 const LOCKS: [(&str, &[&str]); 8] = [

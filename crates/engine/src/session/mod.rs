@@ -37,7 +37,7 @@ use crate::config::Config;
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo};
 use ftl_folder as folder;
-use crate::git;
+use ftl_git as git;
 use crate::hands::agents::Listener;
 use crate::hands::script::Script;
 use crate::hands::site::retry::kept_of_task;

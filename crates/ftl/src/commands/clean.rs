@@ -3,7 +3,7 @@
 //! What is taken away can be brought back for seven days. Nothing of a run that goes on is ever listed.
 
 use ftl_folder::clock;
-use ftl_engine::git::{Cleaning, GitError, Leftover, Leftovers, Repo, UNDO_SECONDS};
+use ftl_git::{Cleaning, GitError, Leftover, Leftovers, Repo, UNDO_SECONDS};
 use ftl_folder::id::RunId;
 use serde_json::{Value as Json, json};
 

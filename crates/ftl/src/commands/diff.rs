@@ -8,7 +8,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
 
 use ftl_core::run::InstanceId;
-use ftl_engine::git::{FileLines, Kept, Oid, Repo, WorktreeId};
+use ftl_git::{FileLines, Kept, Oid, Repo, WorktreeId};
 use serde_json::{Value as Json, json};
 
 use super::salvage::{git_failure, repository};

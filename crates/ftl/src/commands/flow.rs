@@ -375,7 +375,7 @@ fn plan(file: &Path, (objective, root): (&str, &Path), which: Which) -> Result<P
 
 /// Flows build in worktrees of a commit: there must be a repository, and a commit in it.
 pub(super) fn needs_git(place: &Place) -> Result<(), Failure> {
-    if ftl_engine::git::has_commit(place.root()) && ftl_engine::git::program(place.root()).is_some() {
+    if ftl_git::has_commit(place.root()) && ftl_git::program(place.root()).is_some() {
         return Ok(());
     }
     let repository = ask_git(place, &["rev-parse", "--is-bare-repository"])?;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ftl_folder::clock;
-use ftl_engine::git::{Extent, GitError, Kept, Repo, Trouble, Undone};
+use ftl_git::{Extent, GitError, Kept, Repo, Trouble, Undone};
 use ftl_engine::hands::site::task_of;
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;

@@ -23,7 +23,7 @@ use settings::Sides;
 
 use super::finding::{Brief, Finding, FindingKind, Severity, settled};
 use super::yardstick::{Part, is_code, part};
-use crate::change::{Change, Content, FileChange, Kind};
+use ftl_git::change::{Change, Content, FileChange, Kind};
 use crate::context::Language;
 
 /// How much of a line is shown in a finding.

@@ -23,7 +23,7 @@ use super::{Site, Sites, lock};
 use crate::commands::look::{self, Answer, Look, Surroundings};
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified, bound_to};
-use crate::git::{Oid, Repo};
+use ftl_git::{Oid, Repo};
 use crate::hands::agents::nothing_used;
 use crate::hands::table::Resources;
 use crate::hands::{Ended, Hand, Job, Report};

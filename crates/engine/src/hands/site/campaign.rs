@@ -17,7 +17,7 @@ use super::story::verify_note;
 use super::{Sites, prefix};
 use crate::context::Sources;
 use crate::environment::CommandKind;
-use crate::git::{Branch, GitError, Repo, Trouble};
+use ftl_git::{Branch, GitError, Repo, Trouble};
 use crate::hands::admission::{Admission, Rank};
 use crate::hands::campaigns::tasks_of;
 use crate::hands::lessons::{analyzed, timeout};

@@ -8,7 +8,7 @@ use ftl_core::run::{Failure, Instance, Run};
 
 use super::Sites;
 use ftl_folder::clock;
-use crate::git::{GitError, WorktreeId};
+use ftl_git::{GitError, WorktreeId};
 use crate::hands::{Ended, Hand, Job, Report};
 use ftl_folder::id::RunId;
 

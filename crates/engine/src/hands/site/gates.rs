@@ -9,7 +9,7 @@ use ftl_core::run::{Failure, FailureKind};
 
 use super::Sites;
 use super::brief::Noted;
-use crate::change::Change;
+use ftl_git::change::Change;
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, CouldNotRun, Policy, against, signature_of};
 use crate::gates::{Allowance, Finding, allow, integrity, preflight, quality, scope};
@@ -131,7 +131,7 @@ pub(super) fn no_answer(why: &CouldNotRun) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::FileChange;
+    use ftl_git::change::FileChange;
 
     #[test]
     fn a_command_that_leaves_files_names_some_of_them() {

@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 use super::brief::Noted;
 use super::message::{About, Author, cut_subject};
 use super::{Met, Route, Site, Sites};
-use crate::change::{Change, Content, Kind};
+use ftl_git::change::{Change, Content, Kind};
 use ftl_folder::clock;
 use crate::environment::CommandKind;
 use ftl_folder as folder;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified};
 use crate::gates::{Restore, blocks, restore, told};
-use crate::git::{self, Branch, Checked, Delivering, Key, LANDED, Landed, Merged, Oid, Repo};
+use ftl_git::{self as git, Branch, Checked, Delivering, Key, LANDED, Landed, Merged, Oid, Repo};
 use crate::hands::typed::Done;
 use crate::hands::{Ended, Job};
 use ftl_folder::id::RunId;
@@ -389,7 +389,7 @@ fn lay(file: &Path, content: &Content) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::FileChange;
+    use ftl_git::change::FileChange;
 
     #[test]
     fn the_base_s_files_come_back_and_no_link_is_followed() {

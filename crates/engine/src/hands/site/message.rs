@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Sites;
 use super::brief::{Noted, key};
 use crate::config::Config;
-use crate::git::Person;
+use ftl_git::Person;
 use crate::hands::Job;
 
 /// The longest subject of a commit.

@@ -17,7 +17,7 @@ use super::story::about;
 use crate::context::read_source;
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, Policy};
-use crate::git::Oid;
+use ftl_git::Oid;
 use crate::hands::Job;
 use crate::hands::typed::Done;
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Sites;
 use ftl_folder::clock;
 use crate::forge::{Forge, ForgeError, GitHub, PULL, Pull, Reached, Wanted};
-use crate::git::{GitError, Remote, Trouble, WorktreeId};
+use ftl_git::{GitError, Remote, Trouble, WorktreeId};
 use crate::hands::{Ended, Job};
 use crate::services;
 

@@ -5,7 +5,7 @@ use ftl_core::run::Failure;
 use serde::{Deserialize, Serialize};
 
 use super::{Site, Sites};
-use crate::git::{Kept, Oid, Repo};
+use ftl_git::{Kept, Oid, Repo};
 use crate::hands::Job;
 use crate::plan_file::Task;
 use ftl_store::notebook::Notebook;

@@ -26,7 +26,7 @@ use crate::commands::{Commands, programs};
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, Policy, Verified, against};
 use crate::gates::{blocks, told};
-use crate::git::{GitError, Oid, WorktreeId};
+use ftl_git::{GitError, Oid, WorktreeId};
 use crate::hands::typed::Done;
 use crate::hands::{Ended, Job};
 use ftl_folder::id::RunId;

@@ -13,8 +13,8 @@ use ftl_folder::clock;
 use crate::environment::CommandKind;
 use ftl_folder as folder;
 use crate::gates::verify::{self, Policy, Verified};
-use crate::git::patch::{Saying, Step};
-use crate::git::{Oid, Repo, WorktreeId};
+use ftl_git::patch::{Saying, Step};
+use ftl_git::{Oid, Repo, WorktreeId};
 use crate::hands::Job;
 
 /// Moves of people's branches, by the key of the job that makes them.

@@ -10,7 +10,7 @@ use ftl_core::run::{Failure, FailureKind};
 
 use super::{disk, folder};
 use ftl_folder::clock;
-use crate::git::patch::Saying;
+use ftl_git::patch::Saying;
 use crate::hands::Job;
 use crate::hands::site::task::Suite;
 use crate::hands::table::Resources;

@@ -37,6 +37,7 @@
 mod again;
 mod branch;
 mod chamber;
+pub mod change;
 mod clean;
 mod commit;
 mod compare;
@@ -87,8 +88,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use branch::Branch;
-pub(crate) use clean::LANDED;
-pub use clean::{Cleaning, Leftover, Leftovers, UNDO_SECONDS};
+pub use clean::{Cleaning, LANDED, Leftover, Leftovers, UNDO_SECONDS};
 pub use commit::Person;
 pub use compare::FileLines;
 pub use deliver::Delivering;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ftl_core::run::InstanceId;
-use ftl_engine::git::{
+use ftl_git::{
     Checked, GitError, Key, Landed, Landing, Merged, Oid, Person, Repo, Settings, Worktree, WorktreeId,
 };
 use ftl_folder::id::RunId;

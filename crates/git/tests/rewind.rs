@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_folder::rewind::{JournalEnd, KnownInstance};
 use ftl_core::catalogue::build::{Delivery, DeliveryStatus};
-use ftl_engine::git::{
+use ftl_git::{
     Checked, Delivering, GitError, Landed, Oid, Trouble, Watch,
 };
 use ftl_process::Cancel;

@@ -325,7 +325,7 @@ fn told(git: &mut Staying, transaction: &[u8]) -> Result<(), Broken> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::{Person, Settings};
+    use crate::{Person, Settings};
     use ftl_folder::place::Place;
     use ftl_process::Cancel;
     use std::process::Command;
@@ -418,7 +418,7 @@ mod tests {
             assert_eq!(look()[1], loose[0], "what is loose wins");
             let found = head(&scratch.repo.own, &scratch.repo.common);
             assert_eq!(found.is_some(), scratch.repo.has_plain_refs());
-            assert_eq!(crate::git::has_commit(scratch.folder.path()), found.is_some());
+            assert_eq!(crate::has_commit(scratch.folder.path()), found.is_some());
             for odd in ["refs/heads/../heads/a", "refs//heads/a", "refs/heads/a.lock", "refs/heads/a b"] {
                 assert!(!is_whole(odd), "{odd}");
             }

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
-use ftl_engine::change::MAX_CONTENT_BYTES;
-use ftl_engine::git::{Checked, Delivering, Landed, Merged, Oid, Trouble, Undone};
+use ftl_git::change::MAX_CONTENT_BYTES;
+use ftl_git::{Checked, Delivering, Landed, Merged, Oid, Trouble, Undone};
 use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, commit, files, git};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_core::catalogue::build::Delivery;
-use ftl_engine::git::{Checked, Delivering, GitError, Repo, Watch};
+use ftl_git::{Checked, Delivering, GitError, Repo, Watch};
 use ftl_process::Cancel;
 
 use crate::saves::{ABLE, Limited, NO_EXCHANGE, ONLY_LINKS, copy, landed};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::build::{Delivery, DeliveryStatus};
 use ftl_core::run::InstanceId;
-use ftl_engine::git::{
+use ftl_git::{
     Checked, Delivering, Landed, Landing, MAX_KEPT_BYTES, MAX_LOCKS_LISTED, MAX_NAMED_OBJECTS, Namer, Person,
     Repo, Settings, Trouble, WorktreeId,
 };

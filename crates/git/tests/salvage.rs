@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ftl_engine::git::Trouble;
+use ftl_git::Trouble;
 
 use crate::support::{Stage, files};
 

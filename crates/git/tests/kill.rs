@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_core::run::InstanceId;
-use ftl_engine::git::{Checked, Delivering, FileSystem, GitError, Landed, Landing, Repo, Watch, WorktreeId};
+use ftl_git::{Checked, Delivering, FileSystem, GitError, Landed, Landing, Repo, Watch, WorktreeId};
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
 

@@ -23,7 +23,7 @@ const CLEANED: &str = "refs/ftl/cleaned/";
 const ENDED: &str = "its run has ended";
 
 /// Why work is kept of a task that has landed.
-pub(crate) const LANDED: &str = "its work has landed";
+pub const LANDED: &str = "its work has landed";
 
 /// What is looked for.
 pub struct Cleaning<'a> {

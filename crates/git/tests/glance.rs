@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ftl_engine::git::{GitError, Repo, Watch};
+use ftl_git::{GitError, Repo, Watch};
 
 use crate::states::DEEDS;
 use crate::support::{Stage, git, open};
@@ -49,7 +49,7 @@ fn settle(stage: &Stage, counter: &Counter) -> String {
     panic!("git is asked each time: {:?}", counter.1.lock().unwrap().last());
 }
 
-fn standing(repo: &Repo, stage: &Stage) -> Option<ftl_engine::git::Standing> {
+fn standing(repo: &Repo, stage: &Stage) -> Option<ftl_git::Standing> {
     repo.tree(&stage.id(1)).ok()
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
-use ftl_engine::change::Kind;
-use ftl_engine::git::{Landed, Repo, Settings, Trouble};
+use ftl_git::change::Kind;
+use ftl_git::{Landed, Repo, Settings, Trouble};
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
 
@@ -214,7 +214,7 @@ fn a_linked_worktree_of_the_person_and_a_folder_below_the_top_are_places_too() {
     let stage = Stage::new();
     stage.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
     let linked = stage.folder.path().join("linked");
-    let person = ftl_engine::git::Person { name: "Ada".into(), email: "ada@example.org".into() };
+    let person = ftl_git::Person { name: "Ada".into(), email: "ada@example.org".into() };
     let mut settings = Settings::of(person);
     (settings.home, settings.config) = (None, None);
     let repo = Repo::open(&Place::at(&linked), settings.clone()).unwrap();

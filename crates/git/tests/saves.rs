@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_folder::Spot;
-use ftl_engine::git::{
+use ftl_git::{
     Checked, Delivering, FileSystem, GitError, LocalFileSystem, MAX_RETAINED, Repo, Watch, has_retained,
 };
 use ftl_process::Cancel;

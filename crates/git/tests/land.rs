@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-use ftl_engine::git::{Checked, GitError, Landed, Landing, MAX_MESSAGE_BYTES, Oid, Trouble};
+use ftl_git::{Checked, GitError, Landed, Landing, MAX_MESSAGE_BYTES, Oid, Trouble};
 use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, assert_kept, files, key, lines};
@@ -158,7 +158,7 @@ fn of_two_landings_at_once_each_follows_the_other() {
             start.wait();
             let (id, key) = (stage.id(instance), key(instance));
             let landing = Landing { worktree: &id, key: &key, tree: None, message: "m", when: WHEN };
-            let mut verify = |_: &ftl_engine::git::Merged| {
+            let mut verify = |_: &ftl_git::Merged| {
                 assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
                 working.fetch_sub(1, Ordering::SeqCst);
                 Ok(Checked::Passed)
@@ -183,7 +183,7 @@ fn a_landing_that_nobody_wants_any_more_does_not_wait() {
     let landing = |key| Landing { worktree: &id, key, tree: None, message: "m", when: WHEN };
     let mut inner: Option<Result<Landed, GitError>> = None;
     cancel.cancel();
-    let mut verify = |_: &ftl_engine::git::Merged| {
+    let mut verify = |_: &ftl_git::Merged| {
         inner = Some(stage.repo.land(&landing(&second), &cancel, &mut |_| Ok(Checked::Passed)));
         Ok(Checked::Passed)
     };
@@ -223,7 +223,7 @@ fn a_forged_ref_does_not_count_as_landed() {
     let mut verified = 0;
     let (id, key) = (stage.id(1), key(1));
     let landing = Landing { worktree: &id, key: &key, tree: None, message: "m", when: WHEN };
-    let mut verify = |_: &ftl_engine::git::Merged| {
+    let mut verify = |_: &ftl_git::Merged| {
         verified += 1;
         Ok(Checked::Passed)
     };

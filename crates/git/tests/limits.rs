@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ftl_engine::git::{
+use ftl_git::{
     Landed, MAX_CHANGED_FILES, MAX_COPIED_BYTES, MAX_COPIED_FILES, MAX_KEPT_REFS, MAX_SIDE_BYTES, MAX_SIDES,
     Oid, Trouble,
 };
@@ -83,7 +83,7 @@ fn too_many_files_that_differ_are_said_to_be() {
 fn files_that_are_too_large_are_said_to_be() {
     let stage = Stage::new();
     let worktree = stage.open(1);
-    let size = ftl_engine::change::MAX_CONTENT_BYTES + 1;
+    let size = ftl_git::change::MAX_CONTENT_BYTES + 1;
     fs::File::create(worktree.path.join("large")).unwrap().set_len(size).unwrap();
     fs::write(worktree.path.join("small"), "small").unwrap();
     let tree = stage.repo.tree(&worktree.id).unwrap().tree;

@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use ftl_engine::git::{Landed, Worktree};
+use ftl_git::{Landed, Worktree};
 
 use crate::support::{Stage, assert_kept, command, commit, files, git, reachable};
 
@@ -245,7 +245,7 @@ fn each_deed_alone_loses_nothing_when_the_worktree_is_closed() {
 }
 
 /// A file that its owner may not read has no tree; as root everything can be read.
-fn only_unreadable(error: ftl_engine::git::GitError) -> Result<(), ftl_engine::git::GitError> {
+fn only_unreadable(error: ftl_git::GitError) -> Result<(), ftl_git::GitError> {
     if error.message.contains("ermission") { Ok(()) } else { Err(error) }
 }
 
@@ -271,7 +271,7 @@ fn deeds_together_lose_nothing_in_any_way_of_clearing_up() {
                 repo.close_worktree(id, "over", 2).unwrap();
             }
             1 => {
-                let landed = lot.stage.land_if(1, |_| ftl_engine::git::Checked::Passed);
+                let landed = lot.stage.land_if(1, |_| ftl_git::Checked::Passed);
                 assert!(matches!(landed, Ok(Landed::Done { .. } | Landed::Failed { .. }) | Err(_)));
                 repo.close_worktree(id, "landed or not", 2).unwrap();
             }
@@ -289,7 +289,7 @@ fn a_conflict_loses_nothing() {
         let other = lot.stage.open(2);
         fs::write(other.path.join("src/one.txt"), "the other's").unwrap();
         lot.stage.land(2);
-        let landed = lot.stage.land_if(1, |_| ftl_engine::git::Checked::Passed);
+        let landed = lot.stage.land_if(1, |_| ftl_git::Checked::Passed);
         drop(landed);
         lot.stage.repo.close_worktree(&lot.worktree.id, "over", 2).unwrap();
         lot.assert_nothing_lost("after a conflict");
