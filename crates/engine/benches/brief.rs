@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use divan::Bencher;
 use ftl_core::json::Json;
-use ftl_engine::context;
+use ftl_code::context;
 use ftl_engine::observe::{Seen, failure, pattern, score};
 use ftl_engine::plan_file::{self, Reading};
 use ftl_engine::workspace::{self, Status, Surroundings};
@@ -65,7 +65,7 @@ fn create_50_workspaces(bencher: Bencher<'_, '_>) {
     bencher.bench(|| {
         let plan = plan_file::read(&text).unwrap();
         for task in &plan.tasks {
-            let contexts = context::gather(&|path| context::read_source(folder.path(), path), task);
+            let contexts = gather_contexts(&|path| context::read_source(folder.path(), path), task);
             let around = Surroundings { now: NOW, contexts, ..Surroundings::default() };
             let made = workspace::create(&plan, task, &around).unwrap();
             fs::write(folder.path().join(made.file_name.to_string()), made.text).unwrap();
@@ -109,7 +109,7 @@ fn learn_from_200_workspaces(bencher: Bencher<'_, '_>) {
     let made: Vec<_> = (0..WORKSPACES)
         .map(|at| {
             let task = &plan.tasks[at % BRIEFS];
-            let contexts = context::gather(&|path| context::read_source(folder.path(), path), task);
+            let contexts = gather_contexts(&|path| context::read_source(folder.path(), path), task);
             workspace::create(&plan, task, &Surroundings { now: NOW, contexts, ..Surroundings::default() })
                 .unwrap()
         })

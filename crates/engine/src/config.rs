@@ -21,6 +21,7 @@ use ftl_language::library::Library;
 use ftl_core::amount::Unit;
 use crate::build_budget::{BuildSettings, FACTOR_ONE};
 use crate::environment::{ENVIRONMENT, Environment};
+use ftl_code::commands::Commands;
 use ftl_folder as folder;
 use crate::forge::MAX_CHECKS_MILLIS;
 use crate::hands::Width;
@@ -629,6 +630,25 @@ impl Config {
     /// The command that tells whether a service answers.
     pub fn probe(&self, service: &str) -> Option<&str> {
         self.probes.get(crate::services::name_of(service)).map(|(command, _)| command.as_str())
+    }
+
+    /// The commands of the project that the settings name.
+    pub fn commands(&self) -> Commands {
+        let text = |key: &str| Some(self.text(key).trim().to_owned()).filter(|text| !text.is_empty());
+        let mut set = Commands {
+            setup: text("worktree.setup"),
+            tests: self.texts("worktree.tests"),
+            lints: self.texts("worktree.lints"),
+            build: text("worktree.build"),
+            origins: BTreeMap::new(),
+        };
+        for (key, all) in [("worktree.tests", &set.tests), ("worktree.lints", &set.lints)] {
+            set.origins.extend(all.iter().map(|one| (one.clone(), key.to_owned())));
+        }
+        for (key, one) in [("worktree.build", &set.build), ("worktree.setup", &set.setup)] {
+            set.origins.extend(one.iter().map(|one| (one.clone(), key.to_owned())));
+        }
+        set
     }
 
     /// Every setting with its value and where it came from.

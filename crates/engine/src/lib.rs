@@ -4,9 +4,7 @@
 //! next; `ftl-core` does. Nothing in this crate prints.
 
 pub mod build_budget;
-pub mod commands;
 pub mod config;
-pub mod context;
 pub mod decision;
 pub mod doctor;
 pub mod drive;
@@ -17,7 +15,6 @@ pub mod exploration;
 pub mod explore;
 pub mod extract;
 pub mod forge;
-pub mod framework;
 pub mod gates;
 pub mod hands;
 pub mod lifecycle;

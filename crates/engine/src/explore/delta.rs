@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::structure::{language, test_pattern};
 use super::survey::{Found, Survey};
 use super::words::{self, Term, hits};
-use crate::context::{Symbol, symbols};
+use ftl_code::context::{Symbol, symbols};
 use ftl_core::json::Json;
 
 /// How many files are named.

@@ -23,7 +23,6 @@ pub use survey::{
 };
 pub use words::MAX_TERMS;
 
-use crate::commands::Commands;
 use crate::exploration::Mode;
 use crate::paper::{Paper, PaperError};
 use ftl_core::json::Json;
@@ -59,7 +58,7 @@ pub fn look(
 /// How the repository is set up, built, tested and linted: what planners build their verify commands of.
 fn commands(survey: &Survey<'_>, paper: Option<&Paper>) -> Option<Json> {
     let settings = paper.map(|paper| paper.config().clone()).unwrap_or_default();
-    Commands::of(&settings, survey.root()).to_json()
+    settings.commands().or_found(survey.root()).to_json()
 }
 
 /// An agent's answer with what it left out filled in from what code found. What the agent says stands.

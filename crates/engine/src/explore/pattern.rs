@@ -6,8 +6,8 @@ use super::delta;
 use super::structure::{language, test_pattern};
 use super::survey::{Found, Survey};
 use super::words;
-use crate::context::symbols;
-use crate::framework;
+use ftl_code::context::symbols;
+use ftl_code::framework;
 use ftl_core::json::Json;
 
 /// How many sections of the README are named.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use crate::framework::is_foreign;
+use ftl_code::framework::is_foreign;
 
 /// How many files of a repository are listed.
 pub const MAX_FILES: usize = 20_000;

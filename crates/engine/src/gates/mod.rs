@@ -5,7 +5,6 @@
 //! [`Finding`] with a path and a line; it never asks an agent, never accuses, and never says that something
 //! is fine that it could not read.
 
-mod finding;
 pub mod integrity;
 mod pattern;
 pub mod preflight;
@@ -16,8 +15,7 @@ pub mod verify;
 mod yard;
 pub mod yardstick;
 
-pub(crate) use finding::plain;
-pub use finding::{Allowance, Brief, Finding, FindingKind, MAX_FINDINGS, Severity, allow, blocks, told};
+pub use ftl_code::finding::{Allowance, Brief, Finding, FindingKind, MAX_FINDINGS, Severity, allow, blocks, told};
 pub use pattern::{MAX_PATTERN_BYTES, Pattern, Place};
 pub use restore::{Restore, restore};
 pub use yard::Yard;

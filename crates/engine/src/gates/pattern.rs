@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tree_sitter::{Node, Tree};
 
 use super::integrity::walk;
-use crate::context::Language;
+use ftl_code::context::Language;
 
 /// How long a pattern may be.
 pub const MAX_PATTERN_BYTES: usize = 4 * 1024;

@@ -140,7 +140,7 @@ fn the_files_of_a_brief_are_the_changed_ones_and_the_rest_of_its_delta() {
 
 #[test]
 fn a_file_that_cannot_be_parsed_is_neither_kept_nor_violated() {
-    let huge = format!("x = 1\n{}", "# words\n".repeat(crate::context::MAX_PARSED_BYTES / 8));
+    let huge = format!("x = 1\n{}", "# words\n".repeat(ftl_code::context::MAX_PARSED_BYTES / 8));
     for spec in [spec(&["@app.get($$$)"], &[], &[]), spec(&[], &["print($$$)"], &[])] {
         let answer = check(&spec, &[file("a.py", None, Some(&huge))], "t");
         assert!(answer.passed && answer.summary.contains("not looked for"), "{}", answer.summary);

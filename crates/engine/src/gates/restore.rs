@@ -4,7 +4,7 @@
 //! alone, and so is what somebody allowed; a test inside a product file cannot be put back without the
 //! product.
 
-use super::finding::{Allowance, Brief, is_at_or_below};
+use ftl_code::finding::{Allowance, Brief, is_at_or_below};
 use super::yardstick::{Part, part};
 use ftl_git::change::Change;
 

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-use super::finding::{Brief, Finding, FindingKind, plain, settled};
+use ftl_code::finding::{Brief, Finding, FindingKind, settled};
+use ftl_code::names::bare;
 use ftl_git::change::{Change, Content, FileChange, Kind};
 
 /// Manifests and the lock files that tools write when a manifest changes.
@@ -27,7 +28,7 @@ const LOCKS: [(&str, &[&str]); 8] = [
 
 /// What differs outside the delta, and links that lead out of the repository.
 pub fn look(change: &Change, brief: &Brief) -> Vec<Finding> {
-    let delta: BTreeSet<&str> = brief.delta.iter().map(|entry| plain(entry)).collect();
+    let delta: BTreeSet<&str> = brief.delta.iter().map(|entry| bare(entry)).collect();
     let mut findings = Vec::new();
     for file in &change.files {
         if !is_inside(&file.path, &delta) {

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use super::finding::Brief;
-use crate::context::Language;
+use ftl_code::finding::Brief;
+use ftl_code::context::Language;
 
 /// The part that a file plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ use super::table::Resources;
 use super::typed::{Done, json_of, shaped};
 use super::workspaces::shown;
 use ftl_folder::clock;
-use crate::commands::missing_files;
+use crate::plan_file::missing_files;
 use crate::decision;
 use crate::exploration::{self, Meta};
 use crate::paper::Paper;

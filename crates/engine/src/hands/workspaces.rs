@@ -15,7 +15,7 @@ use super::Job;
 use super::typed::{Done, json_of};
 use crate::build_budget::{BuildSettings, Known};
 use ftl_folder::clock;
-use crate::context::{self, Sources};
+use ftl_code::context::{self, Sources};
 use crate::paper::begin::{Beginning, Noted};
 use crate::paper::briefs::Ends;
 use crate::paper::{Paper, PaperError};

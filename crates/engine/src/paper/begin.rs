@@ -10,7 +10,7 @@ use ftl_core::plan::Status;
 use super::briefs::{Budgets, Recall};
 use super::campaign::settle_known;
 use super::{Paper, PaperError};
-use crate::context::Sources;
+use ftl_code::context::Sources;
 use crate::plan_file::{Plan, Task};
 use ftl_store::Notes;
 

@@ -15,7 +15,7 @@ use super::projection::{Form, Projected, drop_text, keep_text};
 use super::scope::{Scope, WORKSPACES};
 use super::{Paper, PaperError};
 use crate::build_budget::Budget;
-use crate::context::{self, Sources};
+use ftl_code::context::{self, Sources};
 use crate::exploration;
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
@@ -214,7 +214,7 @@ impl Paper {
                 now,
                 campaign,
                 explored_confidence: confidence,
-                contexts: context::gather(sources, task),
+                contexts: workspace::gather_contexts(sources, task),
                 failures,
                 patterns,
                 siblings,

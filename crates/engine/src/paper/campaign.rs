@@ -15,7 +15,7 @@ use super::projection::{Form, Projected, json_text, stamp_pending};
 use super::scope::Scope;
 use super::sheet::{self, Sheet, Trail};
 use super::{Paper, PaperError};
-use crate::gates::plain;
+use ftl_code::names::bare;
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, LaxPlan, Plan, Reading, Task};
 use ftl_store::{Notebook as _, Notes, StoreError};
@@ -276,12 +276,12 @@ pub(super) fn overlap(path: &str, delta: &[String]) -> bool {
 
 impl Taken {
     fn take(&mut self, delta: &[String]) {
-        self.0.extend(delta.iter().map(|path| plain(path).to_owned()));
+        self.0.extend(delta.iter().map(|path| bare(path).to_owned()));
     }
 
     /// Whether some path is taken, or lies below one that is, or above one.
     fn overlaps(&self, delta: &[String]) -> bool {
-        delta.iter().map(|path| plain(path)).any(|path| {
+        delta.iter().map(|path| bare(path)).any(|path| {
             let above = Path::new(path).ancestors().filter_map(Path::to_str);
             let is_taken = above.into_iter().any(|one| self.0.contains(one));
             let below = format!("{path}/");

@@ -6,8 +6,8 @@
 mod errors;
 mod fields;
 pub mod merge;
+mod missing;
 pub mod preview;
-mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -17,9 +17,12 @@ pub use ftl_core::catalogue::plan::{DirectMode, Idioms, TaskType, Worker};
 use ftl_core::plan::Seq;
 use ftl_core::value::Value;
 
+pub use missing::{MissingFile, missing_files};
 pub use errors::{MAX_ERRORS, PlanError, PlanErrors};
+use ftl_code::context::Lines;
+use ftl_code::framework::Rules;
 use ftl_core::json::Json;
-pub use rules::{MAX_PATH_BYTES, MAX_SLUG_BYTES, Wrong, check_path, check_seq, check_slug, slug_of};
+pub use ftl_code::names::{MAX_PATH_BYTES, MAX_SLUG_BYTES, Wrong, check_path, check_seq, check_slug, slug_of};
 
 /// How large the text of a plan may be.
 pub const MAX_PLAN_BYTES: usize = 64 * 1024 * 1024;
@@ -56,15 +59,6 @@ pub struct Plan {
     pub tasks: Vec<Task>,
     /// Fields that this version does not know, as they were.
     pub other: Vec<(String, Json)>,
-}
-
-/// What code must and must not look like.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// What it must use.
-    pub required: Vec<String>,
-    /// What it must not use.
-    pub forbidden: Vec<String>,
 }
 
 /// One task of a plan.
@@ -122,28 +116,6 @@ pub struct Spelled(pub Json);
 impl PartialEq for Spelled {
     fn eq(&self, _: &Spelled) -> bool {
         true
-    }
-}
-
-/// Lines of a file, both ends included, counted from one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lines {
-    /// The first.
-    pub first: usize,
-    /// The last.
-    pub last: usize,
-}
-
-impl Lines {
-    /// Reads `start-end`, or one number for one line.
-    pub fn parse(text: &str) -> Option<Lines> {
-        let number = |text: &str| {
-            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            digits.then(|| text.parse::<u32>().ok()).flatten().map(|number| number as usize)
-        };
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let (first, last) = (number(first.trim())?, number(last.trim())?);
-        (1 <= first && first <= last).then_some(Lines { first, last })
     }
 }
 
@@ -274,13 +246,6 @@ impl Plan {
             idioms: Some(idioms),
             tasks: self.tasks.iter().map(Task::to_shape).collect(),
         }
-    }
-}
-
-impl Rules {
-    /// `{required, forbidden}`.
-    pub fn to_json(&self) -> Json {
-        Json::object([("required", Json::list(&self.required)), ("forbidden", Json::list(&self.forbidden))])
     }
 }
 

@@ -32,7 +32,7 @@ pub use self::task::Looked;
 use self::wiring::{Wiring, variable};
 pub use self::wiring::{prompts, secrets};
 use ftl_folder::clock::{Clock as _, SystemClock};
-use crate::commands::look::Look;
+use ftl_code::commands::look::Look;
 use crate::config::Config;
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{DriveError, Driver, Opening, Todo};

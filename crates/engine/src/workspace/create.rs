@@ -8,9 +8,9 @@ use super::{
     Workspace, block_reason,
 };
 use crate::build_budget::Budget;
-use crate::context::{CodeContext, verify_source};
-use crate::framework::{confidence_text, united};
-use crate::plan_file::{Plan, Task};
+use ftl_code::context::{CodeContext, Sources, extract, verify_source};
+use ftl_code::framework::{confidence_text, united};
+use crate::plan_file::{Plan, Task, TaskType};
 
 /// How much code all files of a delta show together; the files after that are named without their lines.
 pub const MAX_CODE_BYTES: usize = 2 * 1024 * 1024;
@@ -18,6 +18,14 @@ pub const MAX_CODE_BYTES: usize = 2 * 1024 * 1024;
 /// What a sibling's failure costs, and what it says about its fix.
 const SIBLING_COST: u64 = 1000;
 const SIBLING_FIX: &str = "See blocked workspace";
+
+/// The code context of every file of a task's delta that exists, in the order of the delta.
+pub fn gather_contexts(sources: Sources<'_>, task: &Task) -> Vec<CodeContext> {
+    let lines = |path: &str| task.target_lines.iter().find(|(file, _)| file == path).map(|(_, lines)| *lines);
+    let wanted = |path: &str| if task.kind == TaskType::Spec { None } else { lines(path) };
+    let files = task.delta.iter().filter_map(|path| Some((path, sources(path)?)));
+    files.map(|(path, source)| extract(path, &source, wanted(path))).collect()
+}
 
 /// What is known around a task when its workspace is made.
 #[derive(Clone, Debug, Default)]

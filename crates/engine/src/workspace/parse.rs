@@ -7,8 +7,9 @@ use super::{
     DEFAULT_CONFIDENCE, KnownFailure, KnownPattern, LessonKind, Parent, PriorKnowledge, Refusal, Status,
     Used, Workspace,
 };
-use crate::context::CodeContext;
-use crate::plan_file::{DEFAULT_BUDGET, MAX_PLAN_READS, MAX_REPAIRS, Rules, TaskType};
+use ftl_code::context::CodeContext;
+use crate::plan_file::{DEFAULT_BUDGET, MAX_PLAN_READS, MAX_REPAIRS, TaskType};
+use ftl_code::framework::Rules;
 use ftl_core::json::{Json, NotJson};
 
 /// Reads the text of a workspace file.

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Instant;
 
 use super::*;
-use crate::context;
+use ftl_code::context;
 use crate::plan_file::{self, Plan};
 use ftl_core::json::Json;
 
@@ -425,7 +425,7 @@ fn fifty_workspaces_are_made_in_no_time() {
     let began = Instant::now();
     let plan = plan_file::read(&text).unwrap();
     for task in &plan.tasks {
-        let contexts = context::gather(&|path| context::read_source(folder.path(), path), task);
+        let contexts = gather_contexts(&|path| context::read_source(folder.path(), path), task);
         let made = create(&plan, task, &Surroundings { contexts, ..around() }).unwrap();
         fs::write(folder.path().join(made.file_name.to_string()), made.text).unwrap();
     }

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use ftl_core::json::Json;
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::commands::look::{self, Look};
-use ftl_engine::commands::{Commands, missing_files};
+use ftl_code::commands::look::{self, Look};
+use ftl_code::commands::Commands;
+use ftl_engine::plan_file::missing_files;
 use ftl_engine::config::PULL_REQUEST;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
@@ -215,7 +216,7 @@ pub(super) fn carry_out(
     session::not_an_agent(&place)?;
     let allowed = allowances(cli, &place, &options.work.allow)?;
     if let (Some(plan), true) = (&plan, only_plans) {
-        let commands = Commands::of(&session::config(&place)?, place.root());
+        let commands = session::config(&place)?.commands().or_found(place.root());
         return show(None, plan, &commands, out);
     }
     let inputs = inputs(which, &objective, options.land_partial);
@@ -272,7 +273,7 @@ pub(super) fn carry_out(
     let rest = wheel.with_person(cli, &id, rest)?;
     if only_plans && let Some(plan) = planned(&session, &id)? {
         end(&session, &wheel, &id)?;
-        let commands = Commands::of(session.config(), place.root());
+        let commands = session.config().commands().or_found(place.root());
         return show(Some(&id), &plan, &commands, out);
     }
     let landed = unasked && matches!(&rest, Rest::Rests(summary) if summary.standing == "complete");
@@ -287,7 +288,7 @@ pub(super) fn carry_out(
 /// Looks whether what will be verified can be run here, before a model is asked. What the person named, in a plan or in
 /// the settings, must be; of what was only found a word is said, for a plan may do without it.
 fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result<(), Failure> {
-    let found = Commands::of(session.config(), session.place().root());
+    let found = session.config().commands().or_found(session.place().root());
     let mut commands: Vec<String> = match plan {
         Some(plan) => plan.tasks.iter().map(|task| task.verify.clone()).collect(),
         None => found.tests.clone(),

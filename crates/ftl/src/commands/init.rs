@@ -7,7 +7,7 @@ mod found;
 
 use std::path::{Path, PathBuf};
 
-use ftl_engine::commands::Commands;
+use ftl_code::commands::Commands;
 use ftl_engine::config::Config;
 use ftl_folder as folder;
 use ftl_folder::place::Place;

@@ -7,7 +7,7 @@
 use tree_sitter::{Node, TreeCursor};
 
 use super::assertion::{Assertion, one_line};
-use crate::context::Language;
+use ftl_code::context::Language;
 
 /// How many tests of one file are looked at.
 pub(super) const MAX_CASES: usize = 5_000;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::assertion::{Assertion, Strength};
 use super::cases::{Case, Cases, Mark, What};
-use crate::gates::finding::{Finding, FindingKind};
+use ftl_code::finding::{Finding, FindingKind};
 
 /// How many assertions of one test are compared one by one.
 const MAX_COMPARED: usize = 500;

@@ -5,7 +5,7 @@
 
 use super::commands::added;
 use super::settings::Sides;
-use crate::gates::finding::{Finding, FindingKind};
+use ftl_code::finding::{Finding, FindingKind};
 use crate::gates::yardstick::Part;
 
 /// Words by which product code asks whether it is being tested.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::commands::{added, asked, ends_well, narrows};
-use crate::gates::finding::{Brief, Finding, FindingKind};
+use ftl_code::finding::{Brief, Finding, FindingKind};
 
 /// How many scripts or targets are followed from the one that a command asks for.
 const MAX_FOLLOWED: usize = 200;

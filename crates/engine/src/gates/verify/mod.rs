@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use census::{Census, Failure, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, MAX_WORDS, plain, read};
 
-use super::finding::{Finding, FindingKind, Severity, blocks, told};
+use ftl_code::finding::{Finding, FindingKind, Severity, blocks, told};
 use super::yard::Yard;
 use ftl_store::machine;
 use ftl_process::{Cancel, Captured, Cut, Ended, How, RunError};

@@ -303,7 +303,7 @@ fn node(lines: &[&str]) -> Option<Count> {
         let rest = rest.or_else(|| line.strip_prefix("✔ "));
         let name =
             rest.map(|name| name.split(" (").next().unwrap_or(name).split(" # ").next().unwrap_or(name));
-        name.is_some_and(|name| name.contains('/') && crate::context::Language::of(name.trim()).is_some())
+        name.is_some_and(|name| name.contains('/') && ftl_code::context::Language::of(name.trim()).is_some())
     };
     let files = lines.iter().filter(names_file).count() as u64;
     let has_subtests = lines.iter().any(|line| line.starts_with("    ok ") || line.starts_with("  ✔ "));

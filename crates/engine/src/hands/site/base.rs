@@ -20,7 +20,7 @@ use ftl_core::value::{Fields, Name};
 
 use super::gates::{Command, no_answer};
 use super::{Site, Sites, lock};
-use crate::commands::look::{self, Answer, Look, Surroundings};
+use ftl_code::commands::look::{self, Answer, Look, Surroundings};
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, CouldNotRun, Policy, Verified, bound_to};
 use ftl_git::{Oid, Repo};
@@ -432,7 +432,7 @@ impl Sites {
         made: &[String],
         cancel: &Cancel,
     ) -> Result<Look, Failure> {
-        let (env, root) = (look::environment(&self.environment), self.place().root());
+        let (env, root) = (self.environment.of_delivery(), self.place().root());
         let at = Surroundings { folder: root, made, env: &env };
         let own = commands.iter().filter(|command| look::is_known(command, root));
         // A package's script may need what only its setup installs.

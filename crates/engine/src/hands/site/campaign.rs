@@ -15,7 +15,7 @@ use ftl_core::value::Value;
 
 use super::story::verify_note;
 use super::{Sites, prefix};
-use crate::context::Sources;
+use ftl_code::context::Sources;
 use crate::environment::CommandKind;
 use ftl_git::{Branch, GitError, Repo, Trouble};
 use crate::hands::admission::{Admission, Rank};

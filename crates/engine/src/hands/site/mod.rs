@@ -53,7 +53,7 @@ use super::table::Resources;
 use super::{Hand, Job};
 use crate::build_budget::BuildSettings;
 use ftl_git::change::Change;
-use crate::commands::Commands;
+use ftl_code::commands::Commands;
 use crate::config::Config;
 use crate::environment::{CommandKind, Environment};
 use ftl_folder as folder;
@@ -134,7 +134,7 @@ impl Sites {
             setup: config.text("worktree.setup").trim().to_owned(),
             copied: config.texts("worktree.copy"),
             unkept: config.texts("keep.ignore"),
-            commands: Commands::set(config),
+            commands: config.commands(),
             environment: config.environment().clone(),
             style: message::Style::of(config),
             retried: Vec::new(),

@@ -14,7 +14,7 @@ use ftl_core::value::Value;
 use super::Sites;
 use super::gates::no_answer;
 use super::story::about;
-use crate::context::read_source;
+use ftl_code::context::read_source;
 use crate::environment::CommandKind;
 use crate::gates::verify::{self, Policy};
 use ftl_git::Oid;

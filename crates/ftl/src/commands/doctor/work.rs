@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_core::catalogue::build::VerifyOutcome;
-use ftl_engine::commands::Commands;
-use ftl_engine::commands::look::{self, Answer, Look, Surroundings};
+use ftl_code::commands::Commands;
+use ftl_code::commands::look::{self, Answer, Look, Surroundings};
 use ftl_engine::config::Config;
 use ftl_engine::doctor::{Area, Finding, Level};
 use ftl_engine::environment::CommandKind;
@@ -35,7 +35,7 @@ pub(super) fn examine(place: &Place, config: &Config, deep: bool) -> Vec<Finding
     let mut found = Vec::new();
     let has_git = repository(place, &mut found);
     agents(config, &mut found);
-    let commands = Commands::of(config, place.root());
+    let commands = config.commands().or_found(place.root());
     let workroom = Workroom::make(config).ok();
     let can_run = tests(place, config, (&commands, workroom.as_ref()), &mut found);
     if deep && has_git && can_run && session::inside_agent(place).is_none() {
@@ -152,7 +152,7 @@ fn tests(
         found.push(look_at(Area::Tests, "nothing here says how to test it", hint));
         return false;
     }
-    let env = look::environment(config.environment());
+    let env = config.environment().of_delivery();
     let mut run = |command: &str| {
         let ended = workroom.and_then(|room| room.run(place.root(), command, &env));
         ended.and_then(|ended| Answer::of(&ended))

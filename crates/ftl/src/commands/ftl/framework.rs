@@ -1,6 +1,6 @@
 //! `ftl framework`: what is known of frameworks.
 
-use ftl_engine::framework;
+use ftl_code::framework;
 
 use super::{print, word};
 use crate::exit::Exit;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ftl_folder::clock;
-use ftl_engine::context::Sources;
+use ftl_code::context::Sources;
 use ftl_engine::paper::Paper;
 use ftl_engine::paper::briefs::{Budgets, Ends, Recall, parse_file};
 use ftl_engine::paper::campaign::Campaign;

@@ -1,19 +1,15 @@
-//! The files that the verify commands of a plan name: each must be there, or be made by the plan.
+//! The files that a command names and surely reads.
 //!
 //! Only what a command surely reads is claimed: plain words with the ending of a file, given to a program that reads
 //! them, before anything that could have made them or gone to another folder. Nothing is run here, and nothing is
 //! refused that might work.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Component, Path};
 
 use super::programs::{is_assignment, is_plain, parts, programs};
 use crate::context::verify_source;
-use crate::plan_file::Plan;
-
-/// How many missing files are told.
-const MAX_TOLD: usize = 20;
+use crate::names::bare;
 
 /// Programs that read the files that they are given.
 const READERS: [&str; 20] = [
@@ -38,45 +34,6 @@ const ENDINGS: [&str; 34] = [
     "ts", "tsx", "txt", "yaml",
 ];
 
-/// A file that the verify command of a task names, that is not there, and that no task of the plan makes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingFile {
-    /// The seq of the task.
-    pub task: String,
-    /// The file, as the command names it.
-    pub file: String,
-}
-
-impl fmt::Display for MissingFile {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "task {}: verify names `{}`, which does not exist, and no task of the plan makes it \
-             (hint: name a file that is there, or add it to the delta of the task that writes it)",
-            self.task, self.file
-        )
-    }
-}
-
-/// The files that verify commands of a plan name and that nobody has or makes, in a repository.
-pub fn missing_files(plan: &Plan, root: &Path) -> Vec<MissingFile> {
-    let made: BTreeSet<&str> =
-        plan.tasks.iter().flat_map(|task| &task.delta).map(|path| bare(path)).collect();
-    let mut missing = Vec::new();
-    for task in &plan.tasks {
-        for file in named_files(&task.verify) {
-            let is_made = made.iter().any(|path| {
-                file == *path || file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
-            });
-            if !is_made && !root.join(&file).exists() {
-                missing.push(MissingFile { task: task.seq.clone(), file });
-            }
-        }
-    }
-    missing.truncate(MAX_TOLD);
-    missing
-}
-
 /// Whether a command names a file of the repository that is not there: what it starts, or what it surely reads.
 pub fn names_missing_file(command: &str, folder: &Path) -> bool {
     let started = programs(command).into_iter().filter(|program| program.contains('/'));
@@ -84,7 +41,7 @@ pub fn names_missing_file(command: &str, folder: &Path) -> bool {
 }
 
 /// The files inside the repository that a command surely reads.
-fn named_files(command: &str) -> BTreeSet<String> {
+pub fn named_files(command: &str) -> BTreeSet<String> {
     let (parts, has_whole) = parts(command);
     // What stands before `||` may fail on purpose.
     if !has_whole {
@@ -155,14 +112,9 @@ fn file_of(word: &str) -> Option<String> {
     (is_file && is_inside).then(|| path.to_owned())
 }
 
-fn bare(path: &str) -> &str {
-    path.strip_prefix("./").unwrap_or(path).trim_end_matches('/')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan_file::{Reading, read_as};
 
     #[test]
     fn only_what_a_command_surely_reads_is_claimed() {
@@ -201,20 +153,5 @@ mod tests {
             let found: Vec<String> = named_files(command).into_iter().collect();
             assert_eq!(found.join(" "), wanted, "{command}");
         }
-    }
-
-    #[test]
-    fn a_file_must_be_there_or_be_made() {
-        let root = tempfile::tempdir().unwrap();
-        std::fs::create_dir(root.path().join("tests")).unwrap();
-        std::fs::write(root.path().join("tests/there.py"), "").unwrap();
-        let plan = r#"{"objective": "x", "tasks": [
-            {"seq": "001", "slug": "a", "type": "SPEC", "delta": ["./tests/made.py", "lib"], "verify": "pytest tests/made.py", "budget": 3},
-            {"seq": "002", "slug": "b", "delta": ["a.py"], "verify": "pytest tests/there.py tests/made.py", "budget": 3},
-            {"seq": "003", "slug": "c", "delta": ["a.py"], "verify": "pytest lib/below.py && node gone.js", "budget": 3}]}"#;
-        let plan = read_as(plan, Reading::default()).unwrap();
-        let missing = missing_files(&plan, root.path());
-        assert_eq!(missing, [MissingFile { task: "003".into(), file: "gone.js".into() }]);
-        assert!(missing[0].to_string().contains("no task of the plan makes it"));
     }
 }

@@ -98,6 +98,11 @@ pub fn check_path(path: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// A path without `./` before it and `/` behind it.
+pub fn bare(path: &str) -> &str {
+    path.strip_prefix("./").unwrap_or(path).trim_end_matches('/')
+}
+
 /// A slug out of any text: small letters, digits and single dashes, everything else left out, cut to a length. Empty
 /// where nothing is left.
 pub fn slug_of(text: &str, longest: usize) -> String {
@@ -152,7 +157,7 @@ fn is_private(path: &str) -> bool {
 }
 
 /// A text as a message shows it: quoted, escaped and not too long.
-pub(super) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {
         short.push('…');

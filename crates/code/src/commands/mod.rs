@@ -4,19 +4,17 @@
 //! to planners and run by stories.
 
 mod collect;
-mod files;
+pub mod files;
 pub mod look;
-pub(crate) mod programs;
+pub mod programs;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use files::{MissingFile, missing_files};
 use ftl_core::json::Json;
 
-use crate::config::Config;
 use crate::context::read_source;
 
 /// The commands of a project.
@@ -37,30 +35,6 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// What the settings say.
-    pub fn set(config: &Config) -> Commands {
-        let text = |key: &str| Some(config.text(key).trim().to_owned()).filter(|text| !text.is_empty());
-        let mut set = Commands {
-            setup: text("worktree.setup"),
-            tests: config.texts("worktree.tests"),
-            lints: config.texts("worktree.lints"),
-            build: text("worktree.build"),
-            origins: BTreeMap::new(),
-        };
-        for (key, all) in [("worktree.tests", &set.tests), ("worktree.lints", &set.lints)] {
-            set.origins.extend(all.iter().map(|one| (one.clone(), key.to_owned())));
-        }
-        for (key, one) in [("worktree.build", &set.build), ("worktree.setup", &set.setup)] {
-            set.origins.extend(one.iter().map(|one| (one.clone(), key.to_owned())));
-        }
-        set
-    }
-
-    /// Those of the settings, and what a folder shows where they say nothing.
-    pub fn of(config: &Config, folder: &Path) -> Commands {
-        Commands::set(config).or_found(folder)
-    }
-
     /// The commands as exploration and people's JSON have them; nothing where there are none.
     pub fn to_json(&self) -> Option<Json> {
         let list = |all: &[String]| Json::List(all.iter().map(|one| Json::from(one.as_str())).collect());

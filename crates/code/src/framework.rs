@@ -8,7 +8,6 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::plan_file::Rules;
 use ftl_core::json::{Json, float};
 
 /// How many source files are looked at.
@@ -19,6 +18,22 @@ pub const MAX_ENTRIES: usize = 20_000;
 
 /// How much of each file is read.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
+
+/// What code must and must not look like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// What it must use.
+    pub required: Vec<String>,
+    /// What it must not use.
+    pub forbidden: Vec<String>,
+}
+
+impl Rules {
+    /// `{required, forbidden}`.
+    pub fn to_json(&self) -> Json {
+        Json::object([("required", Json::list(&self.required)), ("forbidden", Json::list(&self.forbidden))])
+    }
+}
 
 /// A framework of the registry.
 #[derive(Debug, PartialEq, Eq)]
@@ -291,7 +306,7 @@ fn sources(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a folder holds what others wrote or what was built.
-pub(crate) fn is_foreign(folder: &Path) -> bool {
+pub fn is_foreign(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let marked = ["pyvenv.cfg", "CACHEDIR.TAG", "conda-meta"].iter().any(|mark| folder.join(mark).exists());
     name.starts_with('.') || FOREIGN.contains(&name) || name.ends_with(".egg-info") || marked

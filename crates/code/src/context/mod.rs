@@ -19,7 +19,7 @@ pub use language::{
 pub use surface::{MAX_EXPORTS, MAX_IMPORTS};
 pub use symbols::{MAX_SYMBOLS, Symbol, symbols};
 
-use crate::plan_file::{Lines, Task, TaskType, check_path};
+use crate::names::check_path;
 
 /// How many lines are shown of a file nobody pointed into.
 pub const DEFAULT_LINES: usize = 60;
@@ -32,6 +32,28 @@ pub const MAX_SOURCE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// How much of a file is shown.
 pub const MAX_SHOWN_BYTES: usize = 256 * 1024;
+
+/// Lines of a file, both ends included, counted from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// The first.
+    pub first: usize,
+    /// The last.
+    pub last: usize,
+}
+
+impl Lines {
+    /// Reads `start-end`, or one number for one line.
+    pub fn parse(text: &str) -> Option<Lines> {
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| text.parse::<u32>().ok()).flatten().map(|number| number as usize)
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (number(first.trim())?, number(last.trim())?);
+        (1 <= first && first <= last).then_some(Lines { first, last })
+    }
+}
 
 /// Part of a file as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,14 +74,6 @@ pub struct CodeContext {
 
 /// Reads a file that a plan names; nothing where there is no such file.
 pub type Sources<'a> = &'a dyn Fn(&str) -> Option<Vec<u8>>;
-
-/// The code context of every file of a task's delta that exists, in the order of the delta.
-pub fn gather(sources: Sources<'_>, task: &Task) -> Vec<CodeContext> {
-    let lines = |path: &str| task.target_lines.iter().find(|(file, _)| file == path).map(|(_, lines)| *lines);
-    let wanted = |path: &str| if task.kind == TaskType::Spec { None } else { lines(path) };
-    let files = task.delta.iter().filter_map(|path| Some((path, sources(path)?)));
-    files.map(|(path, source)| extract(path, &source, wanted(path))).collect()
-}
 
 /// Reads a file below a folder: `None` where there is no ordinary file, or where a link leads outside.
 pub fn read_source(root: &Path, path: &str) -> Option<Vec<u8>> {
@@ -176,6 +190,6 @@ fn cargo_test(command: &str) -> Option<String> {
 }
 
 /// What a file offers to others, with signatures, in the order of the file.
-pub(crate) fn exports(path: &str, source: &[u8]) -> Vec<String> {
+pub fn exports(path: &str, source: &[u8]) -> Vec<String> {
     surface::of(path, source).exports
 }

@@ -27,7 +27,7 @@ const OPAQUE: &[&str] = &[
 ];
 
 /// What is missing and what a person can do, in words; empty where nothing is.
-pub(crate) fn missing(commands: &Commands, folder: &Path, env: &[(OsString, OsString)]) -> String {
+pub fn missing(commands: &Commands, folder: &Path, env: &[(OsString, OsString)]) -> String {
     let Some((_, path)) = env.iter().find(|(name, _)| name == "PATH") else { return String::new() };
     let mut told: Vec<String> = Vec::new();
     for command in commands.all() {

@@ -13,7 +13,6 @@ use super::collect::{self, Question};
 pub use super::files::names_missing_file;
 use super::programs::without_program;
 use crate::context::read_source;
-use crate::environment::Environment;
 use ftl_process::{Ended, How};
 
 /// How long collecting may take. What takes longer is not known to be broken.
@@ -149,11 +148,6 @@ fn collected(command: &str, at: Surroundings<'_>, run: &mut dyn FnMut(&str) -> O
         None if question.found_nothing(code, &said) => Look::NoTests(format!("`{command}` finds no test")),
         None => Look::Fine,
     }
-}
-
-/// What commands see while they are only looked at.
-pub fn environment(environment: &Environment) -> Vec<(OsString, OsString)> {
-    environment.of_delivery()
 }
 
 /// What the surroundings lack, by how a command ended that runs no test; nothing where it is the code's own fault, or none

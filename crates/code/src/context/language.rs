@@ -72,7 +72,7 @@ impl Language {
     }
 
     /// Parses a text; `None` where it is too large or takes too long.
-    pub(crate) fn parse(self, text: &str) -> Option<Tree> {
+    pub fn parse(self, text: &str) -> Option<Tree> {
         if text.len() > MAX_PARSED_BYTES {
             return None;
         }

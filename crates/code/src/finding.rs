@@ -7,6 +7,8 @@ use std::fmt;
 use ftl_core::catalogue::spec::Spec;
 use serde::{Deserialize, Serialize};
 
+use crate::names::bare;
+
 /// How many findings one gate tells; the last one then says that there are more.
 pub const MAX_FINDINGS: usize = 200;
 
@@ -34,7 +36,7 @@ impl Brief {
 
     /// Whether the delta names exactly this file.
     pub fn names(&self, path: &str) -> bool {
-        self.delta.iter().any(|entry| plain(entry) == path)
+        self.delta.iter().any(|entry| bare(entry) == path)
     }
 
     /// Whether the delta names this file or a folder above it.
@@ -43,14 +45,9 @@ impl Brief {
     }
 }
 
-/// A path without `./` before it and `/` behind it.
-pub(crate) fn plain(path: &str) -> &str {
-    path.strip_prefix("./").unwrap_or(path).trim_end_matches('/')
-}
-
 /// Whether a path is this entry or lies below it.
-pub(super) fn is_at_or_below(path: &str, entry: &str) -> bool {
-    let entry = plain(entry);
+pub fn is_at_or_below(path: &str, entry: &str) -> bool {
+    let entry = bare(entry);
     let rest = path.strip_prefix(entry);
     !entry.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -216,7 +213,7 @@ impl Allowance {
             let words: Vec<&str> = FindingKind::ALL.iter().map(|kind| kind.word()).collect();
             format!("`{word}` is no kind of finding; hint: one of {}", words.join(", "))
         })?;
-        let path = Some(plain(path.trim()).to_owned()).filter(|path| !path.is_empty());
+        let path = Some(bare(path.trim()).to_owned()).filter(|path| !path.is_empty());
         Ok(Allowance { kind, path, by: by.to_owned() })
     }
 
@@ -275,7 +272,7 @@ pub fn told(findings: &[Finding]) -> String {
 }
 
 /// In the order of paths and lines, each once, and not too many.
-pub(super) fn settled(mut findings: Vec<Finding>) -> Vec<Finding> {
+pub fn settled(mut findings: Vec<Finding>) -> Vec<Finding> {
     let by = |one: &Finding| (one.path.clone(), one.line, one.kind, one.message.clone());
     findings.sort_by_cached_key(by);
     findings.dedup();
