@@ -15,7 +15,6 @@ pub mod exploration;
 pub mod explore;
 pub mod extract;
 pub mod forge;
-pub mod gates;
 pub mod hands;
 pub mod lifecycle;
 pub mod loss;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SessionError;
 use ftl_folder as folder;
-use crate::gates::Allowance;
+use ftl_gates::Allowance;
 use crate::hands::script::Script;
 use crate::hands::site::Route;
 use crate::hands::site::retry::Retried;

@@ -203,7 +203,7 @@ pub(crate) fn telling(summary: &str) -> String {
     let lines: Vec<&str> =
         summary.lines().map(str::trim).filter(|line| !line.is_empty() && !is_mild(line)).collect();
     let is_finding =
-        |line: &&&str| line.split(": ").any(|word| ftl_engine::gates::FindingKind::parse(word).is_some());
+        |line: &&&str| line.split(": ").any(|word| ftl_gates::FindingKind::parse(word).is_some());
     if let Some(finding) = lines.iter().find(is_finding) {
         return (*finding).to_owned();
     }

@@ -17,7 +17,7 @@ use ftl_engine::plan_file::missing_files;
 use ftl_engine::config::PULL_REQUEST;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
-use ftl_engine::gates::Allowance;
+use ftl_gates::Allowance;
 use ftl_engine::hands::site::Route;
 use ftl_engine::hands::site::retry::Retried;
 use ftl_folder::id::RunId;

@@ -22,7 +22,7 @@ use super::gates::{Command, no_answer};
 use super::{Site, Sites, lock};
 use ftl_code::commands::look::{self, Answer, Look, Surroundings};
 use crate::environment::CommandKind;
-use crate::gates::verify::{self, CouldNotRun, Policy, Verified, bound_to};
+use ftl_gates::verify::{self, CouldNotRun, Policy, Verified, bound_to};
 use ftl_git::{Oid, Repo};
 use crate::hands::agents::nothing_used;
 use crate::hands::table::Resources;

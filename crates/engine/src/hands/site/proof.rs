@@ -16,7 +16,7 @@ use super::gates::no_answer;
 use super::story::about;
 use ftl_code::context::read_source;
 use crate::environment::CommandKind;
-use crate::gates::verify::{self, Policy};
+use ftl_gates::verify::{self, Policy};
 use ftl_git::Oid;
 use crate::hands::Job;
 use crate::hands::typed::Done;

@@ -12,7 +12,7 @@ use super::{Sites, prefix};
 use ftl_folder::clock;
 use crate::environment::CommandKind;
 use ftl_folder as folder;
-use crate::gates::verify::{self, Policy, Verified};
+use ftl_gates::verify::{self, Policy, Verified};
 use ftl_git::patch::{Saying, Step};
 use ftl_git::{Oid, Repo, WorktreeId};
 use crate::hands::Job;

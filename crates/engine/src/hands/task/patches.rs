@@ -238,7 +238,7 @@ mod tests {
     use ftl_core::catalogue::build::VerifyOutcome;
 
     use super::*;
-    use crate::gates::verify::{Census, Failure as Failing, Verified};
+    use ftl_gates::verify::{Census, Failure as Failing, Verified};
     use crate::lifecycle::folder::PLAN;
     use ftl_folder::place::Place;
 

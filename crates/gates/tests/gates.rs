@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use ftl_core::catalogue::build::{PreflightStatus, Syntax, VerifyOutcome};
 use ftl_git::change::{Change, Content, FileChange, Kind};
 use ftl_engine::environment::{CommandKind, Environment};
-use ftl_engine::gates::verify::{CouldNotRun, MAX_RUNS, Policy, Verified, When, against, bound_to, run};
-use ftl_engine::gates::{Yard, preflight};
+use ftl_gates::verify::{CouldNotRun, MAX_RUNS, Policy, Verified, When, against, bound_to, run};
+use ftl_gates::{Yard, preflight};
 use ftl_process::{Cancel, Guard, Limits, Supervisor, own_orphans};
 use ftl_store::{MemoryStore, Store as _};
 

@@ -126,7 +126,7 @@ fn what_the_brief_named_as_exports_stays_usable() {
 fn the_files_of_a_brief_are_the_changed_ones_and_the_rest_of_its_delta() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("b.py"), "x = 1\n").unwrap();
-    let change = crate::gates::integrity::tests::change_of("~a.py -c.py");
+    let change = crate::integrity::tests::change_of("~a.py -c.py");
     let mut spec = spec(&[], &[], &[]);
     spec.delta = vec!["a.py".to_owned(), "b.py".to_owned(), "../out.py".to_owned()];
     let found = files(&spec, &change, folder.path());

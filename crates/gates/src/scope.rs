@@ -144,8 +144,8 @@ fn leaves(path: &str, target: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gates::finding::told;
-    use crate::gates::integrity::tests::change_of;
+    use crate::finding::told;
+    use crate::integrity::tests::change_of;
 
     /// One line a case: the delta, what differs (`+new ~changed -gone xmode lLINK>target`), the findings.
     const CASES: &str = "
@@ -206,7 +206,7 @@ mod tests {
         let change = change_of(&words.join(" "));
         let delta: Vec<String> = (0..5_000).map(|number| format!("src/{number}")).collect();
         let found = look(&change, &Brief { delta, ..Brief::default() });
-        assert_eq!(found.len(), crate::gates::MAX_FINDINGS);
+        assert_eq!(found.len(), crate::MAX_FINDINGS);
         assert_eq!(found.last().unwrap().kind, FindingKind::MoreFindings);
     }
 }

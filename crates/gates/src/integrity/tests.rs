@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::gates::finding::told;
+use crate::finding::told;
 
 /// A change out of words: `+new ~changed -gone xmade-executable lLINK>target`.
 pub(crate) fn change_of(words: &str) -> Change {
@@ -166,7 +166,7 @@ fn more_tests_than_are_looked_at_do_not_hurt() {
     assert!(found.cases.len() == cases::MAX_CASES && found.is_cut);
     let change = Change { files: vec![file("tests/test_a.py", Some(many.as_bytes()), Some(b"x = 1\n"))] };
     let found = look(&change, &brief());
-    assert_eq!(found.len(), crate::gates::MAX_FINDINGS);
+    assert_eq!(found.len(), crate::MAX_FINDINGS);
     assert!(found.iter().all(Finding::stops));
 }
 

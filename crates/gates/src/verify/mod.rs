@@ -133,7 +133,7 @@ impl fmt::Display for CouldNotRun {
 }
 
 /// The digest of what makes a failure the same as another one.
-pub(crate) fn signature_of(summary: &str) -> Digest {
+pub fn signature_of(summary: &str) -> Digest {
     Digest::new(ftl_store::Digest::of(signature::of(summary).as_bytes()).to_string())
 }
 
@@ -239,7 +239,7 @@ fn once(yard: &Yard<'_>, command: &str, cancel: &Cancel) -> Result<Once, CouldNo
 }
 
 /// Why a command was not started.
-pub(crate) fn not_started(error: RunError) -> CouldNotRun {
+pub fn not_started(error: RunError) -> CouldNotRun {
     if let Some(cause) = machine::cause_of_run(&error) {
         return CouldNotRun::Machine(cause.failure(error.to_string()).message);
     }

@@ -3,7 +3,8 @@
 //! Each gate is a function over plain data: a [`Change`](ftl_git::change::Change), a [`Brief`], texts. Only
 //! `verify` and `preflight` run something, and they do it in a [`Yard`]. A gate states facts, each as one
 //! [`Finding`] with a path and a line; it never asks an agent, never accuses, and never says that something
-//! is fine that it could not read.
+//! is fine that it could not read. The crate sees what a change holds and where commands run; never a campaign, a
+//! record or an agent.
 
 pub mod integrity;
 mod pattern;

@@ -6,7 +6,7 @@
 use super::commands::added;
 use super::settings::Sides;
 use ftl_code::finding::{Finding, FindingKind};
-use crate::gates::yardstick::Part;
+use crate::yardstick::Part;
 
 /// Words by which product code asks whether it is being tested.
 const DETECTS: [&str; 19] = [

@@ -46,7 +46,7 @@ pub fn restore(change: &Change, brief: &Brief, allowed: &[Allowance]) -> Restore
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gates::integrity::tests::change_of;
+    use crate::integrity::tests::change_of;
 
     /// One line a case: the delta, what differs, what is put back, what is taken away.
     const CASES: &str = "

@@ -76,7 +76,7 @@ pub(super) fn read(path: &str, text: &str) -> Option<Cases> {
 }
 
 /// Visits every node from the top; a visitor that says no is not led below.
-pub(in crate::gates) fn walk<'t>(cursor: &mut TreeCursor<'t>, mut visit: impl FnMut(Node<'t>) -> bool) {
+pub(crate) fn walk<'t>(cursor: &mut TreeCursor<'t>, mut visit: impl FnMut(Node<'t>) -> bool) {
     loop {
         let below = visit(cursor.node());
         if below && cursor.goto_first_child() {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::gates::{Allowance, allow};
+use crate::{Allowance, allow};
 
 /// Outputs in the form of each runner, shortened and written down by hand; `tests/gates.rs` has real ones.
 /// `## runner | exit | outcome | run failed skipped | first failing test | part of its message`.

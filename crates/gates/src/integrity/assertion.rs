@@ -249,7 +249,7 @@ fn at_top<'a>(text: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
 }
 
 /// A text split at a letter that stands outside every bracket and string.
-pub(in crate::gates) fn split(text: &str, at: char) -> Vec<&str> {
+pub(crate) fn split(text: &str, at: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     scan(text, |place, depth| {
