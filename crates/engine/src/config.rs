@@ -19,14 +19,16 @@ use ftl_core::value::{Name, Value};
 use ftl_language::library::Library;
 
 use ftl_core::amount::Unit;
-use crate::build_budget::{BuildSettings, FACTOR_ONE};
+use ftl_records::build_budget::{BuildSettings, FACTOR_ONE};
 use crate::environment::{ENVIRONMENT, Environment};
 use ftl_code::commands::Commands;
+use ftl_records::RecordOptions;
+use ftl_records::embedder::{EmbedderChoice, EndpointSettings};
 use ftl_folder as folder;
 use crate::forge::MAX_CHECKS_MILLIS;
 use crate::hands::Width;
 use crate::hands::site::message::{PLACEHOLDERS, unknown_placeholders};
-use crate::plan_file::{DirectMode, MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
+use ftl_records::plan_file::{DirectMode, MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
 use ftl_process::Limits;
 use crate::roster::{AGENTS, ROLES, Roster, Said};
 use ftl_store::MAX_CONTENT_BYTES;
@@ -630,6 +632,21 @@ impl Config {
     /// The command that tells whether a service answers.
     pub fn probe(&self, service: &str) -> Option<&str> {
         self.probes.get(crate::services::name_of(service)).map(|(command, _)| command.as_str())
+    }
+
+    /// What the settings say about records.
+    pub fn records(&self) -> RecordOptions {
+        let text = |key: &str| self.text(key).to_owned();
+        let embedder = match self.text("memory.embedder") {
+            "endpoint" => EmbedderChoice::Endpoint(EndpointSettings {
+                url: text("memory.url"),
+                model: text("memory.model"),
+                key: text("memory.key"),
+            }),
+            "minilm" => EmbedderChoice::MiniLm { folder: text("memory.folder") },
+            _ => EmbedderChoice::Table,
+        };
+        RecordOptions { embedder, commands: self.commands() }
     }
 
     /// The commands of the project that the settings name.

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use ftl_core::json::Json;
 use ftl_engine::config::Config;
-use ftl_engine::paper::lessons::now;
-use ftl_engine::paper::{Paper, PaperError};
+use ftl_records::lessons::now;
+use ftl_records::{Records, RecordError};
 use ftl_folder::place::Place;
 use ftl_store::SqliteStore;
 use ftl_memory::Kind;
@@ -84,30 +84,30 @@ fn letters(request: &str) -> Option<(u16, String)> {
     Some((200, format!(r#"{{"data":[{{"embedding":[{}]}}]}}"#, numbers.join(","))))
 }
 
-fn paper(folder: &Path, settings: &str) -> Paper {
+fn paper(folder: &Path, settings: &str) -> Records {
     let place = Place::at(folder.to_owned());
     place.prepare().unwrap();
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
     let mut config = Config::default();
     config.add(Path::new("config.toml"), settings).unwrap();
-    Paper::with(place, store, config)
+    Records::with(place, store, config.records())
 }
 
 fn endpoint(server: &Server) -> String {
     format!("[memory]\nembedder = \"endpoint\"\nurl = \"{}\"\nmodel = \"m\"\n", server.url)
 }
 
-fn add(paper: &Paper, name: &str, trigger: &str) -> Result<String, PaperError> {
+fn add(paper: &Records, name: &str, trigger: &str) -> Result<String, RecordError> {
     let json = Json::parse(&format!(r#"{{"name":"{name}","trigger":"{trigger}","cost":500}}"#)).unwrap();
     paper.learn(|lessons| lessons.learn(Kind::Failure, json, &now())).map(|learned| learned.outcome.word())
 }
 
-fn found(paper: &Paper, topic: &str) -> Vec<String> {
+fn found(paper: &Records, topic: &str) -> Vec<String> {
     let rows = paper.look_up(|lessons| lessons.query(topic, 10, &now())).unwrap();
     rows.iter().map(|row| row.lesson.name().to_owned()).collect()
 }
 
-fn message(error: &PaperError) -> String {
+fn message(error: &RecordError) -> String {
     format!("{error} / {}", error.hint().unwrap_or_default())
 }
 

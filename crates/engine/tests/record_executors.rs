@@ -16,7 +16,7 @@ use ftl_engine::hands::table::{Given, RecordAccess, Resources};
 use ftl_engine::hands::{Ended, Hands as _, Job, Told, Width, Workshop};
 use ftl_folder::id::RunId;
 use ftl_engine::lifecycle::phases::Routes;
-use ftl_engine::paper::Paper;
+use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_process::{Cancel, Guard, Supervisor};
 use ftl_store::SqliteStore;
@@ -40,7 +40,7 @@ impl Bench {
         let (workshop, config) = (Workshop::new(width), Config::default());
         let limits = config.command_limits();
         let shell = Arc::new(Shell::new(supervisor.clone(), store.clone(), &place, limits, limits));
-        let records = Arc::new(Paper::new(place, store));
+        let records = Arc::new(Records::new(place, store));
         let sites = Arc::new(Sites::new(records.clone(), supervisor, &config));
         let (admission, given) = (workshop.admission().clone(), Given::default());
         let secrets = Arc::default();
@@ -191,11 +191,11 @@ fn a_lesson_with_a_fix_matches_an_error() {
     let mut bench = Bench::new();
     assert_eq!(bench.ask("lesson.match", json!({ "error": "boom" }))["found"], false);
     let place = Place::at(bench.folder.path().to_owned());
-    let paper = Paper::new(place.clone(), Arc::new(SqliteStore::open(&place.store()).unwrap()));
+    let paper = Records::new(place.clone(), Arc::new(SqliteStore::open(&place.store()).unwrap()));
     let lesson = r#"{"name":"cycle","trigger":"ImportError: circular import of models","fix":"import inside the function","cost":900,"tags":["flaky"]}"#;
     let lesson = ftl_core::json::Json::parse(lesson).unwrap();
     paper
-        .learn(|lessons| lessons.learn(ftl_memory::Kind::Failure, lesson, &ftl_engine::paper::lessons::now()))
+        .learn(|lessons| lessons.learn(ftl_memory::Kind::Failure, lesson, &ftl_records::lessons::now()))
         .unwrap();
     let found = bench
         .ask("lesson.match", json!({ "error": "E   ImportError: circular import of models (app.py:3)" }));

@@ -18,7 +18,7 @@ use ftl_engine::hands::table::{Given, RecordAccess, Resources};
 use ftl_engine::hands::{Ended, Hands as _, Job, Told, Width, Workshop};
 use ftl_folder::id::RunId;
 use ftl_engine::lifecycle::phases::Routes;
-use ftl_engine::paper::Paper;
+use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
 use ftl_store::SqliteStore;
@@ -51,7 +51,7 @@ impl Bench {
         let config = Config::default();
         let limits = config.command_limits();
         let shell = Arc::new(Shell::new(supervisor.clone(), store.clone(), &place, limits, limits));
-        let records = Arc::new(Paper::new(place, store));
+        let records = Arc::new(Records::new(place, store));
         let sites = Arc::new(Sites::new(records.clone(), supervisor, &config));
         let workshop = Workshop::new(Width::default());
         let (admission, given) = (workshop.admission().clone(), Given::default());

@@ -324,7 +324,7 @@ pub(crate) struct Demo {
 }
 
 /// How many tools a build may be given.
-pub(crate) const MAX_TOOLS: u64 = ftl_engine::plan_file::MAX_BUDGET;
+pub(crate) const MAX_TOOLS: u64 = ftl_records::plan_file::MAX_BUDGET;
 
 /// How many agents may work at the same time.
 pub(crate) const MAX_JOBS: u16 = 256;

@@ -14,7 +14,7 @@ use ftl_git::{self as git, Repo};
 use ftl_store::journal::JournalError;
 use ftl_store::order::{Refused, RefusedKind};
 use ftl_store::owner;
-use ftl_engine::paper::Paper;
+use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_process::lineage::Sign;
 use ftl_process::{self as process, Guard, Inside, evidence};
@@ -95,7 +95,7 @@ fn opened(place: Place, library: Arc<Library>) -> Result<Session, Failure> {
     prepare(&place)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| store_failure(&error))?;
     let store = Arc::new(store);
-    let records = Arc::new(Paper::with(place.clone(), store.clone(), config.clone()));
+    let records = Arc::new(Records::with(place.clone(), store.clone(), config.records()));
     let setup = Setup { place, store, library, config, records, guard: Guard::own() };
     Ok(Session::new(setup, &command_line()))
 }

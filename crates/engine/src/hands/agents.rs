@@ -36,7 +36,7 @@ use super::site::message::Author;
 use super::stories::shown;
 use super::{Ended, Hand, Job, Report};
 use crate::environment::{CommandKind, Environment};
-use crate::paper::Paper;
+use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, Supervisor};
 use crate::roster::Pricing;
@@ -95,7 +95,7 @@ pub struct Agents {
     seats: BTreeMap<String, Result<Seat, String>>,
     means: Means,
     lobby: Option<Lobby>,
-    paper: Option<Arc<Paper>>,
+    paper: Option<Arc<Records>>,
     secrets: Arc<Secrets>,
     listener: Option<Arc<dyn Listener>>,
     sites: Option<Arc<Sites>>,
@@ -131,7 +131,7 @@ impl Agents {
 
     /// The same, with lessons to recall, and with what was said kept; secrets are taken out of it.
     #[must_use]
-    pub fn with_memory(mut self, paper: Arc<Paper>, secrets: Arc<Secrets>) -> Agents {
+    pub fn with_memory(mut self, paper: Arc<Records>, secrets: Arc<Secrets>) -> Agents {
         (self.paper, self.secrets) = (Some(paper), secrets);
         self
     }
@@ -542,7 +542,7 @@ struct JobDesk {
     /// Whether a file counts once, however often it is read or written.
     files_count_once: bool,
     record: Mutex<Record>,
-    paper: Option<Arc<Paper>>,
+    paper: Option<Arc<Records>>,
     listener: Option<Arc<dyn Listener>>,
     thread: Option<Thread>,
     pricing: Pricing,

@@ -13,16 +13,16 @@ use ftl_core::run::Failure;
 use super::Job;
 use super::typed::{Done, json_of, shaped};
 use ftl_folder::clock;
-use crate::paper::campaign::{Campaign, no_campaign};
-use crate::paper::{Paper, views};
-use crate::plan_file::merge::CampaignTask;
+use ftl_records::campaign::{Campaign, no_campaign};
+use ftl_records::{Records, views};
+use ftl_records::plan_file::merge::CampaignTask;
 
 /// How many tasks at work an answer lists.
 const MAX_LISTED: usize = 16;
 
 /// Performs `campaign.create`.
 pub(super) fn create(
-    records: &Paper,
+    records: &Records,
     job: &Job,
     asked: &shapes::CampaignCreate,
 ) -> Done<shapes::CampaignCreate> {
@@ -34,7 +34,7 @@ pub(super) fn create(
 
 /// Performs `campaign.add_tasks`.
 pub(super) fn add_tasks(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     asked: &shapes::CampaignAddTasks,
 ) -> Done<shapes::CampaignAddTasks> {
@@ -47,7 +47,7 @@ pub(super) fn add_tasks(
 
 /// Performs `campaign.update_task`.
 pub(super) fn update_task(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     asked: &shapes::CampaignUpdateTask,
 ) -> Done<shapes::CampaignUpdateTask> {
@@ -63,7 +63,7 @@ pub(super) fn update_task(
 
 /// Performs `campaign.cascade_status`.
 pub(super) fn cascade_status(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     _: &shapes::CampaignCascadeStatus,
 ) -> Done<shapes::CampaignCascadeStatus> {
@@ -81,7 +81,7 @@ pub(super) fn cascade_status(
 
 /// Performs `campaign.propagate_blocks`.
 pub(super) fn propagate_blocks(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     _: &shapes::CampaignPropagateBlocks,
 ) -> Done<shapes::CampaignPropagateBlocks> {
@@ -91,7 +91,7 @@ pub(super) fn propagate_blocks(
 
 /// Performs `campaign.replan_input`.
 pub(super) fn replan_input(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     asked: &shapes::CampaignReplanInput,
 ) -> Done<shapes::CampaignReplanInput> {
@@ -105,7 +105,7 @@ pub(super) fn replan_input(
 
 /// Performs `campaign.merge_plan`.
 pub(super) fn merge_plan(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     asked: &shapes::CampaignMergePlan,
 ) -> Done<shapes::CampaignMergePlan> {
@@ -116,7 +116,7 @@ pub(super) fn merge_plan(
 
 /// Performs `campaign.root_causes`.
 pub(super) fn find_root_causes(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     _: &shapes::CampaignRootCauses,
 ) -> Done<shapes::CampaignRootCauses> {
@@ -127,7 +127,7 @@ pub(super) fn find_root_causes(
 
 /// Performs `campaign.complete`.
 pub(super) fn complete(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     asked: &shapes::CampaignComplete,
 ) -> Done<shapes::CampaignComplete> {
@@ -159,7 +159,7 @@ pub(super) fn tasks_of(
     })
 }
 
-fn campaign_of(paper: &Paper) -> Result<Campaign, Failure> {
+fn campaign_of(paper: &Records) -> Result<Campaign, Failure> {
     paper.campaign()?.ok_or_else(|| Failure::from(no_campaign()))
 }
 

@@ -15,10 +15,10 @@ use super::agents::{Agents, nothing_used};
 use super::site::Sites;
 use super::table::Resources;
 use super::{Ended, Hand, Job, Report};
-use crate::exploration::{self, Mode};
-use crate::explore::{self, Listed, Survey};
+use ftl_records::exploration::{self, Mode};
+use ftl_records::explore::{self, Listed, Survey};
 use ftl_folder::id::RunId;
-use crate::paper::Paper;
+use ftl_records::Records;
 
 /// Under which name an agent is told what code found.
 const FOUND: &str = "found";
@@ -48,7 +48,7 @@ impl Shared {
 /// Explores.
 pub struct Explorer {
     agents: Arc<Agents>,
-    paper: Arc<Paper>,
+    paper: Arc<Records>,
     /// The files that were listed last, and the entry that asked for it: explorers that were asked for together
     /// look at one list.
     listed: Mutex<Option<Shared>>,
@@ -60,7 +60,7 @@ pub struct Explorer {
 
 impl Explorer {
     /// A hand that explores the repository of that paperwork, with those agents.
-    pub fn new(agents: Arc<Agents>, paper: Arc<Paper>) -> Explorer {
+    pub fn new(agents: Arc<Agents>, paper: Arc<Records>) -> Explorer {
         Explorer { agents, paper, listed: Mutex::default(), sites: Mutex::default(), head: Mutex::default() }
     }
 
@@ -157,7 +157,7 @@ impl Hand for Explorer {
 /// Aggregates by another hand, after code has looked for every mode that nobody has answered for: an explorer
 /// that came too late takes only its own words with it.
 struct Completing {
-    paper: Arc<Paper>,
+    paper: Arc<Records>,
     inner: Arc<dyn Hand>,
 }
 

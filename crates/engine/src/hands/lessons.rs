@@ -12,24 +12,24 @@ use ftl_memory::Kind;
 use super::Job;
 use super::typed::{Done, shaped};
 use super::workspaces::{shown, words};
-use crate::paper::Paper;
-use crate::paper::lessons::now;
-use crate::paper::observer::Verifier;
+use ftl_records::Records;
+use ftl_records::lessons::now;
+use ftl_records::observer::Verifier;
 use ftl_process::Ended;
 
 /// How long a verify command of a blocked workspace may take.
 const VERIFY_LIMIT: Duration = Duration::from_secs(30);
 
 /// Performs `lesson.learn`.
-pub(super) fn learn(records: &Paper, _: &Job, asked: &flow::LessonLearn) -> Done<flow::LessonLearn> {
-    let failure = crate::observe::repaired(&asked.trigger, &asked.fix, asked.source.as_deref());
+pub(super) fn learn(records: &Records, _: &Job, asked: &flow::LessonLearn) -> Done<flow::LessonLearn> {
+    let failure = ftl_records::observe::repaired(&asked.trigger, &asked.fix, asked.source.as_deref());
     let learned = records.learn(|lessons| lessons.learn(Kind::Failure, failure.to_json(), &now()))?;
     Ok(flow::Learned { name: learned.name, result: learned.outcome.word() })
 }
 
 /// Performs `lesson.experience`.
 pub(super) fn note_experience(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     asked: &flow::LessonExperience,
 ) -> Done<flow::LessonExperience> {
@@ -39,7 +39,7 @@ pub(super) fn note_experience(
         ("source", Json::list(asked.source.clone())),
     ]);
     let none = || Failure::new(FailureKind::Failed, "an experience needs a trigger");
-    let mut failure = crate::observe::experience(&json).ok_or_else(none)?;
+    let mut failure = ftl_records::observe::experience(&json).ok_or_else(none)?;
     failure.cost = asked.cost.unwrap_or(failure.cost);
     let text = format!("{}\n", failure.to_json().pretty());
     let file = records.write_staged("experience.json", &text)?;
@@ -53,7 +53,7 @@ pub(super) fn timeout(asked: &flow::ObserverAnalyze) -> Duration {
 
 /// Learns from what has ended, with somebody who runs the commands of blocks.
 pub(super) fn analyzed(
-    paper: &Paper,
+    paper: &Records,
     asked: &flow::ObserverAnalyze,
     runs: &(dyn Fn(&str) -> Result<Ended, String> + Sync),
 ) -> Result<flow::Analysis, Failure> {
@@ -63,7 +63,7 @@ pub(super) fn analyzed(
 
 /// Performs `lesson.match`.
 pub(super) fn match_error(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     asked: &flow::LessonMatching,
 ) -> Done<flow::LessonMatching> {

@@ -12,14 +12,14 @@ use super::table::Resources;
 use super::typed::{Done, json_of, shaped};
 use super::workspaces::shown;
 use ftl_folder::clock;
-use crate::plan_file::missing_files;
-use crate::decision;
-use crate::exploration::{self, Meta};
-use crate::paper::Paper;
+use ftl_records::plan_file::missing_files;
+use ftl_records::decision;
+use ftl_records::exploration::{self, Meta};
+use ftl_records::Records;
 
 /// Performs `decision.parse`.
 pub(super) fn parse_decision(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     asked: &flow::DecisionParse,
 ) -> Done<flow::DecisionParse> {
@@ -27,7 +27,7 @@ pub(super) fn parse_decision(
 }
 
 /// Performs `plan.parse`.
-pub(super) fn parse_plan(_: &Paper, _: &Job, asked: &flow::PlanParse) -> Done<flow::PlanParse> {
+pub(super) fn parse_plan(_: &Records, _: &Job, asked: &flow::PlanParse) -> Done<flow::PlanParse> {
     let none = |problems| flow::ParsedPlan { problems, plan: None };
     Ok(match decision::parse(&asked.text).plan {
         Some(Ok(plan)) => flow::ParsedPlan { problems: Vec::new(), plan: Some(plan.to_shape()) },
@@ -38,7 +38,7 @@ pub(super) fn parse_plan(_: &Paper, _: &Job, asked: &flow::PlanParse) -> Done<fl
 
 /// Performs `exploration.clear`.
 pub(super) fn clear_exploration(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     _: &flow::ExplorationClear,
 ) -> Done<flow::ExplorationClear> {
@@ -64,7 +64,7 @@ pub(super) fn aggregate_exploration(
 
 /// Performs `exploration.write`.
 pub(super) fn write_exploration(
-    records: &Paper,
+    records: &Records,
     _: &Job,
     asked: &flow::ExplorationWrite,
 ) -> Done<flow::ExplorationWrite> {

@@ -8,7 +8,7 @@ use ftl_core::run::InstanceId;
 use serde::{Deserialize, Serialize};
 
 use ftl_folder::id::RunId;
-use crate::paper::Paper;
+use ftl_records::Records;
 use ftl_store::StoreError;
 use ftl_store::notebook::Notebook;
 
@@ -32,7 +32,7 @@ fn key(run: &RunId, instance: InstanceId) -> String {
 }
 
 /// All questions of an instance, oldest first.
-pub fn of(paper: &Paper, run: &RunId, instance: InstanceId) -> Result<Vec<Asked>, StoreError> {
+pub fn of(paper: &Records, run: &RunId, instance: InstanceId) -> Result<Vec<Asked>, StoreError> {
     Ok(read(paper.store().note(KIND, &key(run, instance))?))
 }
 
@@ -41,7 +41,7 @@ fn read(note: Option<String>) -> Vec<Asked> {
 }
 
 /// The question that waits for an answer.
-pub fn open(paper: &Paper, run: &RunId, instance: InstanceId) -> Result<Option<String>, StoreError> {
+pub fn open(paper: &Records, run: &RunId, instance: InstanceId) -> Result<Option<String>, StoreError> {
     open_in(&**paper.store(), run, instance)
 }
 
@@ -56,7 +56,7 @@ pub fn open_in(
 }
 
 /// An agent asks. A question that was not answered is replaced.
-pub fn ask(paper: &Paper, run: &RunId, instance: InstanceId, question: &str) -> Result<(), StoreError> {
+pub fn ask(paper: &Records, run: &RunId, instance: InstanceId, question: &str) -> Result<(), StoreError> {
     change(paper, run, instance, |all| {
         all.retain(|asked| asked.answer.is_some());
         let most = all.len().saturating_sub(MAX_QUESTIONS - 1);
@@ -69,7 +69,7 @@ pub fn ask(paper: &Paper, run: &RunId, instance: InstanceId, question: &str) -> 
 
 /// A person answers; whether there was a question.
 pub fn answer(
-    paper: &Paper,
+    paper: &Records,
     run: &RunId,
     instance: InstanceId,
     text: &str,
@@ -85,7 +85,7 @@ pub fn answer(
 }
 
 fn change(
-    paper: &Paper,
+    paper: &Records,
     run: &RunId,
     instance: InstanceId,
     edit: impl Fn(&mut Vec<Asked>) -> bool,
@@ -131,7 +131,7 @@ mod tests {
         let place = Place::at(folder.path());
         place.prepare().unwrap();
         let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
-        let (paper, run) = (Paper::with(place, store, Config::default()), RunId::of(7));
+        let (paper, run) = (Records::with(place, store, RecordOptions::default()), RunId::of(7));
         for number in 0..MAX_QUESTIONS + 2 {
             ask(&paper, &run, ROOT, &format!("q{number}")).unwrap();
             assert!(answer(&paper, &run, ROOT, "yes", "Ada").unwrap());

@@ -23,7 +23,7 @@ use super::agents::Seat;
 use ftl_folder::clock;
 use ftl_folder::{self as folder, Use};
 use ftl_folder::id::{self, RunId};
-use crate::paper::Paper;
+use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_store::notebook::Notebook as _;
 use ftl_store::{Digest, Store as _, StoreError};
@@ -225,7 +225,7 @@ impl Record {
     }
 
     /// Keeps it, and notes where.
-    pub fn keep(&mut self, paper: &Paper) -> Result<(), StoreError> {
+    pub fn keep(&mut self, paper: &Records) -> Result<(), StoreError> {
         self.flush();
         let again = std::mem::replace(&mut self.kept, true);
         let earlier = if again { Vec::new() } else { self.begin(paper)? };
@@ -257,7 +257,7 @@ impl Record {
 
     /// Opens the file of the lines. Conversations of the same action that nobody brought to an end are put with the
     /// content: their files, and what they are kept as.
-    fn begin(&mut self, paper: &Paper) -> Result<Vec<(String, Digest)>, StoreError> {
+    fn begin(&mut self, paper: &Records) -> Result<Vec<(String, Digest)>, StoreError> {
         self.spool = Spool::named(paper.place(), &self.key);
         let old = paper.store().note(TALK, &self.key)?.unwrap_or_default();
         let talks: Vec<Json> = serde_json::from_str(&old).unwrap_or_default();
@@ -273,7 +273,7 @@ impl Record {
     }
 
     /// The note that tells where it is kept.
-    fn note(&self, paper: &Paper) -> Result<Json, StoreError> {
+    fn note(&self, paper: &Records) -> Result<Json, StoreError> {
         let store = paper.store();
         let prompt = store.put(self.prompt.as_bytes())?;
         let mut talk = json!({ "role": self.role, "form": self.form, "agent": self.agent, "model": self.model,
@@ -357,7 +357,7 @@ pub(super) fn spooled(place: &Place, name: &str) -> String {
 }
 
 /// The conversations of a run, in the order of its actions: each as its note tells it, with its key.
-pub fn talks(paper: &Paper, run: &RunId) -> Result<Vec<(String, Json)>, String> {
+pub fn talks(paper: &Records, run: &RunId) -> Result<Vec<(String, Json)>, String> {
     let notes = paper.store().notes(TALK).map_err(|error| error.to_string())?;
     let own = format!("{run}.");
     let mut found = Vec::new();
@@ -374,7 +374,7 @@ pub fn talks(paper: &Paper, run: &RunId) -> Result<Vec<(String, Json)>, String> 
 }
 
 /// A conversation that was kept, as a session that can be played again.
-pub fn recorded(paper: &Paper, talk: &Json) -> Result<Recorded, String> {
+pub fn recorded(paper: &Records, talk: &Json) -> Result<Recorded, String> {
     let text = |name: &str| talk.get(name).and_then(Json::as_str);
     let content = |name: &str| -> Result<String, String> {
         let Some(digest) = text(name) else { return Ok(String::new()) };
@@ -465,11 +465,11 @@ mod tests {
         }
     }
 
-    fn paper(root: &std::path::Path) -> Paper {
+    fn paper(root: &std::path::Path) -> Records {
         let place = Place::at(root);
         place.prepare().unwrap();
         let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
-        Paper::with(place, store, Config::default())
+        Records::with(place, store, RecordOptions::default())
     }
 
     #[test]
@@ -486,7 +486,7 @@ mod tests {
         assert!(error.contains(&MAX_RECORD_BYTES.to_string()), "{error}");
     }
 
-    fn transcript(paper: &Paper, at: usize) -> Vec<Line> {
+    fn transcript(paper: &Records, at: usize) -> Vec<Line> {
         let all = transcript::conversations(paper, &RunId::of(7)).unwrap();
         all[at].read(paper, 0).unwrap().lines
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Job;
 use super::agents::Seat;
-use crate::paper::Paper;
+use ftl_records::Records;
 use ftl_store::StoreError;
 use ftl_store::notebook::Notebook as _;
 
@@ -68,7 +68,7 @@ impl Thread {
     }
 
     /// The session to go on in. What cannot be read is no session.
-    pub(super) fn earlier(&self, paper: &Paper) -> Option<String> {
+    pub(super) fn earlier(&self, paper: &Records) -> Option<String> {
         let note = paper.store().note(KIND, &self.key).ok().flatten()?;
         let noted: Noted = serde_json::from_str(&note).ok()?;
         let is_asked_again = noted.action == self.noted.action;
@@ -77,14 +77,14 @@ impl Thread {
     }
 
     /// Notes the session that was opened, before anything is said in it.
-    pub(super) fn opened(&self, paper: &Paper, session: &str) -> Result<(), StoreError> {
+    pub(super) fn opened(&self, paper: &Records, session: &str) -> Result<(), StoreError> {
         let noted = Noted { session: session.to_owned(), ..self.noted.clone() };
         let body = serde_json::to_string(&noted).unwrap_or_default();
         paper.store().amend(&mut |notes| notes.put(KIND, &self.key, &body).map(|()| true))
     }
 
     /// It came to no good end: the next one begins anew.
-    pub(super) fn forget(&self, paper: &Paper) -> Result<(), StoreError> {
+    pub(super) fn forget(&self, paper: &Records) -> Result<(), StoreError> {
         paper.store().amend(&mut |notes| notes.remove(KIND, &self.key).map(|()| true))
     }
 }

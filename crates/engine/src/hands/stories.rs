@@ -14,7 +14,7 @@ use ftl_core::value::{Name, Value};
 use super::site::Sites;
 use super::table::Resources;
 use super::{Ended, Hand, Job, Report};
-use crate::paper::Paper;
+use ftl_records::Records;
 use ftl_store::{Digest, Store as _};
 
 /// How much of a change a reviewer is shown; the rest stands in the worktree.
@@ -33,7 +33,7 @@ const RULES: &str = "The objective is this document. Make stories of it: each is
 
 /// An agent that is told what its story needs.
 struct Stories {
-    paper: Arc<Paper>,
+    paper: Arc<Records>,
     sites: Arc<Sites>,
     document: Option<String>,
     inner: Arc<dyn Hand>,

@@ -43,7 +43,7 @@ use super::{
     Hand, Job, Report, Workshop, campaigns, lessons, planned, plans, stories, task, typed, workspaces,
 };
 use crate::lifecycle::phases::Routes;
-use crate::paper::Paper;
+use ftl_records::Records;
 
 /// Where a job waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Executor {
 #[derive(Clone)]
 pub struct RecordAccess {
     /// Campaign, plans, workspaces, lessons and tasks.
-    pub paper: Arc<Paper>,
+    pub paper: Arc<Records>,
     /// Where decisions about a task may send its work.
     pub routes: Routes,
 }

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::record::{self, SPOOL};
 use ftl_folder::id::RunId;
-use crate::paper::Paper;
+use ftl_records::Records;
 use ftl_store::{Digest, Store as _, StoreError};
 
 /// Why conversations cannot be read.
@@ -149,7 +149,7 @@ pub enum Line {
 }
 
 /// The conversations of a run, in the order of its actions.
-pub fn conversations(paper: &Paper, run: &RunId) -> Result<Vec<Conversation>, TranscriptError> {
+pub fn conversations(paper: &Records, run: &RunId) -> Result<Vec<Conversation>, TranscriptError> {
     let talks = record::talks(paper, run).map_err(TranscriptError::Damaged)?;
     let mut all: Vec<Conversation> = Vec::new();
     for (key, talk) in &talks {
@@ -194,13 +194,13 @@ impl Conversation {
     }
 
     /// What the agent was told, with a mark before each part.
-    pub fn prompt(&self, paper: &Paper) -> Result<String, TranscriptError> {
+    pub fn prompt(&self, paper: &Records) -> Result<String, TranscriptError> {
         self.prompt.as_ref().map_or(Ok(String::new()), |digest| content(paper, digest))
     }
 
     /// What happened after what was read before: from 0, then from where the last reading ended. A conversation that
     /// has ended goes on where its file was read to, since both hold the same bytes.
-    pub fn read(&self, paper: &Paper, from: usize) -> Result<Read, TranscriptError> {
+    pub fn read(&self, paper: &Records, from: usize) -> Result<Read, TranscriptError> {
         let text = match (&self.transcript, &self.spool) {
             (Some(digest), _) => content(paper, digest)?,
             (None, Some(spool)) => record::spooled(paper.place(), spool),
@@ -212,7 +212,7 @@ impl Conversation {
     }
 }
 
-fn content(paper: &Paper, digest: &Digest) -> Result<String, TranscriptError> {
+fn content(paper: &Records, digest: &Digest) -> Result<String, TranscriptError> {
     let bytes = paper.store().get(digest)?;
     let bytes = bytes.ok_or_else(|| TranscriptError::Damaged(format!("the content {digest} is gone")))?;
     String::from_utf8(bytes)

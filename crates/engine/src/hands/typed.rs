@@ -5,13 +5,10 @@
 
 use ftl_core::catalogue::Action;
 use ftl_core::json::Json;
-use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::Value;
 
 use super::{Ended, Job, Report};
-use ftl_store::machine;
-use crate::paper::PaperError;
 
 /// What an action came to.
 pub(super) type Done<A> = Result<<A as Action>::Answer, Failure>;
@@ -63,18 +60,4 @@ pub(super) fn shaped<T: for<'de> serde::Deserialize<'de>>(json: &Json) -> Result
 /// A shape as the records read it.
 pub(super) fn json_of<T: serde::Serialize>(shape: &T) -> Result<Json, Failure> {
     Json::of(shape).map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))
-}
-
-impl From<PaperError> for Failure {
-    /// What the records did not do, as a failure of an action.
-    fn from(error: PaperError) -> Failure {
-        let (kind, cause) = match &error {
-            PaperError::Refused { .. } | PaperError::Plan(_) | PaperError::Malformed { .. } => {
-                (FailureKind::Failed, None)
-            }
-            PaperError::Disk { message, .. } => (FailureKind::CouldNotRun, Cause::of_words(message)),
-            PaperError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
-        };
-        machine::judged(cause, kind, error.to_string())
-    }
 }

@@ -13,14 +13,14 @@ use ftl_core::value::Value;
 
 use super::Job;
 use super::typed::{Done, json_of};
-use crate::build_budget::{BuildSettings, Known};
+use ftl_records::build_budget::{BuildSettings, Known};
 use ftl_folder::clock;
 use ftl_code::context::{self, Sources};
-use crate::paper::begin::{Beginning, Noted};
-use crate::paper::briefs::Ends;
-use crate::paper::{Paper, PaperError};
-use crate::plan_file::{self, Plan, Reading, Task};
-use crate::workspace::{BlockReason, KnownFailure, LessonKind, Status as WorkspaceStatus, Used};
+use ftl_records::begin::{Beginning, Noted};
+use ftl_records::briefs::Ends;
+use ftl_records::{Records, RecordError};
+use ftl_records::plan_file::{self, Plan, Reading, Task};
+use ftl_records::workspace::{BlockReason, KnownFailure, LessonKind, Status as WorkspaceStatus, Used};
 
 /// A file with more lines is not seen whole in a brief, and so is no matter for a direct build.
 const DIRECT_LINES: usize = 60;
@@ -29,19 +29,19 @@ const DIRECT_LINES: usize = 60;
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 /// Performs `workspace.parse`.
-pub(super) fn parse(records: &Paper, _: &Job, asked: &flow::WorkspaceParse) -> Done<flow::WorkspaceParse> {
+pub(super) fn parse(records: &Records, _: &Job, asked: &flow::WorkspaceParse) -> Done<flow::WorkspaceParse> {
     let workspace = records.parse_workspace(&place(records, &asked.path))?;
     workspace.to_spec().map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
 }
 
 /// Performs `workspace.validate`.
-pub(super) fn validate(_: &Paper, _: &Job, asked: &flow::WorkspaceValidate) -> Done<flow::WorkspaceValidate> {
+pub(super) fn validate(_: &Records, _: &Job, asked: &flow::WorkspaceValidate) -> Done<flow::WorkspaceValidate> {
     Ok(soundness(&asked.spec))
 }
 
 /// Performs `workspace.complete`.
 pub(super) fn complete(
-    records: &Paper,
+    records: &Records,
     job: &Job,
     asked: &flow::WorkspaceComplete,
 ) -> Done<flow::WorkspaceComplete> {
@@ -57,9 +57,9 @@ pub(super) fn complete(
 }
 
 /// Performs `workspace.block`.
-pub(super) fn block(records: &Paper, job: &Job, asked: &flow::WorkspaceBlock) -> Done<flow::WorkspaceBlock> {
+pub(super) fn block(records: &Records, job: &Job, asked: &flow::WorkspaceBlock) -> Done<flow::WorkspaceBlock> {
     let path = place(records, &asked.path);
-    let why = BlockReason::read(&asked.reason).map_err(|refusal| Failure::from(PaperError::from(refusal)))?;
+    let why = BlockReason::read(&asked.reason).map_err(|refusal| Failure::from(RecordError::from(refusal)))?;
     let tried = asked.tried.as_ref().map(words);
     let why = why.with(tried.as_deref(), None);
     let delivered = format!("BLOCKED: {}", why.reason);
@@ -90,7 +90,7 @@ fn used(shape: &UsedShape) -> Used {
 
 /// A workspace that was ended in the same way before the engine died.
 fn ended_before(
-    paper: &Paper,
+    paper: &Records,
     path: &Path,
     status: WorkspaceStatus,
     delivered: &str,
@@ -99,12 +99,12 @@ fn ended_before(
     Ok(ended.map(|(path, _)| flow::Ended { path: shown(paper, &path) }))
 }
 
-fn place(paper: &Paper, path: &str) -> PathBuf {
+fn place(paper: &Records, path: &str) -> PathBuf {
     paper.place().root().join(path)
 }
 
 /// A path as people write it: from the root of the repository.
-pub(super) fn shown(paper: &Paper, path: &Path) -> String {
+pub(super) fn shown(paper: &Records, path: &Path) -> String {
     path.strip_prefix(paper.place().root()).unwrap_or(path).display().to_string()
 }
 
@@ -132,7 +132,7 @@ pub(super) struct BriefSources<'a> {
 
 /// Writes the brief of a task. One of a campaign is being worked on from now on.
 pub(super) fn brief(
-    paper: &Paper,
+    paper: &Records,
     plan: &Plan,
     seq: Option<&str>,
     BriefSources { sources, settings, retried, noted }: BriefSources<'_>,
@@ -145,7 +145,7 @@ pub(super) fn brief(
     let task = task.ok_or_else(none)?;
     let recall = |plan: &Plan, tasks: &[&Task]| {
         let asks: Vec<String> =
-            tasks.iter().map(|task| crate::paper::lessons::asks_with(plan, task)).collect();
+            tasks.iter().map(|task| ftl_records::lessons::asks_with(plan, task)).collect();
         let mut all = paper.recall(&asks)?;
         for (recalled, task) in all.iter_mut().zip(tasks) {
             recalled.failures.splice(0..0, retried(task));
@@ -179,7 +179,7 @@ pub(super) fn brief(
 }
 
 /// What other runs are changing too, in words; nothing where they change nothing that this task does.
-fn overlaps(paper: &Paper, task: &Task) -> Result<Option<Vec<String>>, Failure> {
+fn overlaps(paper: &Records, task: &Task) -> Result<Option<Vec<String>>, Failure> {
     let both = paper.overlaps(&task.delta)?;
     let told: Vec<String> = both.into_iter().map(|(path, run)| format!("{path} (run {run})")).collect();
     Ok((!told.is_empty()).then_some(told))
@@ -202,7 +202,7 @@ fn story_of(plan: &Plan, task: &Task) -> String {
 pub(super) fn read_plan(shape: &PlanShape) -> Result<Plan, Failure> {
     let json = json_of(shape)?;
     let how = Reading { objective: Some(&shape.objective), ..Reading::default() };
-    plan_file::check(&json, how).map_err(|errors| Failure::from(PaperError::from(errors)))
+    plan_file::check(&json, how).map_err(|errors| Failure::from(RecordError::from(errors)))
 }
 
 /// Whether a task changes one file that a brief shows whole.

@@ -15,7 +15,7 @@ use crate::hands::site::Route;
 use crate::hands::site::retry::Retried;
 use ftl_folder::id::RunId;
 use ftl_folder::place::{Place, replace};
-use crate::plan_file::Plan;
+use ftl_records::plan_file::Plan;
 use crate::roster::Choice;
 
 /// The largest file that is read of those that a run was given.

@@ -46,9 +46,9 @@ use ftl_folder::id::RunId;
 use ftl_store::journal;
 use ftl_store::order::{Order, Reply};
 use ftl_store::owner::{self, Card, Life, Owner};
-use crate::paper::Paper;
+use ftl_records::Records;
 use ftl_folder::place::Place;
-use crate::plan_file::{Plan, Worker};
+use ftl_records::plan_file::{Plan, Worker};
 use ftl_process::{self as process, Cancel, Guard};
 use crate::roster::needs::{self, Unfit};
 use crate::roster::{Choice, Hall, Roster};
@@ -141,7 +141,7 @@ pub struct Setup {
     /// The settings.
     pub config: Config,
     /// Campaigns, plans, workspaces and lessons.
-    pub records: Arc<Paper>,
+    pub records: Arc<Records>,
     /// The program that guards processes.
     pub guard: Guard,
 }
@@ -169,7 +169,7 @@ impl Session {
     }
 
     /// Campaigns, plans, workspaces and lessons.
-    pub fn records(&self) -> &Arc<Paper> {
+    pub fn records(&self) -> &Arc<Records> {
         &self.wiring.records
     }
 
@@ -443,7 +443,7 @@ impl Session {
         let (lease, run) = (driver.lease().clone(), driver.id().clone());
         let workplace = self.or_give_back(&lease, self.wiring.connect(&lease, self.routes()))?;
         // Copies of the records have caught up when the run rests.
-        let lagging = Paper::lagging(&workplace.records);
+        let lagging = Records::lagging(&workplace.records);
         let clock = SystemClock::not_before(driver.last());
         let rest = drive(driver, todo, &workplace.workshop, &clock, stop, watch).map_err(SessionError::from);
         if let Some(sites) = &workplace.sites {

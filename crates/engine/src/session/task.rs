@@ -19,7 +19,7 @@ use crate::hands::table::RecordAccess;
 use crate::hands::task::lean::{Lean, Made, Makes};
 use ftl_folder::id::RunId;
 use crate::lifecycle::phases::{Phases, Routes};
-use crate::paper::Paper;
+use ftl_records::Records;
 use ftl_store::Lease;
 
 /// A run as its journal has made it, and where that journal ends.
@@ -110,7 +110,7 @@ impl Session {
         let gates = gates.with_record_executors(&records);
         let makes = TaskMaker { session: self, lease: lease.clone() };
         let hands = Lean::new(answers, gates, &makes);
-        let lagging = Paper::lagging(&paper);
+        let lagging = Records::lagging(&paper);
         let clock = SystemClock::not_before(driver.last());
         let rest = drive(driver, todo, &hands, &clock, stop, watch).map_err(SessionError::from);
         if rest.is_ok() {

@@ -27,9 +27,9 @@ use crate::hands::site::Sites;
 use crate::hands::table::{AgentResources, Given, RecordAccess, Resources};
 use crate::hands::{Width, Workshop};
 use crate::lifecycle::phases::Routes;
-use crate::paper::Paper;
+use ftl_records::Records;
 use ftl_folder::place::Place;
-use crate::plan_file::Worker;
+use ftl_records::plan_file::Worker;
 use ftl_process::{self as process, Fence, Guard, Supervisor};
 use crate::roster::{Choice, Hall, Roster};
 use ftl_store::{Lease, Store};
@@ -40,7 +40,7 @@ pub(super) struct Wiring {
     pub(super) store: Arc<dyn Store>,
     pub(super) config: Config,
     pub(super) guard: Guard,
-    pub(super) records: Arc<Paper>,
+    pub(super) records: Arc<Records>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) options: OptionFiles,
     pub(super) lobby: OnceLock<Scratch>,
@@ -52,7 +52,7 @@ pub(super) struct Workplace {
     pub(super) workshop: Workshop,
     /// The worktrees; none where a script answers everything.
     pub(super) sites: Option<Arc<Sites>>,
-    pub(super) records: Arc<Paper>,
+    pub(super) records: Arc<Records>,
 }
 
 impl Wiring {
@@ -130,7 +130,7 @@ impl Wiring {
     fn sites(
         &self,
         lease: &Lease,
-        records: &Arc<Paper>,
+        records: &Arc<Records>,
         supervisor: &Arc<Supervisor>,
         wishes: &Wishes,
     ) -> Arc<Sites> {
@@ -145,7 +145,7 @@ impl Wiring {
         &self,
         supervisor: Arc<Supervisor>,
         wishes: &Wishes,
-        records: &Arc<Paper>,
+        records: &Arc<Records>,
         sites: &Arc<Sites>,
     ) -> Result<AgentResources, SessionError> {
         let mut agents = self.agents(supervisor, &wishes.choice)?;

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use clap::Parser as _;
 use ftl_core::json::Json;
 use ftl_folder::id::RunId;
-use ftl_engine::paper::lessons::now;
+use ftl_records::lessons::now;
 use ftl_memory::Kind;
 
 use super::flow;

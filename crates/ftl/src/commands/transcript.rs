@@ -9,7 +9,7 @@ use std::time::Duration;
 use ftl_agents::contract::TURNS;
 use ftl_core::run::{ActionId, ROOT, Usage};
 use ftl_engine::hands::transcript::{Conversation, Line, TranscriptError, conversations};
-use ftl_engine::paper::Paper;
+use ftl_records::Records;
 use serde_json::{Value as Json, json};
 
 use super::ftl;
@@ -73,7 +73,7 @@ struct Shown {
 
 impl Shown {
     /// Shows what is new.
-    fn show(&mut self, target: &Target, paper: &Paper, out: &Out) -> Result<(), Failure> {
+    fn show(&mut self, target: &Target, paper: &Records, out: &Out) -> Result<(), Failure> {
         let reader = &target.reader;
         for one in conversations(paper, &reader.run).map_err(|error| failure(&error))? {
             let instance = one.instance.or_else(|| reader.owner(one.action.entry)).unwrap_or(ROOT);
@@ -92,7 +92,7 @@ impl Shown {
         &mut self,
         told: &Told<'_>,
         name: Option<&str>,
-        paper: &Paper,
+        paper: &Records,
         out: &Out,
     ) -> Result<(), Failure> {
         let key = (told.one.action, told.one.number);

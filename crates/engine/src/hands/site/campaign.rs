@@ -25,10 +25,10 @@ use crate::hands::table::Resources;
 use crate::hands::typed::{Done, params, perform_unread, shaped};
 use crate::hands::workspaces::{BriefSources, brief, read_plan};
 use crate::hands::{Job, Report};
-use crate::paper::campaign::no_campaign;
-use crate::plan_file::merge::CampaignTask;
-use crate::plan_file::{Plan, Task};
-use crate::workspace::KnownFailure;
+use ftl_records::campaign::no_campaign;
+use ftl_records::plan_file::merge::CampaignTask;
+use ftl_records::plan_file::{Plan, Task};
+use ftl_records::workspace::KnownFailure;
 
 /// Performs `campaign.tasks`.
 pub(in crate::hands) fn list_tasks(with: &Resources, _: &Job, _: &CampaignTasks) -> Done<CampaignTasks> {
@@ -114,7 +114,7 @@ impl Sites {
             Some((repo, branch)) => {
                 let below = prefix(&repo);
                 let sources = |path: &str| {
-                    crate::plan_file::check_path(path).ok()?;
+                    ftl_records::plan_file::check_path(path).ok()?;
                     repo.file_at(&branch.tip, &below.join(path)).ok().flatten()
                 };
                 brief(&self.paper, plan, seq, told(&sources))

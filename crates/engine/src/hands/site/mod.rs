@@ -51,7 +51,7 @@ use serde::{Deserialize, Serialize};
 
 use super::table::Resources;
 use super::{Hand, Job};
-use crate::build_budget::BuildSettings;
+use ftl_records::build_budget::BuildSettings;
 use ftl_git::change::Change;
 use ftl_code::commands::Commands;
 use crate::config::Config;
@@ -61,10 +61,10 @@ use crate::forge::{ForgeError, Reached};
 use ftl_gates::verify::{CouldNotRun, not_started};
 use ftl_gates::{Allowance, Yard};
 use ftl_git::{GitError, Oid, Repo, Trouble, Worktree, WorktreeId};
-use crate::paper::Paper;
-use crate::paper::campaign::Followed;
+use ftl_records::Records;
+use ftl_records::campaign::Followed;
 use ftl_folder::place::Place;
-use crate::plan_file::Plan;
+use ftl_records::plan_file::Plan;
 use ftl_process::{Captured, Fence, How, Limits, Supervisor};
 use ftl_store::StoreError;
 use ftl_store::notebook::Notebook;
@@ -74,7 +74,7 @@ const TOLD_LINES: usize = 5;
 
 /// The worktrees of a repository's runs.
 pub struct Sites {
-    paper: Arc<Paper>,
+    paper: Arc<Records>,
     supervisor: Arc<Supervisor>,
     limits: Limits,
     setup: String,
@@ -126,7 +126,7 @@ pub(super) struct Site {
 
 impl Sites {
     /// The worktrees of the repository that a paperwork belongs to. Git is not asked before somebody works.
-    pub fn new(paper: Arc<Paper>, supervisor: Arc<Supervisor>, config: &Config) -> Sites {
+    pub fn new(paper: Arc<Records>, supervisor: Arc<Supervisor>, config: &Config) -> Sites {
         Sites {
             paper,
             supervisor,

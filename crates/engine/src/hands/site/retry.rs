@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{Site, Sites};
 use ftl_git::{Kept, Oid, Repo};
 use crate::hands::Job;
-use crate::plan_file::Task;
+use ftl_records::plan_file::Task;
 use ftl_store::notebook::Notebook;
-use crate::workspace::KnownFailure;
+use ftl_records::workspace::KnownFailure;
 
 /// The kind of the notes that say where kept work was laid.
 const LAID: &str = "retry-laid";

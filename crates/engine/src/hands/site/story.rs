@@ -30,7 +30,7 @@ use ftl_git::{GitError, Oid, WorktreeId};
 use crate::hands::typed::Done;
 use crate::hands::{Ended, Job};
 use ftl_folder::id::RunId;
-use crate::paper::begin::Noted;
+use ftl_records::begin::Noted;
 use ftl_store::notebook::Notebook;
 use ftl_store::{Digest, StoreError};
 

@@ -27,7 +27,7 @@ use crate::lifecycle::folder::{
 use crate::lifecycle::phases::Work;
 use crate::lifecycle::plan::{Plan, Scope};
 use crate::lifecycle::write::now;
-use crate::paper::Paper;
+use ftl_records::Records;
 
 /// The concerns that reviewers speak for, each in a session of its own.
 pub(super) const CONCERNS: [&str; 5] = ["product", "design", "senior developer", "test", "risk"];
@@ -37,7 +37,7 @@ const MAX_SHOWN_BYTES: usize = 256 * 1024;
 
 /// An agent that knows the task it works for.
 pub(super) struct Phases {
-    pub(super) paper: Arc<Paper>,
+    pub(super) paper: Arc<Records>,
     pub(super) sites: Arc<Sites>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) inner: Arc<dyn Hand>,

@@ -13,11 +13,11 @@ use crate::lifecycle::folder::{DECISION, PATCH, REPORT};
 use crate::lifecycle::{
     Folder, Malformed, code, code_review, decision, desk, plan, plan_review, record, report, write,
 };
-use crate::paper::Paper;
+use ftl_records::Records;
 
 /// Looks at the artifacts of a job's task, with what its evidence is bound to.
 fn look<T>(
-    paper: &Paper,
+    paper: &Records,
     job: &Job,
     evidence: impl FnOnce(&Folder, &Bindings) -> Result<T, Malformed>,
 ) -> Result<T, Failure> {
@@ -28,7 +28,7 @@ fn look<T>(
 
 /// Performs `artifact.plan`.
 pub(in crate::hands) fn read_plan(
-    records: &Paper,
+    records: &Records,
     job: &Job,
     _: &shapes::ArtifactPlan,
 ) -> Done<shapes::ArtifactPlan> {
@@ -37,7 +37,7 @@ pub(in crate::hands) fn read_plan(
 
 /// Performs `artifact.plan_review`.
 pub(in crate::hands) fn read_plan_review(
-    records: &Paper,
+    records: &Records,
     job: &Job,
     _: &shapes::ArtifactPlanReview,
 ) -> Done<shapes::ArtifactPlanReview> {
@@ -46,7 +46,7 @@ pub(in crate::hands) fn read_plan_review(
 
 /// Performs `artifact.code`.
 pub(in crate::hands) fn read_code(
-    records: &Paper,
+    records: &Records,
     job: &Job,
     _: &shapes::ArtifactCode,
 ) -> Done<shapes::ArtifactCode> {
@@ -55,7 +55,7 @@ pub(in crate::hands) fn read_code(
 
 /// Performs `artifact.code_review`.
 pub(in crate::hands) fn read_code_review(
-    records: &Paper,
+    records: &Records,
     job: &Job,
     _: &shapes::ArtifactCodeReview,
 ) -> Done<shapes::ArtifactCodeReview> {
@@ -64,7 +64,7 @@ pub(in crate::hands) fn read_code_review(
 
 /// Performs `artifact.report`.
 pub(in crate::hands) fn read_report(
-    records: &Paper,
+    records: &Records,
     job: &Job,
     _: &shapes::ArtifactReport,
 ) -> Done<shapes::ArtifactReport> {
@@ -82,7 +82,7 @@ pub(in crate::hands) fn read_decision(
 
 /// Performs `artifact.revert`.
 pub(in crate::hands) fn read_revert(
-    records: &Paper,
+    records: &Records,
     job: &Job,
     _: &shapes::ArtifactRevert,
 ) -> Done<shapes::ArtifactRevert> {
@@ -91,7 +91,7 @@ pub(in crate::hands) fn read_revert(
 
 /// Performs `decision.record`.
 pub(in crate::hands) fn record_decision(
-    records: &Paper,
+    records: &Records,
     job: &Job,
     asked: &shapes::DecisionRecord,
 ) -> Done<shapes::DecisionRecord> {

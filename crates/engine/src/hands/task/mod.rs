@@ -25,10 +25,10 @@ use super::{Hand, Job};
 use crate::lifecycle::desk::{self, DeskError};
 use crate::lifecycle::{Folder, Malformed};
 use ftl_store::machine;
-use crate::paper::Paper;
+use ftl_records::Records;
 
 /// The folder of the task that a job is for.
-fn folder(paper: &Paper, job: &Job) -> Result<Folder, Failure> {
+fn folder(paper: &Records, job: &Job) -> Result<Folder, Failure> {
     let id = desk::task_of(&**paper.store(), &job.run)?;
     let id = id.ok_or_else(|| {
         let message = format!("run {} belongs to no task; `ftl new` makes one", job.run);

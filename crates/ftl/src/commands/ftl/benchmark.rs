@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ftl_core::json::Json;
 use ftl_core::json::Object;
-use ftl_engine::paper::lessons::{built_in, now};
+use ftl_records::lessons::{built_in, now};
 use ftl_memory::figures::{self, Record};
 use ftl_memory::{Now, Trouble};
 
@@ -52,7 +52,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Benchmark>, out: &Out) -> Result<Exit
             let written = ftl_folder::make(file.parent().unwrap_or(Path::new("."))).and_then(|()| {
                 ftl_folder::place::replace(&file, format!("{}\n", results.pretty()).as_bytes())
             });
-            written.map_err(|error| failure(&ftl_engine::paper::PaperError::disk(&file, &error)))?;
+            written.map_err(|error| failure(&ftl_records::RecordError::disk(&file, &error)))?;
             print(out, &results)
         }
         Benchmark::Report { input } => report(cli, input.as_deref(), out),

@@ -5,8 +5,8 @@ use std::path::Path;
 use ftl_core::json::{Json, Object};
 use ftl_core::plan::Status;
 use ftl_folder::clock;
-use ftl_engine::paper::campaign::no_campaign;
-use ftl_engine::paper::{Paper, PaperError, views};
+use ftl_records::campaign::no_campaign;
+use ftl_records::{Records, RecordError, views};
 
 use super::{failure, help, look, note, open, print, text_of, with, word};
 use crate::cli::Cli;
@@ -70,7 +70,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Campaign>, out: &Out) -> Result<Exit,
 const NOTHING_BLOCKED: &str = "No blocks to propagate";
 
 /// The paperwork of a campaign that must be there: where there is no state, none is made.
-fn existing(cli: &Cli) -> Result<Paper, Failure> {
+fn existing(cli: &Cli) -> Result<Records, Failure> {
     look(cli)?.ok_or_else(|| failure(&no_campaign()))
 }
 
@@ -80,7 +80,7 @@ fn show(cli: &Cli, verb: &Campaign, out: &Out) -> Result<Exit, Failure> {
 }
 
 /// What a verb that only looks prints.
-fn shown(paper: &Paper, verb: &Campaign) -> Result<Json, PaperError> {
+fn shown(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
     match verb {
         Campaign::History => return paper.history(),
         Campaign::Fingerprint => return paper.fingerprint(),
@@ -121,7 +121,7 @@ fn merge(cli: &Cli, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> 
     let refused = |message: &str| {
         Json::object([("error", Json::from(message)), ("merged", Json::Int(0)), ("unchanged", Json::Int(0))])
     };
-    if with(out, &paper, Paper::campaign)?.is_none() {
+    if with(out, &paper, Records::campaign)?.is_none() {
         return Err(failure(&no_campaign()));
     }
     let text = match text_of(file) {
@@ -145,13 +145,13 @@ fn merge(cli: &Cli, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> 
                 ]),
             )
         }
-        Err(PaperError::Plan(errors)) => {
-            let said = failure(&PaperError::Plan(errors.clone()));
+        Err(RecordError::Plan(errors)) => {
+            let said = failure(&RecordError::Plan(errors.clone()));
             out.error(&said);
             let mut answer = refused(&said.message);
             answer.put(
                 "errors",
-                Json::List(errors.iter().map(ftl_engine::plan_file::PlanError::to_json).collect()),
+                Json::List(errors.iter().map(ftl_records::plan_file::PlanError::to_json).collect()),
             );
             print(out, &answer)
         }
@@ -170,7 +170,7 @@ pub(crate) fn for_status(cli: &Cli, out: &Out) -> Result<Json, Failure> {
 /// The campaign as `ftl status` shows it in one line, if it goes on.
 pub(crate) fn line(cli: &Cli, out: &Out) -> Result<Option<String>, Failure> {
     let Some(paper) = super::existing(cli)? else { return Ok(None) };
-    let Some(campaign) = with(out, &paper, Paper::campaign)?.filter(|campaign| campaign.is_active()) else {
+    let Some(campaign) = with(out, &paper, Records::campaign)?.filter(|campaign| campaign.is_active()) else {
         return Ok(None);
     };
     let count = |status: Status| campaign.tasks().iter().filter(|one| one.status == status).count();

@@ -1,6 +1,6 @@
 //! `ftl decision`: what a planner decided.
 
-use ftl_engine::decision::{self, Kind};
+use ftl_records::decision::{self, Kind};
 
 use super::{print, text_of};
 use crate::exit::Exit;

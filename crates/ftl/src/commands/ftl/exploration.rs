@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use ftl_core::json::Json;
 use ftl_folder::clock;
-use ftl_engine::exploration::{self, Answer, Meta, Mode};
-use ftl_engine::paper::Paper;
+use ftl_records::exploration::{self, Answer, Meta, Mode};
+use ftl_records::Records;
 
 use super::{failure, help, look, note, open, print, text_of, with, word};
 use crate::cli::Cli;
@@ -53,7 +53,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Exploration>, out: &Out) -> Result<Ex
         }
         Exploration::WriteResult { mode } => write_result(cli, mode, out),
         Exploration::Read => match look(cli)? {
-            Some(paper) => print(out, &with(out, &paper, Paper::exploration)?.unwrap_or_default()),
+            Some(paper) => print(out, &with(out, &paper, Records::exploration)?.unwrap_or_default()),
             None => print(out, &Json::Null),
         },
         Exploration::GetStructure => section(cli, Mode::Structure, out),
@@ -95,7 +95,7 @@ fn staged(cli: &Cli) -> Result<(Vec<Answer>, Vec<String>), Failure> {
 /// Where explorers stage their results.
 enum Staging {
     /// Those of a campaign, wherever its files stand.
-    Campaign(Box<Paper>),
+    Campaign(Box<Records>),
     /// Nobody has kept anything here yet.
     Bare(PathBuf),
 }
@@ -118,13 +118,13 @@ impl Staging {
 }
 
 /// A path as it is from the root of the repository.
-fn from_root(paper: &Paper, file: &Path) -> String {
+fn from_root(paper: &Records, file: &Path) -> String {
     file.strip_prefix(paper.place().root()).unwrap_or(file).display().to_string()
 }
 
 fn section(cli: &Cli, mode: Mode, out: &Out) -> Result<Exit, Failure> {
     let Some(paper) = look(cli)? else { return print(out, &mode.missing()) };
-    let found = with(out, &paper, Paper::exploration)?;
+    let found = with(out, &paper, Records::exploration)?;
     let mut section = exploration::section(found.as_ref(), mode);
     let lacks = section.get("similar_campaigns").is_none_or(|list| list.items().is_empty());
     if mode == Mode::Memory && lacks {

@@ -17,7 +17,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Logfile>, out: &Out) -> Result<Exit, 
         }
         Logfile::Clear => {
             let Some(paper) = look(cli)? else { return word(out, NONE) };
-            let there = with(out, &paper, ftl_engine::paper::Paper::clear_log)?;
+            let there = with(out, &paper, ftl_records::Records::clear_log)?;
             word(out, if there { "Cleared: .ftl/ftl.log" } else { NONE })
         }
         Logfile::Test => {

@@ -4,12 +4,12 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use ftl_core::json::Json;
-use ftl_engine::paper::briefs::Recalled;
-use ftl_engine::paper::lessons::{asks_with, now, on_nothing};
-use ftl_engine::paper::{Paper, PaperError};
-use ftl_engine::plan_file::{Plan, Task};
+use ftl_records::briefs::Recalled;
+use ftl_records::lessons::{asks_with, now, on_nothing};
+use ftl_records::{Records, RecordError};
+use ftl_records::plan_file::{Plan, Task};
 use ftl_store::Store as _;
-use ftl_engine::workspace::Workspace;
+use ftl_records::workspace::Workspace;
 use ftl_memory::Kind;
 use ftl_memory::carry::Mode;
 use ftl_memory::recall::Asked;
@@ -231,7 +231,7 @@ fn export(cli: &Cli, file: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
     let json = with(out, &paper, |paper| paper.look_up(|lessons| lessons.export(false)))?;
     let Some(file) = file else { return print(out, &json) };
     if is_same(file, &paper.memory_file()) {
-        with(out, &paper, Paper::copy_memory)?;
+        with(out, &paper, Records::copy_memory)?;
     } else {
         let text = format!("{}\n", json.pretty());
         let written = file
@@ -239,7 +239,7 @@ fn export(cli: &Cli, file: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
             .filter(|folder| !folder.as_os_str().is_empty())
             .map_or(Ok(()), ftl_folder::make_anywhere)
             .and_then(|()| ftl_folder::place::replace(file, text.as_bytes()));
-        written.map_err(|error| failure(&PaperError::disk(file, &error)))?;
+        written.map_err(|error| failure(&RecordError::disk(file, &error)))?;
     }
     word(out, &format!("Written: {}", file.display()))
 }
@@ -273,7 +273,7 @@ const BAR: u64 = 30;
 
 /// Makes the vectors of all lessons again if the settings name another embedder now; how many were made.
 /// It shows how far it is, on a terminal as a bar.
-fn ready(out: &Out, paper: &Paper) -> Result<u64, Failure> {
+fn ready(out: &Out, paper: &Records) -> Result<u64, Failure> {
     let live = std::io::stderr().is_terminal();
     let mut shown = None;
     let count = with(out, paper, |paper| {
@@ -295,11 +295,11 @@ fn ready(out: &Out, paper: &Paper) -> Result<u64, Failure> {
 }
 
 /// What a builder is told from memory: it asks with the objective, the task's name and its files.
-pub(crate) fn recall(paper: &Paper) -> impl Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, PaperError> + '_ {
+pub(crate) fn recall(paper: &Records) -> impl Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, RecordError> + '_ {
     |plan, tasks| paper.recall(&tasks.iter().map(|task| asks_with(plan, task)).collect::<Vec<_>>())
 }
 
 /// Records whether the lessons that a workspace was given were used.
-pub(crate) fn credit(paper: &Paper, brief: &Workspace) -> Result<(), PaperError> {
+pub(crate) fn credit(paper: &Records, brief: &Workspace) -> Result<(), RecordError> {
     paper.credit(brief)
 }

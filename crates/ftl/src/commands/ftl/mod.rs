@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use ftl_core::json::Json;
 use ftl_folder as folder;
-use ftl_engine::paper::{Paper, PaperError};
+use ftl_records::{Records, RecordError};
 use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
 
@@ -36,16 +36,16 @@ use crate::session;
 const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The paperwork of the repository, to change it.
-pub(crate) fn open(cli: &Cli) -> Result<Paper, Failure> {
+pub(crate) fn open(cli: &Cli) -> Result<Records, Failure> {
     let place = session::place(cli)?;
     session::prepare(&place)?;
     let store = SqliteStore::open(&place.store()).map_err(|error| session::store_failure(&error))?;
     let config = session::config(&place)?;
-    named(cli, Paper::with(place, Arc::new(store), config))
+    named(cli, Records::with(place, Arc::new(store), config.records()))
 }
 
 /// The paperwork of the campaign that was named, or of the current one.
-fn named(cli: &Cli, paper: Paper) -> Result<Paper, Failure> {
+fn named(cli: &Cli, paper: Records) -> Result<Records, Failure> {
     paper.finish_interrupted_move().map_err(|error| failure(&error))?;
     match &cli.campaign {
         Some(id) => paper.for_campaign(id).map_err(|error| failure(&error)),
@@ -59,7 +59,7 @@ const ORIGINAL: [&str; 6] =
 
 /// The paperwork of the repository, to look at it. A store is made only to take over what the original
 /// left.
-pub(crate) fn look(cli: &Cli) -> Result<Option<Paper>, Failure> {
+pub(crate) fn look(cli: &Cli) -> Result<Option<Records>, Failure> {
     match existing(cli)? {
         Some(paper) => Ok(Some(paper)),
         None => {
@@ -71,27 +71,27 @@ pub(crate) fn look(cli: &Cli) -> Result<Option<Paper>, Failure> {
 }
 
 /// The paperwork of a store that is there. Nothing is made.
-pub(crate) fn existing(cli: &Cli) -> Result<Option<Paper>, Failure> {
+pub(crate) fn existing(cli: &Cli) -> Result<Option<Records>, Failure> {
     let place = session::place(cli)?;
     let found = session::existing(&place)?;
     match found {
         Some(store) => {
             let config = session::config(&place)?;
-            named(cli, Paper::with(place, Arc::new(store), config)).map(Some)
+            named(cli, Records::with(place, Arc::new(store), config.records())).map(Some)
         }
         None => Ok(None),
     }
 }
 
 /// What the engine did not do, as a failure of a command.
-pub(crate) fn failure(error: &PaperError) -> Failure {
+pub(crate) fn failure(error: &RecordError) -> Failure {
     match error {
         // Scripts tell these two by their exit code in every command; of the rest the original knows one code.
-        PaperError::Store(error @ (StoreError::Lost(_) | StoreError::InUse(_))) => {
+        RecordError::Store(error @ (StoreError::Lost(_) | StoreError::InUse(_))) => {
             session::store_failure(error)
         }
-        PaperError::Store(error) => Failure { exit: Exit::Error, ..session::store_failure(error) },
-        PaperError::Plan(errors) => {
+        RecordError::Store(error) => Failure { exit: Exit::Error, ..session::store_failure(error) },
+        RecordError::Plan(errors) => {
             let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
             Failure::new(lines.join("\n"), error.hint().unwrap_or_default())
         }
@@ -117,7 +117,7 @@ pub(crate) fn word(out: &Out, text: &str) -> Result<Exit, Failure> {
 }
 
 /// Says what a person should also hear, beside the answer.
-pub(crate) fn tell(out: &Out, paper: &Paper) {
+pub(crate) fn tell(out: &Out, paper: &Records) {
     for notice in paper.notices() {
         note(out, &notice);
     }
@@ -131,8 +131,8 @@ pub(crate) fn note(out: &Out, text: &str) {
 /// Does something with the paperwork, and says what there is to say of it.
 pub(crate) fn with<T>(
     out: &Out,
-    paper: &Paper,
-    work: impl FnOnce(&Paper) -> Result<T, PaperError>,
+    paper: &Records,
+    work: impl FnOnce(&Records) -> Result<T, RecordError>,
 ) -> Result<T, Failure> {
     let done = work(paper);
     tell(out, paper);
@@ -141,7 +141,7 @@ pub(crate) fn with<T>(
 
 /// How much two texts are alike.
 pub(crate) fn alike(left: &str, right: &str) -> f64 {
-    ftl_engine::paper::lessons::alike(left, right)
+    ftl_records::lessons::alike(left, right)
 }
 
 /// The text of a file, or of standard input for `-`.

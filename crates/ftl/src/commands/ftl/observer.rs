@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_engine::hands::shell::Shell;
-use ftl_engine::observe;
-use ftl_engine::paper::Paper;
-use ftl_engine::paper::observer::{Verified, Verifier};
+use ftl_records::observe;
+use ftl_records::Records;
+use ftl_records::observer::{Verified, Verifier};
 use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
 
 use super::{help, look, open, print, with};
@@ -63,14 +63,14 @@ pub(crate) fn observe(cli: &Cli, asked: &Analyze, out: &Out) -> Result<Exit, Fai
     print(out, &analysis)
 }
 
-fn folder(paper: &Paper, named: Option<&Path>) -> PathBuf {
+fn folder(paper: &Records, named: Option<&Path>) -> PathBuf {
     named.map_or_else(|| paper.workspace_folder(), Path::to_owned)
 }
 
 /// Runs commands of workspaces: each in a process tree of its own, all of them ended by a signal.
 fn verifying<T>(
     cli: &Cli,
-    paper: &Paper,
+    paper: &Records,
     timeout: u64,
     out: &Out,
     work: impl FnOnce(&Verifier<'_>) -> Result<T, Failure>,

@@ -2,7 +2,7 @@
 
 use ftl_core::json::Json;
 use ftl_folder::clock;
-use ftl_engine::paper::phase::check_transition;
+use ftl_records::phase::check_transition;
 
 use super::{help, open, print, with};
 use crate::cli::Cli;

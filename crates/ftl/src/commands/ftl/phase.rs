@@ -1,8 +1,8 @@
 //! `ftl phase`: where the flow stands.
 
 use ftl_folder::clock;
-use ftl_engine::paper::phase::can_move;
-use ftl_engine::paper::{Paper, PaperError};
+use ftl_records::phase::can_move;
+use ftl_records::{Records, RecordError};
 
 use super::{failure, help, look, open, print, tell, with, word};
 use crate::cli::Cli;
@@ -15,12 +15,12 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Phase>, out: &Out) -> Result<Exit, Fa
     let Some(verb) = &asked.verb else { return help(out, "phase", Exit::Done) };
     match verb {
         Phase::Status => match look(cli)? {
-            Some(paper) => print(out, &with(out, &paper, Paper::phase)?),
-            None => print(out, &ftl_engine::paper::phase::fresh()),
+            Some(paper) => print(out, &with(out, &paper, Records::phase)?),
+            None => print(out, &ftl_records::phase::fresh()),
         },
         Phase::Reset => match look(cli)? {
-            Some(paper) => print(out, &with(out, &paper, Paper::reset_phase)?),
-            None => print(out, &ftl_engine::paper::phase::fresh()),
+            Some(paper) => print(out, &with(out, &paper, Records::reset_phase)?),
+            None => print(out, &ftl_records::phase::fresh()),
         },
         Phase::CanTransition { from, to } => word(out, if can_move(from, to) { "valid" } else { "invalid" }),
         Phase::Transition { phase, force } => {
@@ -31,7 +31,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Phase>, out: &Out) -> Result<Exit, Fa
                     print(out, &state)
                 }
                 // The original said it on standard output, and its scripts look there.
-                Err(error @ PaperError::Refused { .. }) => {
+                Err(error @ RecordError::Refused { .. }) => {
                     word(out, &format!("Error: {error}"))?;
                     out.error(&failure(&error));
                     Ok(Exit::Error)

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use ftl_folder::clock;
 use ftl_code::context::Sources;
-use ftl_engine::paper::Paper;
-use ftl_engine::paper::briefs::{Budgets, Ends, Recall, parse_file};
-use ftl_engine::paper::campaign::Campaign;
-use ftl_engine::plan_file::{self, LaxPlan, Task};
-use ftl_engine::workspace::{BlockReason, Workspace as Brief, read_utilized};
+use ftl_records::Records;
+use ftl_records::briefs::{Budgets, Ends, Recall, parse_file};
+use ftl_records::campaign::Campaign;
+use ftl_records::plan_file::{self, LaxPlan, Task};
+use ftl_records::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
 use super::{existing, failure, help, look, note, open, print, text_of, with, word};
 use crate::cli::Cli;
@@ -39,7 +39,7 @@ pub(crate) fn parsed(cli: &Cli, path: &Path, out: &Out) -> Result<Brief, Failure
 
 fn create(cli: &Cli, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let text = text_of(plan)?;
-    let campaign = existing(cli)?.map(|paper| with(out, &paper, Paper::campaign)).transpose()?.flatten();
+    let campaign = existing(cli)?.map(|paper| with(out, &paper, Records::campaign)).transpose()?.flatten();
     let objective = campaign.as_ref().map(Campaign::objective);
     let LaxPlan { plan, note: told } =
         plan_file::read_lax(&text, objective).map_err(|errors| failure(&errors.into()))?;
@@ -83,7 +83,7 @@ fn complete(
 
 /// Lessons that were injected and used have helped, the others have not. The workspace is complete
 /// whether or not that can be recorded.
-fn credit(paper: &Paper, brief: &Brief, out: &Out) {
+fn credit(paper: &Records, brief: &Brief, out: &Out) {
     if let Err(error) = super::memory::credit(paper, brief) {
         out.warning(&failure(&error));
     }

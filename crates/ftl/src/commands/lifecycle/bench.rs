@@ -14,7 +14,7 @@ use ftl_engine::lifecycle::folder::{self, STATE};
 use ftl_engine::lifecycle::looks::Looks;
 use ftl_engine::lifecycle::{Folder, Malformed, Phase, Phases, TaskId};
 use ftl_store::order::{Order, Refused};
-use ftl_engine::paper::Paper;
+use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_engine::session::{Looked, Session};
 use ftl_language::library::Library;
@@ -128,7 +128,7 @@ impl<'a> Bench<'a> {
         find_phase(&self.phases, word)
     }
 
-    fn paper(&self) -> Result<&Paper, Failure> {
+    fn paper(&self) -> Result<&Records, Failure> {
         Ok(self.session.records())
     }
 

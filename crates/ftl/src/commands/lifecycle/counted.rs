@@ -9,7 +9,7 @@ use ftl_engine::config::Config;
 use ftl_engine::drive::Stop;
 use ftl_folder::id::RunId;
 use ftl_engine::lifecycle::Folder;
-use ftl_engine::paper::Paper;
+use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_process::Guard;
 use ftl_engine::session::{Session, Setup};
@@ -99,7 +99,7 @@ fn one_next_loads_the_journal_once() {
     let store = Arc::new(Counting { inner: sqlite.clone(), loads: AtomicUsize::new(0) });
     let library = Arc::new(Library::load(built_in_sources(), Catalogue::standard()));
     let config = Config::default();
-    let records = Arc::new(Paper::with(place.clone(), sqlite, config.clone()));
+    let records = Arc::new(Records::with(place.clone(), sqlite, config.records()));
     let setup = Setup {
         place: place.clone(),
         store: store.clone(),

@@ -18,7 +18,7 @@ use ftl_language::library::{Library, built_in_sources};
 
 use super::projection::{Form, Projected, json_text};
 use super::scope::Scope;
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use ftl_folder::clock;
 use ftl_store::journal::{self, JournalError};
 use ftl_store::{Notebook as _, StoreError};
@@ -107,16 +107,16 @@ pub fn fresh() -> Json {
     ])
 }
 
-impl Paper {
+impl Records {
     /// `{phase, started_at, transitions}`. What the original left and cannot be read is a fresh state, as
     /// it was there; it is told. Where the store knows the phase, a broken copy is refused like any other.
-    pub fn phase(&self) -> Result<Json, PaperError> {
+    pub fn phase(&self) -> Result<Json, RecordError> {
         let scope = self.scope()?;
         let what = projected(scope.clone());
         match self.read(&what) {
             Ok(Some(found)) => Ok(found),
             Ok(None) => self.phase_of_run(&scope),
-            Err(error @ PaperError::Malformed { .. })
+            Err(error @ RecordError::Malformed { .. })
                 if self.store().note(&what.kind, &what.key)?.is_none() =>
             {
                 self.notice(format!("{error}: the phase begins anew"));
@@ -127,7 +127,7 @@ impl Paper {
     }
 
     /// Begins anew.
-    pub fn reset_phase(&self) -> Result<Json, PaperError> {
+    pub fn reset_phase(&self) -> Result<Json, RecordError> {
         self.begin_plain()?;
         let what = projected(self.scope()?);
         self.forget_broken(&what)?;
@@ -135,10 +135,10 @@ impl Paper {
     }
 
     /// Moves to a phase. With `force` every phase can be moved to.
-    pub fn move_phase(&self, to: &str, force: bool, now: &str) -> Result<Json, PaperError> {
+    pub fn move_phase(&self, to: &str, force: bool, now: &str) -> Result<Json, RecordError> {
         if !PHASES.contains(&to) {
             let message = format!("Unknown phase: {to}");
-            return Err(PaperError::refused(message, format!("a phase is one of {}", PHASES.join(", "))));
+            return Err(RecordError::refused(message, format!("a phase is one of {}", PHASES.join(", "))));
         }
         self.begin_plain()?;
         let shown = self.shown_phase()?;
@@ -157,16 +157,16 @@ impl Paper {
             } else {
                 let message = format!("Invalid transition: {from} \u{2192} {to}");
                 let next = next_phases(&from).join(", ");
-                return Err(PaperError::refused(message, format!("from {from} it goes to {next}")));
+                return Err(RecordError::refused(message, format!("from {from} it goes to {next}")));
             }
             Ok((Some(state.clone()), state))
         })
     }
 
     /// The phase as the journal of a run tells it; the beginning where it is no run's.
-    fn phase_of_run(&self, scope: &Scope) -> Result<Json, PaperError> {
+    fn phase_of_run(&self, scope: &Scope) -> Result<Json, RecordError> {
         let mut state = fresh();
-        let Some(run) = Paper::run_of(scope) else { return Ok(state) };
+        let Some(run) = Records::run_of(scope) else { return Ok(state) };
         let unreadable = |error: JournalError| StoreError::Corrupt(error.to_string());
         for entry in journal::load(&**self.store(), &run).map_err(unreadable)? {
             let Fact::Moved { to, .. } = &entry.fact else { continue };
@@ -179,7 +179,7 @@ impl Paper {
     }
 
     /// The phase that the campaign itself shows.
-    fn shown_phase(&self) -> Result<&'static str, PaperError> {
+    fn shown_phase(&self) -> Result<&'static str, RecordError> {
         let Some(campaign) = self.campaign()? else { return Ok("none") };
         let open =
             campaign.tasks().iter().any(|one| matches!(one.status, Status::Pending | Status::InProgress));

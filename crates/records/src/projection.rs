@@ -21,7 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::scope::Scope;
 use super::sheet::{self, Sheet, stow};
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use ftl_folder::{self as folder, Use};
 use ftl_folder::place::{Beside, mark};
 use ftl_process::gate::{Gate, Inside};
@@ -147,16 +147,16 @@ fn sheet_text(sheet: Option<Sheet>, what: &Projected) -> Result<Option<String>, 
     sheet.map(|sheet| sheet.pretty(what).map(with_end)).transpose()
 }
 
-impl Paper {
+impl Records {
     /// The text of a note, after a change by hand was taken over.
-    pub(super) fn read_text(&self, what: &Projected) -> Result<Option<String>, PaperError> {
+    pub(super) fn read_text(&self, what: &Projected) -> Result<Option<String>, RecordError> {
         self.look_over(what)?;
         Ok(sheet::fetch_now(&*self.store, what)?)
     }
 
     /// The value of a note, after a change by hand was taken over.
-    pub(super) fn read(&self, what: &Projected) -> Result<Option<Json>, PaperError> {
-        self.read_text(what)?.map(|body| parsed(&body)).transpose().map_err(PaperError::from)
+    pub(super) fn read(&self, what: &Projected) -> Result<Option<Json>, RecordError> {
+        self.read_text(what)?.map(|body| parsed(&body)).transpose().map_err(RecordError::from)
     }
 
     /// Changes the value of a note while nobody else does, and its copy after it. `None` removes both.
@@ -164,11 +164,11 @@ impl Paper {
     pub(super) fn change<T>(
         &self,
         what: &Projected,
-        mut edit: impl FnMut(Option<Json>, &mut dyn Notes) -> Result<(Option<Json>, T), PaperError>,
-    ) -> Result<T, PaperError> {
+        mut edit: impl FnMut(Option<Json>, &mut dyn Notes) -> Result<(Option<Json>, T), RecordError>,
+    ) -> Result<T, RecordError> {
         self.take_over(what)?;
         let path = self.file(what);
-        let mut told: Option<Result<T, PaperError>> = None;
+        let mut told: Option<Result<T, RecordError>> = None;
         let mut kept: Option<Copied> = None;
         let amended = self.store.amend(&mut |notes| {
             let body = sheet::fetch(notes, what)?;
@@ -201,11 +201,11 @@ impl Paper {
     pub(super) fn change_items<T>(
         &self,
         what: &Projected,
-        mut edit: impl FnMut(Option<&Sheet>) -> Result<(Items, T), PaperError>,
-    ) -> Result<T, PaperError> {
+        mut edit: impl FnMut(Option<&Sheet>) -> Result<(Items, T), RecordError>,
+    ) -> Result<T, RecordError> {
         self.take_over(what)?;
         let path = self.file(what);
-        let mut told: Option<Result<T, PaperError>> = None;
+        let mut told: Option<Result<T, RecordError>> = None;
         let mut kept: Option<Copied> = None;
         let amended = self.store.amend(&mut |notes| {
             let sheet = Sheet::fetch(notes, what)?;
@@ -230,9 +230,9 @@ impl Paper {
         &self,
         what: &Projected,
         (amended, kept): (Result<(), StoreError>, Option<Copied>),
-        told: Option<Result<T, PaperError>>,
+        told: Option<Result<T, RecordError>>,
         path: &Path,
-    ) -> Result<T, PaperError> {
+    ) -> Result<T, RecordError> {
         if let Err(error) = amended {
             if let Some(Copied::Writing(writing, _)) = kept {
                 let _ = joined(writing);
@@ -248,8 +248,8 @@ impl Paper {
     }
 
     /// Puts the copy of a note that was just kept in its place, if nobody has kept a newer one since.
-    fn project_kept(&self, what: &Projected, copied: Copied, path: &Path) -> Result<(), PaperError> {
-        let on_disk = |error: io::Error| PaperError::disk(path, &error);
+    fn project_kept(&self, what: &Projected, copied: Copied, path: &Path) -> Result<(), RecordError> {
+        let on_disk = |error: io::Error| RecordError::disk(path, &error);
         let _held = self.hold().map_err(on_disk)?;
         if self.file(what) != *path {
             // Another campaign has come to the front meanwhile, and its files stand here now.
@@ -277,14 +277,14 @@ impl Paper {
     }
 
     /// Writes the copy of a note as it is now.
-    pub(super) fn project(&self, what: &Projected) -> Result<(), PaperError> {
-        let _held = self.hold().map_err(|error| PaperError::disk(self.file(what), &error))?;
+    pub(super) fn project(&self, what: &Projected) -> Result<(), RecordError> {
+        let _held = self.hold().map_err(|error| RecordError::disk(self.file(what), &error))?;
         self.copy(what)
     }
 
     /// Writes the copies of many notes, some at a time: the disk takes as long for eight as for one.
-    pub(super) fn project_all(&self, all: &[Projected]) -> Result<(), PaperError> {
-        let _held = self.hold().map_err(|error| PaperError::disk(self.workspace_folder(), &error))?;
+    pub(super) fn project_all(&self, all: &[Projected]) -> Result<(), RecordError> {
+        let _held = self.hold().map_err(|error| RecordError::disk(self.workspace_folder(), &error))?;
         if let [what] = all {
             return self.copy(what);
         }
@@ -293,15 +293,15 @@ impl Paper {
             let parts = all.chunks(share);
             let writers: Vec<_> =
                 parts.map(|part| scope.spawn(|| part.iter().try_for_each(|what| self.copy(what)))).collect();
-            let stopped = || PaperError::refused("a copy was not written", "run `ftl doctor`");
+            let stopped = || RecordError::refused("a copy was not written", "run `ftl doctor`");
             writers.into_iter().try_for_each(|one| one.join().unwrap_or_else(|_| Err(stopped())))
         })
     }
 
     /// Writes the copy of a note, while nobody else writes copies.
-    fn copy(&self, what: &Projected) -> Result<(), PaperError> {
+    fn copy(&self, what: &Projected) -> Result<(), RecordError> {
         let path = self.file(what);
-        let on_disk = |error: io::Error| PaperError::disk(&path, &error);
+        let on_disk = |error: io::Error| RecordError::disk(&path, &error);
         let (text, digest) = self.laid_out(what)?;
         let mark = match text {
             Some(text) => write(&path, &text).map_err(on_disk)?,
@@ -315,7 +315,7 @@ impl Paper {
     }
 
     /// The text that a copy is to have, and its digest, which the store knows.
-    fn laid_out(&self, what: &Projected) -> Result<(Option<String>, String), PaperError> {
+    fn laid_out(&self, what: &Projected) -> Result<(Option<String>, String), RecordError> {
         match what.form {
             Form::Text => {
                 let body = self.store.note(&what.kind, &what.key)?;
@@ -335,12 +335,12 @@ impl Paper {
         }
     }
 
-    fn is_pending(&self, what: &Projected) -> Result<bool, PaperError> {
+    fn is_pending(&self, what: &Projected) -> Result<bool, RecordError> {
         Ok(stamps(self.store.note(STAMPS, &what.copy_name())?).last().is_some_and(|last| last == PENDING))
     }
 
     /// Lays out a copy that lags, and keeps its digest before anybody writes it.
-    fn stamp_lagging(&self, what: &Projected) -> Result<(Option<String>, String), PaperError> {
+    fn stamp_lagging(&self, what: &Projected) -> Result<(Option<String>, String), RecordError> {
         let mut made = None;
         self.store.amend(&mut |notes| {
             let found = with_digest(sheet_text(Sheet::fetch(notes, what)?, what)?);
@@ -352,7 +352,7 @@ impl Paper {
     }
 
     /// Lets the copy of a note that was just changed lag, where it may; it is written now otherwise.
-    pub(super) fn project_later(&self, what: &Projected) -> Result<(), PaperError> {
+    pub(super) fn project_later(&self, what: &Projected) -> Result<(), RecordError> {
         if self.lag.is_allowed() {
             self.lag.begin();
             return Ok(());
@@ -362,8 +362,8 @@ impl Paper {
 
     /// Writes a copy that lags. One that somebody changed meanwhile is left to the next look, and so is one that
     /// cannot be written now.
-    pub(super) fn catch_up(&self, what: &Projected) -> Result<(), PaperError> {
-        let _held = self.hold().map_err(|error| PaperError::disk(self.file(what), &error))?;
+    pub(super) fn catch_up(&self, what: &Projected) -> Result<(), RecordError> {
+        let _held = self.hold().map_err(|error| RecordError::disk(self.file(what), &error))?;
         match self.glance(what)? {
             Standing::Newest | Standing::Foreign => Ok(()),
             Standing::Behind => self.copy(what),
@@ -379,9 +379,9 @@ impl Paper {
         }
     }
 
-    /// The same as [`Paper::take_over`] for whoever only looks, who waits for nobody: a change by hand is left to the
+    /// The same as [`Records::take_over`] for whoever only looks, who waits for nobody: a change by hand is left to the
     /// next command where somebody keeps the copies from being looked at. Whoever drives a run does not only look.
-    pub(super) fn look_over(&self, what: &Projected) -> Result<(), PaperError> {
+    pub(super) fn look_over(&self, what: &Projected) -> Result<(), RecordError> {
         match self.glance(what)? {
             Standing::Foreign if !self.is_free_soon() => Ok(()),
             standing => self.settle(what, standing),
@@ -389,11 +389,11 @@ impl Paper {
     }
 
     /// Takes over a copy that was changed by hand, and mends one that somebody could not finish.
-    pub(super) fn take_over(&self, what: &Projected) -> Result<(), PaperError> {
+    pub(super) fn take_over(&self, what: &Projected) -> Result<(), RecordError> {
         self.settle(what, self.glance(what)?)
     }
 
-    fn settle(&self, what: &Projected, standing: Standing) -> Result<(), PaperError> {
+    fn settle(&self, what: &Projected, standing: Standing) -> Result<(), RecordError> {
         match standing {
             Standing::Newest => Ok(()),
             Standing::Behind if matches!(what.form, Form::Rows(_)) && self.lag.is_allowed() => {
@@ -411,7 +411,7 @@ impl Paper {
     }
 
     /// Takes over a copy that was changed by hand. Where the store is only read, its note counts and the change waits.
-    fn adopt_if_writable(&self, what: &Projected) -> Result<(), PaperError> {
+    fn adopt_if_writable(&self, what: &Projected) -> Result<(), RecordError> {
         let adopted = match self.store.writable() {
             Ok(()) => self.adopt(what),
             Err(error) => Err(error.into()),
@@ -423,10 +423,10 @@ impl Paper {
     pub(super) fn unless_only_read(
         &self,
         path: &Path,
-        taken: Result<(), PaperError>,
-    ) -> Result<(), PaperError> {
+        taken: Result<(), RecordError>,
+    ) -> Result<(), RecordError> {
         match taken {
-            Err(PaperError::Store(error)) if error.leaves_reading() => {
+            Err(RecordError::Store(error)) if error.leaves_reading() => {
                 self.notice(format!("{} was changed by hand and is not taken over: {error}", path.display()));
                 Ok(())
             }
@@ -435,7 +435,7 @@ impl Paper {
     }
 
     /// How the copy stands to its note. One that nobody has touched since we wrote it need not be read.
-    fn glance(&self, what: &Projected) -> Result<Standing, PaperError> {
+    fn glance(&self, what: &Projected) -> Result<Standing, RecordError> {
         let (seen, marked) = self.seen_and_mark(&what.copy_name());
         // A mark names one file on one disk.
         let found = folder::peek(&self.file(what)).ok().filter(fs::Metadata::is_file);
@@ -452,7 +452,7 @@ impl Paper {
     }
 
     /// How the copy stands to its note, and its bytes.
-    fn look_at(&self, what: &Projected) -> Result<(Standing, Vec<u8>), PaperError> {
+    fn look_at(&self, what: &Projected) -> Result<(Standing, Vec<u8>), RecordError> {
         let bytes = read(&self.file(what))?;
         let found = bytes.as_deref().map_or_else(|| GONE.to_owned(), digest);
         let known = stamps(self.store.note(STAMPS, &what.copy_name())?);
@@ -461,9 +461,9 @@ impl Paper {
 
     /// Takes over a copy that somebody else wrote. It is looked at again while nobody writes copies:
     /// before, it may have been seen in the middle of a change.
-    fn adopt(&self, what: &Projected) -> Result<(), PaperError> {
+    fn adopt(&self, what: &Projected) -> Result<(), RecordError> {
         let path = self.file(what);
-        let _held = self.hold().map_err(|error| PaperError::disk(&path, &error))?;
+        let _held = self.hold().map_err(|error| RecordError::disk(&path, &error))?;
         let (Standing::Foreign, bytes) = self.look_at(what)? else { return Ok(()) };
         let text = self.checked(what, &path, &bytes)?;
         let found = digest(&bytes);
@@ -481,14 +481,14 @@ impl Paper {
     }
 
     /// A copy that makes no sense is no reason not to replace what it is a copy of: it is moved aside.
-    pub(super) fn forget_broken(&self, what: &Projected) -> Result<(), PaperError> {
-        let Err(PaperError::Malformed { path, .. }) = self.take_over(what) else {
+    pub(super) fn forget_broken(&self, what: &Projected) -> Result<(), RecordError> {
+        let Err(RecordError::Malformed { path, .. }) = self.take_over(what) else {
             return self.take_over(what);
         };
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".broken");
         let aside = path.with_file_name(name);
-        folder::rename(&path, &aside).map_err(|error| PaperError::disk(&path, &error))?;
+        folder::rename(&path, &aside).map_err(|error| RecordError::disk(&path, &error))?;
         self.notice(format!("{} could not be read and lies in {} now", path.display(), aside.display()));
         Ok(())
     }
@@ -518,8 +518,8 @@ impl Paper {
         self.place.store().join("copies").join(file.replace('/', "%"))
     }
 
-    fn checked(&self, what: &Projected, path: &Path, bytes: &[u8]) -> Result<String, PaperError> {
-        let wrong = |message: String| PaperError::Malformed {
+    fn checked(&self, what: &Projected, path: &Path, bytes: &[u8]) -> Result<String, RecordError> {
+        let wrong = |message: String| RecordError::Malformed {
             path: path.to_owned(),
             message,
             hint: format!("mend it, or remove it: `ftl` writes {} again from its store", &what.file),
@@ -588,8 +588,8 @@ fn joined(writing: JoinHandle<io::Result<Beside>>) -> io::Result<Beside> {
 /// Items of a note that is kept in rows: the place of each, and its new text.
 pub(super) type Items = BTreeMap<usize, String>;
 
-fn undone<T>() -> Result<T, PaperError> {
-    Err(PaperError::refused("nothing was done", "try again"))
+fn undone<T>() -> Result<T, RecordError> {
+    Err(RecordError::refused("nothing was done", "try again"))
 }
 
 /// Keeps a large value as a note, while its copy is laid out and written.
@@ -711,13 +711,13 @@ fn parsed(body: &str) -> Result<Json, StoreError> {
 }
 
 /// The bytes of a copy. What is no file, or is too large to be a note, is refused.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, PaperError> {
+fn read(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
     let found = match folder::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(PaperError::disk(path, &error)),
+        Err(error) => return Err(RecordError::disk(path, &error)),
     };
-    let wrong = |message: String| PaperError::Malformed {
+    let wrong = |message: String| RecordError::Malformed {
         path: path.to_owned(),
         message,
         hint: String::from("move it away"),
@@ -729,7 +729,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, PaperError> {
     if found.len() > MAX_NOTE_BYTES as u64 {
         return Err(wrong(format!("it has {} bytes; {MAX_NOTE_BYTES} is the most", found.len())));
     }
-    folder::read(path, MAX_NOTE_BYTES as u64).map(Some).map_err(|error| PaperError::disk(path, &error))
+    folder::read(path, MAX_NOTE_BYTES as u64).map(Some).map_err(|error| RecordError::disk(path, &error))
 }
 
 /// Writes a copy, unless it is there already; what it is known by, if it was written.

@@ -13,7 +13,7 @@ use ftl_memory::learn::Outcome;
 
 use super::briefs::Found;
 use super::lessons::now;
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use crate::extract;
 use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, Seen, Verification};
 use ftl_process::{Cut, Ended, How};
@@ -64,16 +64,16 @@ pub struct Verifier<'a> {
     pub runs: &'a (dyn Fn(&str) -> Result<Ended, String> + Sync),
 }
 
-impl Paper {
+impl Records {
     /// Verifies the blocked workspaces of a folder, in the order of their names.
-    pub fn verify_blocks(&self, folder: &Path, by: &Verifier<'_>) -> Result<Vec<Verified>, PaperError> {
+    pub fn verify_blocks(&self, folder: &Path, by: &Verifier<'_>) -> Result<Vec<Verified>, RecordError> {
         let mut found = self.workspaces_in(folder)?;
         found.retain(|(name, _)| name.status() == Status::Blocked);
         Ok(verify(&found, by))
     }
 
     /// Whether any workspace here is blocked.
-    pub fn has_blocks(&self) -> Result<bool, PaperError> {
+    pub fn has_blocks(&self) -> Result<bool, RecordError> {
         Ok(self
             .workspaces_in(&self.workspace_folder())?
             .iter()
@@ -81,7 +81,7 @@ impl Paper {
     }
 
     /// Learns from the workspaces of a folder; blocks are verified first if somebody can.
-    pub fn analyze(&self, folder: &Path, by: Option<&Verifier<'_>>) -> Result<Json, PaperError> {
+    pub fn analyze(&self, folder: &Path, by: Option<&Verifier<'_>>) -> Result<Json, RecordError> {
         let found = self.workspaces_in(folder)?;
         let of = |status: Status| -> Vec<Found> {
             found.iter().filter(|(name, _)| name.status() == status).cloned().collect()
@@ -120,7 +120,7 @@ impl Paper {
         &self,
         complete: &'a [Found],
         blocked: &[Found],
-    ) -> Result<Vec<(&'a Found, Score)>, PaperError> {
+    ) -> Result<Vec<(&'a Found, Score)>, RecordError> {
         let before: Vec<(FileName, Option<String>)> =
             blocked.iter().map(|(name, one)| (name.clone(), one.campaign.clone())).collect();
         complete
@@ -133,14 +133,14 @@ impl Paper {
             .collect()
     }
 
-    fn likeness(&self, workspace: &Workspace) -> Result<f64, PaperError> {
+    fn likeness(&self, workspace: &Workspace) -> Result<f64, RecordError> {
         let now = now();
         let best = self.look_up(|lessons| lessons.query(&workspace.objective, 1, &now))?;
         Ok(best.first().map_or(0.0, |row| row.relevance))
     }
 
     /// How much one complete workspace can teach.
-    pub fn score(&self, path: &Path) -> Result<Json, PaperError> {
+    pub fn score(&self, path: &Path) -> Result<Json, RecordError> {
         let workspace = self.parse_workspace(path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = path.file_name().and_then(|name| FileName::parse(name.to_str()?));
@@ -160,7 +160,7 @@ impl Paper {
         &self,
         failures: &[(&Found, Json)],
         scored: &[(&Found, Score)],
-    ) -> Result<Learned, PaperError> {
+    ) -> Result<Learned, RecordError> {
         let now = now();
         let experience = self.experience();
         self.learn(|lessons| {

@@ -24,7 +24,7 @@ pub use survey::{
 pub use words::MAX_TERMS;
 
 use crate::exploration::Mode;
-use crate::paper::{Paper, PaperError};
+use crate::{Records, RecordError};
 use ftl_core::json::Json;
 
 /// What code finds in one mode. Only the memory needs paperwork; without any it remembers nothing.
@@ -32,8 +32,8 @@ pub fn look(
     mode: Mode,
     objective: &str,
     survey: &Survey<'_>,
-    paper: Option<&Paper>,
-) -> Result<Json, PaperError> {
+    paper: Option<&Records>,
+) -> Result<Json, RecordError> {
     let mut json = Json::object([("mode", Json::from(mode.word())), ("status", Json::from("partial"))]);
     let found = match mode {
         Mode::Structure => structure::look(survey),
@@ -56,9 +56,9 @@ pub fn look(
 }
 
 /// How the repository is set up, built, tested and linted: what planners build their verify commands of.
-fn commands(survey: &Survey<'_>, paper: Option<&Paper>) -> Option<Json> {
-    let settings = paper.map(|paper| paper.config().clone()).unwrap_or_default();
-    settings.commands().or_found(survey.root()).to_json()
+fn commands(survey: &Survey<'_>, paper: Option<&Records>) -> Option<Json> {
+    let named = paper.map(|records| records.options().commands.clone()).unwrap_or_default();
+    named.or_found(survey.root()).to_json()
 }
 
 /// An agent's answer with what it left out filled in from what code found. What the agent says stands.

@@ -10,7 +10,7 @@ use md5::{Digest as _, Md5};
 
 use super::campaign::Campaign;
 use super::projection::{Form, Projected, json_text, keep};
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use ftl_folder as folder;
 use ftl_folder::place::replace;
 use ftl_store::{Notebook as _, Notes};
@@ -42,7 +42,7 @@ fn projected(name: &str) -> Projected {
 }
 
 /// Keeps a campaign in the archive; its name there.
-pub(super) fn put(campaign: &Campaign, notes: &mut dyn Notes, now: &str) -> Result<String, PaperError> {
+pub(super) fn put(campaign: &Campaign, notes: &mut dyn Notes, now: &str) -> Result<String, RecordError> {
     let stamp = now.replace([':', '.'], "-");
     let mut name = stamp.clone();
     let mut next = 2;
@@ -54,13 +54,13 @@ pub(super) fn put(campaign: &Campaign, notes: &mut dyn Notes, now: &str) -> Resu
     Ok(name)
 }
 
-impl Paper {
-    pub(super) fn project_archive(&self, name: &str) -> Result<(), PaperError> {
+impl Records {
+    pub(super) fn project_archive(&self, name: &str) -> Result<(), RecordError> {
         self.project(&projected(name))
     }
 
     /// Every campaign in the archive with its name, the newest first.
-    pub fn archives(&self) -> Result<Vec<(String, Campaign)>, PaperError> {
+    pub fn archives(&self) -> Result<Vec<(String, Campaign)>, RecordError> {
         self.take_over_archives()?;
         let mut all = Vec::new();
         for (name, body) in self.store().notes(KIND)? {
@@ -71,9 +71,9 @@ impl Paper {
         Ok(all)
     }
 
-    fn take_over_archives(&self) -> Result<(), PaperError> {
+    fn take_over_archives(&self) -> Result<(), RecordError> {
         let above = self.place().state().join("archive");
-        let names = folder::names(&above).map_err(|error| PaperError::disk(&above, &error))?;
+        let names = folder::names(&above).map_err(|error| RecordError::disk(&above, &error))?;
         for name in names.into_iter().take(MAX_ARCHIVES) {
             let name = name.to_string_lossy().into_owned();
             let Some(name) = name.strip_suffix(".json").filter(|name| !name.starts_with('.')) else {
@@ -87,7 +87,7 @@ impl Paper {
     }
 
     /// `{archives: [{objective, completed_at, summary}]}`, the newest first.
-    pub fn history(&self) -> Result<Json, PaperError> {
+    pub fn history(&self) -> Result<Json, RecordError> {
         let row = |(_, campaign): &(String, Campaign)| {
             let field = |key: &str| campaign.field(key).cloned().unwrap_or_default();
             Json::object([
@@ -101,11 +101,11 @@ impl Paper {
     }
 
     /// `{campaigns: […]}` of those that ended between two days, both included; also written to a file.
-    pub fn export(&self, file: &Path, start: Option<&str>, end: Option<&str>) -> Result<Json, PaperError> {
+    pub fn export(&self, file: &Path, start: Option<&str>, end: Option<&str>) -> Result<Json, RecordError> {
         for day in [start, end].into_iter().flatten() {
             if !is_day(day) {
                 let message = format!("`{day}` is no day");
-                return Err(PaperError::refused(message, "a day is written like 2026-11-16"));
+                return Err(RecordError::refused(message, "a day is written like 2026-11-16"));
             }
         }
         let within = |campaign: &Campaign| {
@@ -121,19 +121,19 @@ impl Paper {
             .filter(|folder| !folder.as_os_str().is_empty())
             .map_or(Ok(()), folder::make_anywhere)
             .and_then(|()| replace(file, format!("{}\n", json.pretty()).as_bytes()));
-        written.map_err(|error| PaperError::disk(file, &error))?;
+        written.map_err(|error| RecordError::disk(file, &error))?;
         Ok(json)
     }
 
     /// The fingerprint of the current campaign; `{}` when there is none.
-    pub fn fingerprint(&self) -> Result<Json, PaperError> {
+    pub fn fingerprint(&self) -> Result<Json, RecordError> {
         let files = self.explored_files()?;
         let none = Json::Object(Object::new());
         Ok(self.campaign()?.map_or(none, |campaign| campaign.fingerprint(&files)))
     }
 
     /// Campaigns of the archive that are like the current one, the most alike first.
-    pub fn find_similar(&self, threshold: f64, most: usize, alike: Alike<'_>) -> Result<Json, PaperError> {
+    pub fn find_similar(&self, threshold: f64, most: usize, alike: Alike<'_>) -> Result<Json, RecordError> {
         let Some(current) = self.campaign()? else { return Ok(Json::List(Vec::new())) };
         let print = current.fingerprint(&self.explored_files()?);
         self.similar_to(&print, threshold, most, &|print, other| similarity(print, other, alike))
@@ -147,7 +147,7 @@ impl Paper {
         threshold: f64,
         most: usize,
         alike: Alike<'_>,
-    ) -> Result<Json, PaperError> {
+    ) -> Result<Json, RecordError> {
         let preview: String = objective.chars().take(PREVIEW_CHARS).collect();
         let print = Json::object([("objective_preview", Json::from(preview))]);
         self.similar_to(&print, threshold, most, &|print, other| {
@@ -161,7 +161,7 @@ impl Paper {
         threshold: f64,
         most: usize,
         similarity: &dyn Fn(&Json, &Json) -> Option<f64>,
-    ) -> Result<Json, PaperError> {
+    ) -> Result<Json, RecordError> {
         let mut rows: Vec<(f64, Json)> = Vec::new();
         for (name, campaign) in self.archives()? {
             let other = match campaign.field("fingerprint") {
@@ -255,6 +255,6 @@ fn is_day(text: &str) -> bool {
     text.len() == 10 && text.bytes().enumerate().all(shape)
 }
 
-fn damaged(name: &str, message: &str) -> PaperError {
-    PaperError::Store(ftl_store::StoreError::Corrupt(format!("archive {name}: {message}")))
+fn damaged(name: &str, message: &str) -> RecordError {
+    RecordError::Store(ftl_store::StoreError::Corrupt(format!("archive {name}: {message}")))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::config::Config;
+use crate::RecordOptions;
 use crate::exploration;
 use ftl_folder::place::Place;
 use ftl_store::sqlite::SqliteStore;
@@ -218,11 +218,11 @@ fn lists_have_limits() {
     );
 }
 
-fn paper(root: &Path) -> Paper {
+fn paper(root: &Path) -> Records {
     let place = Place::at(root);
     place.prepare().unwrap();
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
-    Paper::with(place, store, Config::default())
+    Records::with(place, store, RecordOptions::default())
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn what_happened_before() {
             ("cost", Json::Int(4000)),
         ])
     };
-    let now = crate::paper::lessons::now();
+    let now = crate::lessons::now();
     let all = [
         lesson("fastapi-import", "cannot import FastAPI"),
         lesson("tax-rounding", "the price with tax is wrong"),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use ftl_core::plan::{Cascade, CascadeState, Status};
 
 use super::campaign::Campaign;
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use crate::workspace::Status as WorkspaceStatus;
 use ftl_core::json::Json;
 
@@ -109,7 +109,7 @@ impl Campaign {
 
     /// Which blocked tasks everything else stands below, what can still be reached, and which
     /// dependency to cut so that it goes on.
-    pub fn cascade_analysis(&self, evidence: &Evidence) -> Result<Json, PaperError> {
+    pub fn cascade_analysis(&self, evidence: &Evidence) -> Result<Json, RecordError> {
         let progress = self.progress()?;
         let graph = progress.graph().clone();
         let found = Cascade::of(Some(&progress));
@@ -179,9 +179,9 @@ fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-impl Paper {
+impl Records {
     /// What the workspaces of the tasks say, by seq.
-    pub fn evidence(&self) -> Result<Evidence, PaperError> {
+    pub fn evidence(&self) -> Result<Evidence, RecordError> {
         let mut evidence = Evidence::new();
         for (name, workspace) in self.workspaces()? {
             if name.status() != WorkspaceStatus::Active {

@@ -15,14 +15,14 @@ const NOW: &str = "2026-01-02T03:04:05";
 
 struct Bench {
     folder: tempfile::TempDir,
-    paper: Arc<Paper>,
+    paper: Arc<Records>,
 }
 
-fn paper(folder: &std::path::Path) -> Arc<Paper> {
+fn paper(folder: &std::path::Path) -> Arc<Records> {
     let place = Place::at(folder.to_owned());
     place.prepare().unwrap();
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
-    Arc::new(Paper::new(place, store))
+    Arc::new(Records::new(place, store))
 }
 
 fn plan(tasks: usize) -> String {
@@ -275,7 +275,7 @@ fn a_change_by_hand_of_a_copy_that_lags_is_taken_over_or_refused() {
         bench.paper.campaign().unwrap_err(),
         bench.paper.merge_plan(&plan(4), NOW).unwrap_err(),
     ] {
-        assert!(matches!(&refused, PaperError::Malformed { path, .. } if *path == bench.file()), "{refused}");
+        assert!(matches!(&refused, RecordError::Malformed { path, .. } if *path == bench.file()), "{refused}");
     }
     drop(runs);
     bench.paper.catch_up_campaign();

@@ -12,7 +12,7 @@ use ftl_memory::carry::{Imported, Mode};
 use ftl_memory::{Kind, Lessons, Now, Trouble};
 
 use super::projection::{STAMPS, Standing, digest, stamp_file, stamps, standing};
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use ftl_folder::clock;
 use crate::embedder::Chosen;
 use ftl_folder as folder;
@@ -34,26 +34,26 @@ pub fn now() -> Now {
     Now { local: clock::local(), ms: i64::try_from(clock::wall()).unwrap_or(i64::MAX) }
 }
 
-impl From<Trouble> for PaperError {
-    fn from(trouble: Trouble) -> PaperError {
+impl From<Trouble> for RecordError {
+    fn from(trouble: Trouble) -> RecordError {
         match &trouble {
             Trouble::Database(_) | Trouble::Damaged { .. } => {
-                PaperError::Store(StoreError::Corrupt(trouble.to_string()))
+                RecordError::Store(StoreError::Corrupt(trouble.to_string()))
             }
             Trouble::Refused { .. } | Trouble::OtherEmbedder { .. } => {
-                PaperError::refused(trouble.to_string(), trouble.hint())
+                RecordError::refused(trouble.to_string(), trouble.hint())
             }
         }
     }
 }
 
 /// The embedder that is part of the program.
-pub fn built_in() -> Result<Chosen, PaperError> {
+pub fn built_in() -> Result<Chosen, RecordError> {
     Chosen::built_in()
 }
 
 /// Looks at a memory in which nothing is.
-pub fn on_nothing<T>(work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+pub fn on_nothing<T>(work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
     let open = rusqlite::Connection::open_in_memory().map_err(Trouble::Database)?;
     open.execute_batch(ftl_memory::schema::CREATE).map_err(Trouble::Database)?;
     Ok(work(&Lessons::new(&open, &built_in()?))?)
@@ -64,29 +64,29 @@ pub fn alike(left: &str, right: &str) -> f64 {
     built_in().map_or(0.0, |table| ftl_memory::similar::similarity(left, right, &table))
 }
 
-impl Paper {
+impl Records {
     /// Where the copy stands.
     pub fn memory_file(&self) -> PathBuf {
         self.place().state().join(FILE)
     }
 
-    fn embedder(&self) -> Result<&Chosen, PaperError> {
+    fn embedder(&self) -> Result<&Chosen, RecordError> {
         if let Some(chosen) = self.embedder.get() {
             return Ok(chosen);
         }
-        let chosen = Chosen::of(&self.config)?;
+        let chosen = Chosen::of(&self.options.embedder)?;
         Ok(self.embedder.get_or_init(|| chosen))
     }
 
     /// Makes the vectors of all lessons again if another embedder made them; how many. `progress` is told
     /// how many of how many are done.
-    pub fn embed_again(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64, PaperError> {
+    pub fn embed_again(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64, RecordError> {
         let known = self.asked(|lessons| Ok(lessons.embedded_by()?.is_none() || lessons.has_meaning()?))?;
         if known { Ok(0) } else { self.changed(|lessons| lessons.embed_again(progress)) }
     }
 
     /// Looks at the lessons.
-    pub fn look_up<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+    pub fn look_up<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
         let embedder = match self.embedder() {
             Ok(embedder) => embedder,
             Err(error) => {
@@ -110,7 +110,7 @@ impl Paper {
         self.embedder().is_ok()
     }
 
-    fn asked<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+    fn asked<T>(&self, work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
         self.asked_of(self.embedder()?, work)
     }
 
@@ -118,7 +118,7 @@ impl Paper {
         &self,
         embedder: &Chosen,
         work: impl Fn(&Lessons<'_>) -> Result<T, Trouble>,
-    ) -> Result<T, PaperError> {
+    ) -> Result<T, RecordError> {
         let told = self.store().ask(|open| match work(&Lessons::new(open, embedder)) {
             Err(Trouble::Database(error)) => Err(error),
             told => Ok(told),
@@ -127,7 +127,7 @@ impl Paper {
     }
 
     /// Changes lessons, all that the work does or nothing.
-    pub fn learn<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+    pub fn learn<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
         self.take_over_memory()?;
         self.embed_again(&mut |_, _| {})?;
         let done = self.changed(work)?;
@@ -138,14 +138,14 @@ impl Paper {
     }
 
     /// Whether the memory is copied after each change.
-    fn is_small(&self) -> Result<bool, PaperError> {
+    fn is_small(&self) -> Result<bool, RecordError> {
         let count =
             self.asked(|lessons| Ok(lessons.count(Kind::Failure)? + lessons.count(Kind::Pattern)?))?;
         Ok(count <= MAX_COPIED)
     }
 
     /// Writes a copy again that somebody removed. That it cannot be written keeps nobody from looking.
-    fn mend_memory(&self) -> Result<(), PaperError> {
+    fn mend_memory(&self) -> Result<(), RecordError> {
         if self.seen(FILE).is_some() && self.store().writable().is_ok() && self.is_small()? {
             let _ = self.copy_memory();
         }
@@ -153,14 +153,14 @@ impl Paper {
     }
 
     /// Nothing is kept of what the embedder did not make a vector for.
-    fn changed<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, PaperError> {
+    fn changed<T>(&self, work: impl FnOnce(&Lessons<'_>) -> Result<T, Trouble>) -> Result<T, RecordError> {
         let embedder = self.embedder()?;
         self.store().change(|open| match work(&Lessons::new(open, embedder)) {
             Err(Trouble::Database(error)) => Err(error),
-            Err(trouble) => Ok(Err(PaperError::from(trouble))),
+            Err(trouble) => Ok(Err(RecordError::from(trouble))),
             Ok(done) => Ok(match embedder.trouble() {
                 None => Ok(done),
-                Some(why) => Err(PaperError::refused(
+                Some(why) => Err(RecordError::refused(
                     format!("the embedder did not answer, nothing was learned: {why}"),
                     "try again when it does, or set memory.embedder to \"static\"",
                 )),
@@ -169,9 +169,9 @@ impl Paper {
     }
 
     /// Writes `.ftl/memory.json` as the memory is now.
-    pub fn copy_memory(&self) -> Result<(), PaperError> {
+    pub fn copy_memory(&self) -> Result<(), RecordError> {
         let path = self.memory_file();
-        let on_disk = |error: io::Error| PaperError::disk(&path, &error);
+        let on_disk = |error: io::Error| RecordError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
         let text = self.exported()?;
         let digest = digest(text.as_bytes());
@@ -182,19 +182,19 @@ impl Paper {
     }
 
     /// The memory as its copy has it.
-    fn exported(&self) -> Result<String, PaperError> {
+    fn exported(&self) -> Result<String, RecordError> {
         Ok(format!("{}\n", self.asked(|lessons| lessons.export(false))?.pretty()))
     }
 
     /// Remembers what the file looks like from outside, and which copy it is.
-    fn memory_seen(&self, path: &Path, digest: &str) -> Result<(), PaperError> {
+    fn memory_seen(&self, path: &Path, digest: &str) -> Result<(), RecordError> {
         let look = look(path)?.unwrap_or_default();
         self.set_seen(FILE, &format!("{digest} {look}"), None);
         Ok(())
     }
 
     /// Takes over a memory file that somebody else wrote.
-    fn take_over_memory(&self) -> Result<(), PaperError> {
+    fn take_over_memory(&self) -> Result<(), RecordError> {
         let path = self.memory_file();
         let Some(found) = look(&path)? else { return self.mend_memory() };
         let seen = self.seen(FILE).unwrap_or_default();
@@ -204,7 +204,7 @@ impl Paper {
         if let Err(error) = self.store().writable() {
             return self.unless_only_read(&path, Err(error.into()));
         }
-        let _held = self.hold().map_err(|error| PaperError::disk(&path, &error))?;
+        let _held = self.hold().map_err(|error| RecordError::disk(&path, &error))?;
         let bytes = read(&path)?;
         let found = digest(&bytes);
         let known = stamps(self.store().note(STAMPS, FILE)?);
@@ -221,7 +221,7 @@ impl Paper {
 
     /// Takes in a memory file. One that was changed by hand takes the place of the memory if the memory
     /// is still what its copy was; otherwise it is added, so that nothing learned since is lost.
-    fn import_copy(&self, path: &Path, bytes: &[u8], known: &[String]) -> Result<(), PaperError> {
+    fn import_copy(&self, path: &Path, bytes: &[u8], known: &[String]) -> Result<(), RecordError> {
         let text =
             std::str::from_utf8(bytes).map_err(|error| malformed(path, &format!("not UTF-8: {error}")))?;
         let now = if known.is_empty() { String::new() } else { digest(self.exported()?.as_bytes()) };
@@ -229,7 +229,7 @@ impl Paper {
         let is_base = known.iter().rev().take(2).any(|one| *one == now);
         let mode = if is_base { Mode::Replace } else { Mode::Add };
         let imported = self.changed(|lessons| lessons.import(text, mode)).map_err(|error| match error {
-            PaperError::Refused { message, .. } => malformed(path, &message),
+            RecordError::Refused { message, .. } => malformed(path, &message),
             error => error,
         })?;
         let (now, found) = (digest(self.exported()?.as_bytes()), digest(bytes));
@@ -258,7 +258,7 @@ impl Paper {
     }
 
     /// Counts for every lesson that a complete workspace was given whether it was used.
-    pub fn credit(&self, brief: &Workspace) -> Result<(), PaperError> {
+    pub fn credit(&self, brief: &Workspace) -> Result<(), RecordError> {
         let Some(prior) = &brief.prior_knowledge else { return Ok(()) };
         let failures =
             prior.failures.iter().filter(|one| one.injected).map(|one| (Kind::Failure, one.name.clone()));
@@ -281,7 +281,7 @@ impl Paper {
     }
 
     /// Counts that lessons were given out, all at once.
-    pub(super) fn given_out(&self, all: &[ftl_memory::recall::Given]) -> Result<(), PaperError> {
+    pub(super) fn given_out(&self, all: &[ftl_memory::recall::Given]) -> Result<(), RecordError> {
         if all.iter().all(|given| given.entries().next().is_none()) {
             return Ok(());
         }
@@ -290,7 +290,7 @@ impl Paper {
     }
 
     /// What is known about something, as an agent reads it: the nearest lessons, a line each.
-    pub fn tell(&self, about: &str) -> Result<String, PaperError> {
+    pub fn tell(&self, about: &str) -> Result<String, RecordError> {
         let lessons = self.lessons_about(about)?;
         if lessons.is_empty() {
             return Ok(String::from("nothing is remembered about that"));
@@ -299,7 +299,7 @@ impl Paper {
     }
 
     /// The lessons nearest to something, a line each. One that knows no remedy helps nobody.
-    pub fn lessons_about(&self, about: &str) -> Result<Vec<String>, PaperError> {
+    pub fn lessons_about(&self, about: &str) -> Result<Vec<String>, RecordError> {
         let now = now();
         let rows = self.look_up(|lessons| lessons.query(about, MAX_TOLD, &now))?;
         let helpful = rows.iter().map(|row| &row.lesson).filter(|lesson| lesson.has_remedy());
@@ -307,7 +307,7 @@ impl Paper {
     }
 
     /// What is known that fits each of some objectives, for briefs.
-    pub fn recall(&self, objectives: &[String]) -> Result<Vec<super::briefs::Recalled>, PaperError> {
+    pub fn recall(&self, objectives: &[String]) -> Result<Vec<super::briefs::Recalled>, RecordError> {
         let asked = |objective: &String| ftl_memory::recall::Asked {
             objective: Some(objective.clone()),
             inject: true,
@@ -357,18 +357,18 @@ fn recalled(mut given: ftl_memory::recall::Given) -> super::briefs::Recalled {
 }
 
 /// What a file looks like from outside; nothing where there is none.
-fn look(path: &Path) -> Result<Option<String>, PaperError> {
+fn look(path: &Path) -> Result<Option<String>, RecordError> {
     match folder::metadata(path) {
         Ok(found) => {
             Ok(Some(format!("{}:{}:{}:{}", found.len(), found.mtime(), found.mtime_nsec(), found.ino())))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(PaperError::disk(path, &error)),
+        Err(error) => Err(RecordError::disk(path, &error)),
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, PaperError> {
-    let found = folder::metadata(path).map_err(|error| PaperError::disk(path, &error))?;
+fn read(path: &Path) -> Result<Vec<u8>, RecordError> {
+    let found = folder::metadata(path).map_err(|error| RecordError::disk(path, &error))?;
     if !found.is_file() {
         let what = if found.is_symlink() { "it is a link, and is not followed" } else { "it is no file" };
         return Err(malformed(path, what));
@@ -379,10 +379,10 @@ fn read(path: &Path) -> Result<Vec<u8>, PaperError> {
             &format!("it has {} bytes; {MAX_MEMORY_BYTES} is the most", found.len()),
         ));
     }
-    folder::read(path, MAX_MEMORY_BYTES).map_err(|error| PaperError::disk(path, &error))
+    folder::read(path, MAX_MEMORY_BYTES).map_err(|error| RecordError::disk(path, &error))
 }
 
-fn malformed(path: &Path, message: &str) -> PaperError {
+fn malformed(path: &Path, message: &str) -> RecordError {
     let hint = String::from("mend it, or remove it: `ftl memory export .ftl/memory.json` writes it again");
-    PaperError::Malformed { path: path.to_owned(), message: message.to_owned(), hint }
+    RecordError::Malformed { path: path.to_owned(), message: message.to_owned(), hint }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::campaign::{overlap, settle_in};
 use super::projection::{Form, Projected, drop_text, keep_text};
 use super::scope::{Scope, WORKSPACES};
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use crate::build_budget::Budget;
 use ftl_code::context::{self, Sources};
 use crate::exploration;
@@ -48,14 +48,14 @@ pub struct Recalled {
 }
 
 /// Recalls what is known for a plan and some of its tasks, in their order.
-pub type Recall<'a> = &'a dyn Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, PaperError>;
+pub type Recall<'a> = &'a dyn Fn(&Plan, &[&Task]) -> Result<Vec<Recalled>, RecordError>;
 
 /// What the build of a task may take, where that is not what the plan says; the task, whether failures are known,
 /// and how sure the framework is.
 pub type Budgets<'a> = &'a dyn Fn(&Task, bool, f64) -> Option<Budget>;
 
 /// What is kept in the same transaction as new workspaces; what it refuses leaves no trace of them.
-pub(super) type Along<'a> = &'a mut dyn FnMut(&mut dyn Notes) -> Result<(), PaperError>;
+pub(super) type Along<'a> = &'a mut dyn FnMut(&mut dyn Notes) -> Result<(), RecordError>;
 
 /// How a workspace is ended.
 type End<'a> = &'a dyn Fn(OnDisk<'_>) -> Result<Closed, Refusal>;
@@ -77,7 +77,7 @@ fn projected(scope: &Scope, name: &FileName) -> Projected {
     }
 }
 
-impl Paper {
+impl Records {
     /// Where workspaces are.
     pub fn workspace_folder(&self) -> PathBuf {
         // Where the store cannot be read, whoever looks further says so.
@@ -85,19 +85,19 @@ impl Paper {
     }
 
     /// Every workspace, by name. A file that makes no sense is told and left out.
-    pub fn workspaces(&self) -> Result<Vec<Found>, PaperError> {
+    pub fn workspaces(&self) -> Result<Vec<Found>, RecordError> {
         self.workspaces_of(&|_| true)
     }
 
     /// The workspaces whose names are wanted; nothing is read of the others.
-    fn workspaces_of(&self, is_wanted: &dyn Fn(&FileName) -> bool) -> Result<Vec<Found>, PaperError> {
+    fn workspaces_of(&self, is_wanted: &dyn Fn(&FileName) -> bool) -> Result<Vec<Found>, RecordError> {
         let scope = self.scope()?;
         let kind = scope.kind(KIND);
         let names = names(&self.scope_folder(&scope).join(WORKSPACES))?;
         for name in names.iter().filter(|name| is_wanted(name)) {
             if let Err(error) = self.look_over(&projected(&scope, name)) {
                 match error {
-                    PaperError::Malformed { .. } => self.notice(format!("left out: {error}")),
+                    RecordError::Malformed { .. } => self.notice(format!("left out: {error}")),
                     error => return Err(error),
                 }
             }
@@ -119,12 +119,12 @@ impl Paper {
     }
 
     /// Every workspace in a folder; what makes no sense is told and left out.
-    pub fn workspaces_in(&self, folder: &Path) -> Result<Vec<Found>, PaperError> {
+    pub fn workspaces_in(&self, folder: &Path) -> Result<Vec<Found>, RecordError> {
         self.workspaces_among(folder, &|_| true)
     }
 
     /// The names of the workspaces in a folder, sorted; also of files that hold only `<workspace/>`.
-    pub fn list_workspaces(&self, folder: &Path) -> Result<Vec<FileName>, PaperError> {
+    pub fn list_workspaces(&self, folder: &Path) -> Result<Vec<FileName>, RecordError> {
         let is_empty = |name: &FileName| {
             read_file(&folder.join(name.to_string())).is_ok_and(|text| workspace::is_empty(&text))
         };
@@ -140,7 +140,7 @@ impl Paper {
         &self,
         folder: &Path,
         is_wanted: &dyn Fn(&FileName) -> bool,
-    ) -> Result<Vec<Found>, PaperError> {
+    ) -> Result<Vec<Found>, RecordError> {
         if is_same(folder, &self.workspace_folder()) {
             return self.workspaces_of(is_wanted);
         }
@@ -168,7 +168,7 @@ impl Paper {
         task: Option<&str>,
         means: (Recall<'_>, Sources<'_>, Budgets<'_>),
         now: &str,
-    ) -> Result<Vec<PathBuf>, PaperError> {
+    ) -> Result<Vec<PathBuf>, RecordError> {
         self.create_workspaces_along(plan, task, means, (now, &mut |_| Ok(())))
     }
 
@@ -179,12 +179,12 @@ impl Paper {
         task: Option<&str>,
         (recall, sources, budgets): (Recall<'_>, Sources<'_>, Budgets<'_>),
         (now, along): (&str, Along<'_>),
-    ) -> Result<Vec<PathBuf>, PaperError> {
+    ) -> Result<Vec<PathBuf>, RecordError> {
         let tasks: Vec<&Task> = match task {
             None => plan.tasks.iter().collect(),
             Some(seq) => vec![plan.find(seq).ok_or_else(|| {
                 let known: Vec<&str> = plan.tasks.iter().take(10).map(|task| task.seq.as_str()).collect();
-                PaperError::refused(
+                RecordError::refused(
                     format!("Unknown task: {seq}"),
                     format!("the plan has {}", known.join(", ")),
                 )
@@ -245,7 +245,7 @@ impl Paper {
         path: &Path,
         (delivered, used): (&str, &[Used]),
         ends: Ends<'_>,
-    ) -> Result<(PathBuf, Workspace), PaperError> {
+    ) -> Result<(PathBuf, Workspace), RecordError> {
         let Ends { now, .. } = ends;
         self.close(path, ends, &|file| workspace::complete(file, delivered, used, now))
     }
@@ -256,13 +256,13 @@ impl Paper {
         path: &Path,
         why: &BlockReason,
         ends: Ends<'_>,
-    ) -> Result<(PathBuf, Workspace), PaperError> {
+    ) -> Result<(PathBuf, Workspace), RecordError> {
         let Ends { now, .. } = ends;
         self.close(path, ends, &|file| workspace::block(file, why, now))
     }
 
     /// Reads a workspace.
-    pub fn parse_workspace(&self, path: &Path) -> Result<Workspace, PaperError> {
+    pub fn parse_workspace(&self, path: &Path) -> Result<Workspace, RecordError> {
         let text = match self.own(path) {
             Some((scope, name)) => {
                 self.read_text(&projected(&scope, &name))?.map_or_else(|| read_file(path), Ok)?
@@ -278,7 +278,7 @@ impl Paper {
         &self,
         path: &Path,
         status: workspace::Status,
-    ) -> Result<Option<(PathBuf, Workspace)>, PaperError> {
+    ) -> Result<Option<(PathBuf, Workspace)>, RecordError> {
         let Some((scope, name)) = self.own(path) else { return Ok(None) };
         let kind = scope.kind(KIND);
         if self.store().note(&kind, &name.stem())?.is_some() {
@@ -291,17 +291,17 @@ impl Paper {
         Ok(Some((path.with_file_name(over.to_string()), workspace::parse(&text)?)))
     }
 
-    fn close(&self, path: &Path, ends: Ends<'_>, end: End<'_>) -> Result<(PathBuf, Workspace), PaperError> {
+    fn close(&self, path: &Path, ends: Ends<'_>, end: End<'_>) -> Result<(PathBuf, Workspace), RecordError> {
         let Ends { now, .. } = ends;
         let Some((scope, name)) = self.own(path) else { return close_elsewhere(path, end) };
         let kind = scope.kind(KIND);
         self.take_over(&projected(&scope, &name))?;
         // The campaign is told in the same change, so its copy must be in order before.
         self.take_over_campaign(&scope)?;
-        let mut told: Option<Result<(Closed, bool), PaperError>> = None;
+        let mut told: Option<Result<(Closed, bool), RecordError>> = None;
         self.store().amend(&mut |notes: &mut dyn Notes| {
             let ended = match notes.get(&kind, &name.stem())? {
-                Some(text) => end(OnDisk { name: &name.to_string(), text: &text }).map_err(PaperError::from),
+                Some(text) => end(OnDisk { name: &name.to_string(), text: &text }).map_err(RecordError::from),
                 None => Err(missing(path)),
             };
             let ended = ended.and_then(|closed| {
@@ -341,7 +341,7 @@ impl Paper {
     }
 
     /// The files that are being changed in other runs too, each with the run: what they have in common with a delta.
-    pub fn overlaps(&self, delta: &[String]) -> Result<Vec<(String, String)>, PaperError> {
+    pub fn overlaps(&self, delta: &[String]) -> Result<Vec<(String, String)>, RecordError> {
         let mut found = Vec::new();
         for scope in self.live_others()? {
             for (stem, text) in self.store().notes(&scope.kind(KIND))? {
@@ -355,7 +355,7 @@ impl Paper {
         Ok(found)
     }
 
-    fn explored_confidence(&self) -> Result<Option<f64>, PaperError> {
+    fn explored_confidence(&self) -> Result<Option<f64>, RecordError> {
         Ok(exploration::framework_confidence(&self.exploration()?.unwrap_or_default()))
     }
 }
@@ -376,7 +376,7 @@ fn tell_campaign(
     scope: &Scope,
     closed: &Closed,
     ends: Ends<'_>,
-) -> Result<bool, PaperError> {
+) -> Result<bool, RecordError> {
     let Some(id) = closed.workspace.campaign.as_deref() else { return Ok(false) };
     if ends.run.is_some_and(|run| id.split_once('.').is_some_and(|(opened_by, _)| opened_by == run.as_str()))
     {
@@ -404,31 +404,31 @@ fn replaced(
 }
 
 /// Ends a workspace that lies somewhere else: the new file is whole before the old one goes.
-fn close_elsewhere(path: &Path, end: End<'_>) -> Result<(PathBuf, Workspace), PaperError> {
+fn close_elsewhere(path: &Path, end: End<'_>) -> Result<(PathBuf, Workspace), RecordError> {
     let text = read_file(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let closed = end(OnDisk { name: &name, text: &text })?;
     let target = path.with_file_name(closed.file_name.to_string());
-    replace(&target, closed.text.as_bytes()).map_err(|error| PaperError::disk(&target, &error))?;
-    folder::remove(path).map_err(|error| PaperError::disk(path, &error))?;
+    replace(&target, closed.text.as_bytes()).map_err(|error| RecordError::disk(&target, &error))?;
+    folder::remove(path).map_err(|error| RecordError::disk(path, &error))?;
     Ok((target, closed.workspace))
 }
 
 /// Reads a workspace where there is no state.
-pub fn parse_file(path: &Path) -> Result<Workspace, PaperError> {
+pub fn parse_file(path: &Path) -> Result<Workspace, RecordError> {
     workspace::parse(&read_file(path)?).map_err(|refusal| malformed(path, &refusal))
 }
 
 /// The names of workspaces in a folder, sorted; none where there is no folder.
-fn names(above: &Path) -> Result<Vec<FileName>, PaperError> {
-    let all = folder::names(above).map_err(|error| PaperError::disk(above, &error))?;
+fn names(above: &Path) -> Result<Vec<FileName>, RecordError> {
+    let all = folder::names(above).map_err(|error| RecordError::disk(above, &error))?;
     let name = |name: OsString| FileName::parse(name.to_str()?);
     let mut names: Vec<FileName> = all.into_iter().take(MAX_FILES).filter_map(name).collect();
     names.sort();
     Ok(names)
 }
 
-fn read_file(path: &Path) -> Result<String, PaperError> {
+fn read_file(path: &Path) -> Result<String, RecordError> {
     let bytes = match folder::read_named(path, MAX_WORKSPACE_BYTES as u64) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(path)),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -440,7 +440,7 @@ fn read_file(path: &Path) -> Result<String, PaperError> {
         Err(error) => {
             return Err(match folder::Refusal::of(&error) {
                 Some(folder::Refusal::NotAFile(_)) => unsuited(path, "it is no file"),
-                Some(_) | None => PaperError::disk(path, &error),
+                Some(_) | None => RecordError::disk(path, &error),
             });
         }
         Ok(bytes) => bytes,
@@ -451,17 +451,17 @@ fn read_file(path: &Path) -> Result<String, PaperError> {
     })
 }
 
-fn unsuited(path: &Path, message: &str) -> PaperError {
+fn unsuited(path: &Path, message: &str) -> RecordError {
     malformed(path, &Refusal { message: message.to_owned(), hint: "name a workspace".to_owned() })
 }
 
-fn missing(path: &Path) -> PaperError {
-    PaperError::refused(format!("there is no workspace {}", path.display()), "`ls .ftl/workspace` shows them")
+fn missing(path: &Path) -> RecordError {
+    RecordError::refused(format!("there is no workspace {}", path.display()), "`ls .ftl/workspace` shows them")
 }
 
-fn malformed(path: &Path, refusal: &Refusal) -> PaperError {
+fn malformed(path: &Path, refusal: &Refusal) -> RecordError {
     let (message, hint) = (refusal.message.clone(), refusal.hint.clone());
-    PaperError::Malformed { path: path.to_owned(), message, hint }
+    RecordError::Malformed { path: path.to_owned(), message, hint }
 }
 
 fn is_same(left: &Path, right: &Path) -> bool {

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use ftl_store::{Notebook as _, Notes};
 use ftl_core::json::Json;
 
@@ -20,11 +20,11 @@ const FILE: &str = "events.jsonl";
 /// How much of the end of the copy is looked at.
 const MAX_END_BYTES: u64 = 256 * 1024;
 
-impl Paper {
+impl Records {
     /// Records that a state was entered.
-    pub fn emit_state(&self, state: &str, meta: Option<&str>, now: &str) -> Result<Json, PaperError> {
+    pub fn emit_state(&self, state: &str, meta: Option<&str>, now: &str) -> Result<Json, RecordError> {
         if state.trim().is_empty() {
-            return Err(PaperError::refused("the state is empty", "name the state that was entered"));
+            return Err(RecordError::refused("the state is empty", "name the state that was entered"));
         }
         let mut event = Json::object([
             ("event", Json::from("STATE_ENTRY")),
@@ -32,7 +32,7 @@ impl Paper {
             ("timestamp", Json::from(now)),
         ]);
         if let Some(meta) = meta {
-            let wrong = |what: String| PaperError::refused(format!("--meta: {what}"), "give one JSON object");
+            let wrong = |what: String| RecordError::refused(format!("--meta: {what}"), "give one JSON object");
             let meta = Json::parse(meta).map_err(|error| wrong(error.to_string()))?;
             if !meta.is_object() {
                 return Err(wrong(format!("it is {}, not an object", meta.kind())));
@@ -46,7 +46,7 @@ impl Paper {
     }
 
     /// Records an event.
-    pub fn emit(&self, event: &Json) -> Result<(), PaperError> {
+    pub fn emit(&self, event: &Json) -> Result<(), RecordError> {
         let line = event.line();
         self.store().amend(&mut |notes: &mut dyn Notes| {
             let number = count(notes.get("events", COUNT)?) + 1;
@@ -58,9 +58,9 @@ impl Paper {
     }
 
     /// Brings the copy up to date: adds what it lacks, or makes it when it is gone.
-    fn copy_events(&self) -> Result<(), PaperError> {
+    fn copy_events(&self) -> Result<(), RecordError> {
         let path = self.place().state().join(FILE);
-        let on_disk = |error: io::Error| PaperError::disk(&path, &error);
+        let on_disk = |error: io::Error| RecordError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
         let copied =
             if ftl_folder::is_file(&path) { count(self.store().note("events", "copied")?) } else { 0 };

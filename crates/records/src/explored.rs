@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use super::projection::{Form, Projected, json_text};
 use super::scope::{CACHE, Scope};
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use crate::exploration::{self, Mode};
 use ftl_core::json::Json;
 
@@ -29,17 +29,17 @@ fn check(json: &Json) -> Result<(), String> {
     if json.is_object() { Ok(()) } else { Err(format!("it is {}, not an object", json.kind())) }
 }
 
-impl Paper {
+impl Records {
     /// The exploration, if there is one.
-    pub fn exploration(&self) -> Result<Option<Json>, PaperError> {
+    pub fn exploration(&self) -> Result<Option<Json>, RecordError> {
         self.read(&projected(self.scope()?))
     }
 
     /// Keeps an exploration in the place of the one before.
-    pub fn write_exploration(&self, exploration: &Json) -> Result<(), PaperError> {
+    pub fn write_exploration(&self, exploration: &Json) -> Result<(), RecordError> {
         if !exploration.is_object() {
             let message = format!("an exploration is an object, not {}", exploration.kind());
-            return Err(PaperError::refused(message, "pipe in what `ftl exploration aggregate` prints"));
+            return Err(RecordError::refused(message, "pipe in what `ftl exploration aggregate` prints"));
         }
         self.begin_plain()?;
         // What is replaced may be beyond repair: the new one stands for itself.
@@ -49,7 +49,7 @@ impl Paper {
     }
 
     /// Removes the exploration and what explorers staged; whether there was one.
-    pub fn clear_exploration(&self) -> Result<bool, PaperError> {
+    pub fn clear_exploration(&self) -> Result<bool, RecordError> {
         self.begin_plain()?;
         let what = projected(self.scope()?);
         let there = self.file(&what).exists();
@@ -62,38 +62,38 @@ impl Paper {
     }
 
     /// Where explorers stage their results, and builders what they have tried, as it stands now.
-    pub fn cache_folder(&self) -> Result<PathBuf, PaperError> {
+    pub fn cache_folder(&self) -> Result<PathBuf, RecordError> {
         Ok(self.scope_folder(&self.scope()?).join(CACHE))
     }
 
     /// Writes a file for whoever comes after; where it stands.
-    pub fn write_staged(&self, name: &str, text: &str) -> Result<PathBuf, PaperError> {
+    pub fn write_staged(&self, name: &str, text: &str) -> Result<PathBuf, RecordError> {
         self.begin_plain()?;
         // Nobody moves the folder to another place meanwhile.
         let state = self.place().state();
-        let _held = self.hold().map_err(|error| PaperError::disk(&state, &error))?;
+        let _held = self.hold().map_err(|error| RecordError::disk(&state, &error))?;
         let folder = self.cache_folder()?;
         let file = folder.join(name);
         ftl_folder::make(&folder)
             .and_then(|()| ftl_folder::place::replace(&file, text.as_bytes()))
-            .map_err(|error| PaperError::disk(&file, &error))?;
+            .map_err(|error| RecordError::disk(&file, &error))?;
         Ok(file)
     }
 
     /// Where the copy of the exploration stands now.
-    pub fn exploration_file(&self) -> Result<PathBuf, PaperError> {
+    pub fn exploration_file(&self) -> Result<PathBuf, RecordError> {
         Ok(self.file(&projected(self.scope()?)))
     }
 
     /// The files that the exploration thought of.
-    pub fn explored_files(&self) -> Result<Vec<String>, PaperError> {
+    pub fn explored_files(&self) -> Result<Vec<String>, RecordError> {
         Ok(exploration::candidate_paths(&self.exploration()?.unwrap_or_default()))
     }
 }
 
-fn remove(path: &PathBuf) -> Result<(), PaperError> {
+fn remove(path: &PathBuf) -> Result<(), RecordError> {
     match ftl_folder::remove(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(PaperError::disk(path, &error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(RecordError::disk(path, &error)),
         Ok(()) | Err(_) => Ok(()),
     }
 }

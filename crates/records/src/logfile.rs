@@ -6,7 +6,7 @@
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use ftl_folder::clock;
 use ftl_folder::{self as folder, Use};
 
@@ -19,16 +19,16 @@ pub const MAX_OLDER: usize = 3;
 /// How much of the end is read for its last lines.
 const MAX_TAIL_BYTES: u64 = 1_000_000;
 
-impl Paper {
+impl Records {
     /// Where the log file is.
     pub fn log_file(&self) -> PathBuf {
         self.place().state().join("ftl.log")
     }
 
     /// Adds a line.
-    pub fn log(&self, level: &str, text: &str) -> Result<(), PaperError> {
+    pub fn log(&self, level: &str, text: &str) -> Result<(), RecordError> {
         let path = self.log_file();
-        let on_disk = |error: io::Error| PaperError::disk(&path, &error);
+        let on_disk = |error: io::Error| RecordError::disk(&path, &error);
         let _held = self.hold().map_err(on_disk)?;
         let line = format!("{} {level} {}\n", clock::local(), text.replace('\n', "\\n"));
         if folder::metadata(&path).is_ok_and(|found| found.len() + line.len() as u64 > MAX_LOG_BYTES) {
@@ -53,7 +53,7 @@ impl Paper {
     }
 
     /// Its last lines.
-    pub fn log_tail(&self, lines: usize) -> Result<Vec<String>, PaperError> {
+    pub fn log_tail(&self, lines: usize) -> Result<Vec<String>, RecordError> {
         let path = self.log_file();
         let read = || -> io::Result<String> {
             let mut file = folder::open(&path, Use::Read)?;
@@ -69,18 +69,18 @@ impl Paper {
                 Ok(all[all.len().saturating_sub(lines)..].iter().map(|line| (*line).to_owned()).collect())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(PaperError::disk(&path, &error)),
+            Err(error) => Err(RecordError::disk(&path, &error)),
         }
     }
 
     /// Removes it and the older ones; whether there was one.
-    pub fn clear_log(&self) -> Result<bool, PaperError> {
+    pub fn clear_log(&self) -> Result<bool, RecordError> {
         let mut there = false;
         for path in std::iter::once(self.log_file()).chain((1..=MAX_OLDER).map(|number| self.older(number))) {
             match folder::remove(&path) {
                 Ok(()) => there = true,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(PaperError::disk(&path, &error)),
+                Err(error) => return Err(RecordError::disk(&path, &error)),
             }
         }
         Ok(there)

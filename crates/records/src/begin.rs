@@ -9,7 +9,7 @@ use ftl_core::plan::Status;
 
 use super::briefs::{Budgets, Recall};
 use super::campaign::settle_known;
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use ftl_code::context::Sources;
 use crate::plan_file::{Plan, Task};
 use ftl_store::Notes;
@@ -36,14 +36,14 @@ pub struct Beginning<'a> {
     pub is_in_campaign: bool,
 }
 
-impl Paper {
+impl Records {
     /// Makes the workspace of a task, gives the task its status and keeps what is noted of it; where the workspace is.
     pub fn begin_task(
         &self,
         (plan, task): (&Plan, &Task),
         means: (Recall<'_>, Sources<'_>, Budgets<'_>),
         beginning: &Beginning<'_>,
-    ) -> Result<Option<PathBuf>, PaperError> {
+    ) -> Result<Option<PathBuf>, RecordError> {
         let (now, seq) = (beginning.now, task.seq.as_str());
         // Where its copy must not lag, a campaign is changed in another way.
         let is_joined = beginning.is_in_campaign && self.lag.is_allowed();

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::projection::Projected;
-use super::{Paper, PaperError, campaign, lag};
+use super::{Records, RecordError, campaign, lag};
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
 use ftl_store::{Notebook as _, Store as _, StoreError};
@@ -85,14 +85,14 @@ pub(super) enum View {
     Named(Scope),
 }
 
-impl Paper {
+impl Records {
     /// The same for a run: what it opens is its own.
-    pub fn for_run(&self, run: &RunId) -> Arc<Paper> {
+    pub fn for_run(&self, run: &RunId) -> Arc<Records> {
         Arc::new(self.viewed(View::Run(run.clone())))
     }
 
     /// The same for a campaign that a person named: by its run, the beginning of that, or `commands`.
-    pub fn for_campaign(&self, named: &str) -> Result<Paper, PaperError> {
+    pub fn for_campaign(&self, named: &str) -> Result<Records, RecordError> {
         let known = self.opened()?;
         let mut fits: Vec<&Scope> = known.keys().filter(|scope| scope.name().starts_with(named)).collect();
         fits.retain(|scope| scope.name() == named || !known.keys().any(|other| other.name() == named));
@@ -101,16 +101,16 @@ impl Paper {
             _ => {
                 let names: Vec<&str> = known.keys().rev().take(5).map(Scope::name).collect();
                 let message = format!("`{named}` names {} campaigns", fits.len());
-                Err(PaperError::refused(message, format!("name one by its run: {}", names.join(", "))))
+                Err(RecordError::refused(message, format!("name one by its run: {}", names.join(", "))))
             }
         }
     }
 
-    fn viewed(&self, view: View) -> Paper {
-        Paper {
+    fn viewed(&self, view: View) -> Records {
+        Records {
             place: self.place.clone(),
             store: self.store.clone(),
-            config: self.config.clone(),
+            options: self.options.clone(),
             embedder: self.embedder.clone(),
             notices: self.notices.clone(),
             lag: lag::Lag::default(),
@@ -190,7 +190,7 @@ impl Paper {
     }
 
     /// Has papers of its own for the run that this is for. While nobody else is at work they stand in front.
-    pub fn explore_apart(&self) -> Result<(), PaperError> {
+    pub fn explore_apart(&self) -> Result<(), RecordError> {
         let View::Run(run) = &self.view else { return Ok(()) };
         if self.store.note(OPENED, run.as_str())?.is_some() || self.is_plain_of(run)? {
             return Ok(());
@@ -202,7 +202,7 @@ impl Paper {
     }
 
     /// The campaign or task of the run that this is for is open now: its papers stand in front.
-    pub fn open_apart(&self) -> Result<(), PaperError> {
+    pub fn open_apart(&self) -> Result<(), RecordError> {
         let View::Run(run) = &self.view else { return Ok(()) };
         let known = self.store.note(OPENED, run.as_str())?;
         if known.as_deref().is_some_and(|number| number != "0") || self.is_plain_of(run)? {
@@ -214,7 +214,7 @@ impl Paper {
 
     /// Commands begin to explore, or to move the phase, where no campaign and no task is at work: what they leave is
     /// the start of a campaign of their own, not a part of the run that has ended.
-    pub(super) fn begin_plain(&self) -> Result<(), PaperError> {
+    pub(super) fn begin_plain(&self) -> Result<(), RecordError> {
         match &self.view {
             View::Run(_) | View::Named(_) => return Ok(()),
             View::Front => {}
@@ -228,14 +228,14 @@ impl Paper {
     }
 
     /// Commands open a campaign: it stands in front.
-    pub(super) fn open_plain(&self) -> Result<Paper, PaperError> {
+    pub(super) fn open_plain(&self) -> Result<Records, RecordError> {
         let scope = Scope::default();
         self.enter(&scope, None, Some(&scope))?;
         Ok(self.viewed(View::Named(scope)))
     }
 
     /// What stands in front has come to its end: the one opened last that has not comes there.
-    pub fn leave_front(&self) -> Result<(), PaperError> {
+    pub fn leave_front(&self) -> Result<(), RecordError> {
         let front = self.front()?;
         if self.is_live(&front)? {
             return Ok(());
@@ -253,7 +253,7 @@ impl Paper {
     }
 
     /// Whether a campaign or a task is not complete.
-    fn is_live(&self, scope: &Scope) -> Result<bool, PaperError> {
+    fn is_live(&self, scope: &Scope) -> Result<bool, RecordError> {
         let head = campaign::head_at(self, scope)?;
         let Some(run) = &scope.0 else { return Ok(head.is_some_and(|head| head.is_active())) };
         let Ok(run) = RunId::try_from(run.clone()) else { return Ok(false) };
@@ -262,8 +262,8 @@ impl Paper {
     }
 
     /// Writes down that there is a scope, with its number or the next one, and brings one to the front.
-    fn enter(&self, scope: &Scope, number: Option<u64>, front: Option<&Scope>) -> Result<(), PaperError> {
-        let on_disk = |error: io::Error| PaperError::disk(self.own_folder(scope), &error);
+    fn enter(&self, scope: &Scope, number: Option<u64>, front: Option<&Scope>) -> Result<(), RecordError> {
+        let on_disk = |error: io::Error| RecordError::disk(self.own_folder(scope), &error);
         let _held = self.hold().map_err(on_disk)?;
         let next = self.opened()?.values().max().copied().unwrap_or(0) + 1;
         let number = number.unwrap_or(next).to_string();
@@ -281,12 +281,12 @@ impl Paper {
     }
 
     /// Finishes a move that a killed process left half done: whoever reads a folder finds all that belongs there.
-    pub fn finish_interrupted_move(&self) -> Result<(), PaperError> {
+    pub fn finish_interrupted_move(&self) -> Result<(), RecordError> {
         if self.store.note(FRONT, MOVING)?.is_none() || self.store.writable().is_err() {
             return Ok(());
         }
         // Whoever holds the lock finishes what was begun.
-        let held = self.hold().map_err(|error| PaperError::disk(self.place.state(), &error))?;
+        let held = self.hold().map_err(|error| RecordError::disk(self.place.state(), &error))?;
         drop(held);
         Ok(())
     }
@@ -321,7 +321,7 @@ impl Paper {
     }
 
     /// The scopes at work beside this one.
-    pub(super) fn live_others(&self) -> Result<Vec<Scope>, PaperError> {
+    pub(super) fn live_others(&self) -> Result<Vec<Scope>, RecordError> {
         let own = self.scope()?;
         let mut others = Vec::new();
         for (scope, _) in self.opened()? {

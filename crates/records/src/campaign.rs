@@ -14,7 +14,7 @@ use super::archive;
 use super::projection::{Form, Projected, json_text, stamp_pending};
 use super::scope::Scope;
 use super::sheet::{self, Sheet, Trail};
-use super::{Paper, PaperError};
+use super::{Records, RecordError};
 use ftl_code::names::bare;
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, LaxPlan, Plan, Reading, Task};
@@ -46,7 +46,7 @@ pub struct Followed {
 }
 
 impl Followed {
-    fn new(count: u64, is_parted: bool, campaign: Campaign) -> Result<Followed, PaperError> {
+    fn new(count: u64, is_parted: bool, campaign: Campaign) -> Result<Followed, RecordError> {
         let (graph, downstream) = (campaign.progress()?.graph().clone(), campaign.downstream()?);
         Ok(Followed { count, is_parted, campaign, graph, downstream })
     }
@@ -178,13 +178,13 @@ impl Campaign {
     }
 
     /// How far its tasks are.
-    pub fn progress(&self) -> Result<Progress, PaperError> {
+    pub fn progress(&self) -> Result<Progress, RecordError> {
         let row = |one: &CampaignTask| (one.task.seq.clone(), one.task.depends.clone(), one.status);
         progress(&self.tasks.iter().map(row).collect::<Vec<_>>())
     }
 
     /// The tasks that may start, in the order of the plan.
-    pub fn ready(&self) -> Result<Vec<&CampaignTask>, PaperError> {
+    pub fn ready(&self) -> Result<Vec<&CampaignTask>, RecordError> {
         Ok(self.progress()?.ready().map(|place| &self.tasks[place.index()]).collect())
     }
 
@@ -218,7 +218,7 @@ impl Campaign {
     }
 
     /// How many tasks stand one behind the other from each task on, itself included, by seq.
-    pub fn downstream(&self) -> Result<BTreeMap<String, usize>, PaperError> {
+    pub fn downstream(&self) -> Result<BTreeMap<String, usize>, RecordError> {
         let progress = self.progress()?;
         let graph = progress.graph();
         let mut longest = vec![1_usize; self.tasks.len()];
@@ -290,19 +290,19 @@ impl Taken {
     }
 }
 
-impl Paper {
+impl Records {
     /// The note of the campaign that is looked at.
-    pub(super) fn campaign_note(&self) -> Result<Projected, PaperError> {
+    pub(super) fn campaign_note(&self) -> Result<Projected, RecordError> {
         Ok(projected(self.scope()?))
     }
 
     /// The current campaign, whether it goes on or is complete.
-    pub fn campaign(&self) -> Result<Option<Campaign>, PaperError> {
+    pub fn campaign(&self) -> Result<Option<Campaign>, RecordError> {
         self.read(&self.campaign_note()?)?.map(|json| understood(&json)).transpose()
     }
 
     /// The campaign as it is now, for somebody who knows what it was: only tasks that have changed are read again.
-    pub fn follow_campaign(&self, before: Option<Followed>) -> Result<Option<Followed>, PaperError> {
+    pub fn follow_campaign(&self, before: Option<Followed>) -> Result<Option<Followed>, RecordError> {
         let what = self.campaign_note()?;
         self.look_over(&what)?;
         let book = &**self.store();
@@ -333,7 +333,7 @@ impl Paper {
     }
 
     /// The name of the campaign that goes on, if it has one. Its tasks are not looked at.
-    pub fn active_campaign(&self) -> Result<Option<String>, PaperError> {
+    pub fn active_campaign(&self) -> Result<Option<String>, RecordError> {
         let what = self.campaign_note()?;
         self.look_over(&what)?;
         let Some(body) = self.store().note(&what.kind, &what.key)? else { return Ok(None) };
@@ -347,9 +347,9 @@ impl Paper {
         objective: &str,
         framework: Option<&str>,
         now: &str,
-    ) -> Result<Campaign, PaperError> {
+    ) -> Result<Campaign, RecordError> {
         check_objective(objective)?;
-        let id = ftl_folder::id::random().map_err(|error| PaperError::disk("/dev/urandom", &error))?;
+        let id = ftl_folder::id::random().map_err(|error| RecordError::disk("/dev/urandom", &error))?;
         self.open_plain()?.create_campaign_once(&format!("{id:016x}"), objective, framework, now)
     }
 
@@ -360,7 +360,7 @@ impl Paper {
         objective: &str,
         framework: Option<&str>,
         now: &str,
-    ) -> Result<Campaign, PaperError> {
+    ) -> Result<Campaign, RecordError> {
         check_objective(objective)?;
         self.open_apart()?;
         if let Some(same) = self.campaign()?.filter(|campaign| campaign.id() == Some(id)) {
@@ -386,7 +386,7 @@ impl Paper {
 
     /// Gives the campaign its tasks. Tasks that are there already keep how far they are; what they
     /// replace is kept in the archive if anything of it had begun.
-    pub fn add_tasks(&self, text: &str, now: &str) -> Result<usize, PaperError> {
+    pub fn add_tasks(&self, text: &str, now: &str) -> Result<usize, RecordError> {
         self.take_tasks(now, &|objective| {
             let how = Reading { objective: Some(objective), ..Reading::default() };
             Ok(plan_file::read_as(text, how)?)
@@ -394,7 +394,7 @@ impl Paper {
     }
 
     /// The same for a plan as the original's scripts may write it. One without tasks changes nothing.
-    pub fn add_tasks_lax(&self, text: &str, now: &str) -> Result<(), PaperError> {
+    pub fn add_tasks_lax(&self, text: &str, now: &str) -> Result<(), RecordError> {
         let campaign = self.campaign()?.ok_or_else(no_campaign)?;
         let LaxPlan { plan, note } = plan_file::read_lax(text, Some(campaign.objective()))?;
         if let Some(note) = note {
@@ -410,11 +410,11 @@ impl Paper {
     fn take_tasks(
         &self,
         now: &str,
-        read: &dyn Fn(&str) -> Result<Plan, PaperError>,
-    ) -> Result<usize, PaperError> {
+        read: &dyn Fn(&str) -> Result<Plan, RecordError>,
+    ) -> Result<usize, RecordError> {
         let archived = self.edit(|campaign, notes| {
             if !campaign.is_active() {
-                return Err(PaperError::refused(
+                return Err(RecordError::refused(
                     "the campaign is complete: it takes no tasks any more",
                     "open the next one with `ftl campaign create \"<objective>\"`",
                 ));
@@ -436,9 +436,9 @@ impl Paper {
 
     /// Gives a task a status. Nothing else of the campaign is taken apart or written for it, however long it is; in
     /// a run, its copy comes a little later.
-    pub fn update_task(&self, seq: &str, status: &str, now: &str) -> Result<(), PaperError> {
+    pub fn update_task(&self, seq: &str, status: &str, now: &str) -> Result<(), RecordError> {
         let status = Status::parse(status).map_err(|error| {
-            PaperError::refused(error.to_string(), "a task is pending, in_progress, complete or blocked")
+            RecordError::refused(error.to_string(), "a task is pending, in_progress, complete or blocked")
         })?;
         let what = self.campaign_note()?;
         if self.lag.is_allowed() {
@@ -457,7 +457,7 @@ impl Paper {
         what: &Projected,
         seq: &str,
         (status, now): (Status, &str),
-    ) -> Result<(), PaperError> {
+    ) -> Result<(), RecordError> {
         self.take_over(what)?;
         let mut told = Ok(());
         self.store().amend(&mut |notes| {
@@ -469,14 +469,14 @@ impl Paper {
     }
 
     /// How the campaign stands, and what can no longer be reached.
-    pub fn cascade(&self) -> Result<Cascade, PaperError> {
+    pub fn cascade(&self) -> Result<Cascade, RecordError> {
         let progress = self.campaign()?.map(|campaign| campaign.progress()).transpose()?;
         Ok(Cascade::of(progress.as_ref()))
     }
 
     /// Blocks every task that can never run; their seqs. Of a task only that is read and written which has to do
     /// with it: a campaign of ten thousand takes long to take apart and to put together again.
-    pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, PaperError> {
+    pub fn propagate_blocks(&self, now: &str) -> Result<Vec<String>, RecordError> {
         self.change_items(&self.campaign_note()?, |sheet| {
             let Some(sheet) = sheet else { return Ok((BTreeMap::new(), Vec::new())) };
             let blocked = progress(&TaskTexts(sheet).outlines()?)?.propagate();
@@ -496,7 +496,7 @@ impl Paper {
         summary: Option<&str>,
         patterns: &[String],
         now: &str,
-    ) -> Result<Campaign, PaperError> {
+    ) -> Result<Campaign, RecordError> {
         let files = self.explored_files()?;
         let (name, campaign) = self.edit(|campaign, notes| {
             if !campaign.is_active() {
@@ -524,7 +524,7 @@ impl Paper {
     }
 
     /// Merges a revised plan into the campaign, whole or not at all.
-    pub fn merge_plan(&self, text: &str, now: &str) -> Result<Revised, PaperError> {
+    pub fn merge_plan(&self, text: &str, now: &str) -> Result<Revised, RecordError> {
         self.edit(|campaign, _| {
             let how =
                 Reading { objective: Some(campaign.objective()), is_revision: true, ..Reading::default() };
@@ -540,8 +540,8 @@ impl Paper {
     /// Changes the campaign that must be there.
     fn edit<T>(
         &self,
-        mut work: impl FnMut(&mut Campaign, &mut dyn Notes) -> Result<T, PaperError>,
-    ) -> Result<T, PaperError> {
+        mut work: impl FnMut(&mut Campaign, &mut dyn Notes) -> Result<T, RecordError>,
+    ) -> Result<T, RecordError> {
         self.change(&self.campaign_note()?, |before, notes| {
             let Some(json) = before else { return Err(no_campaign()) };
             let mut campaign = understood(&json)?;
@@ -554,7 +554,7 @@ impl Paper {
 }
 
 /// The head of a campaign, without its tasks, as it is kept.
-pub(super) fn head_at(paper: &Paper, scope: &Scope) -> Result<Option<Campaign>, StoreError> {
+pub(super) fn head_at(paper: &Records, scope: &Scope) -> Result<Option<Campaign>, StoreError> {
     let what = projected(scope.clone());
     let Some(body) = paper.store().note(&what.kind, &what.key)? else { return Ok(None) };
     let head = sheet::head_of(&body, &what)?.0;
@@ -568,7 +568,7 @@ pub(super) fn settle_in(
     scope: &Scope,
     (id, seq): (&str, &str),
     (status, now): (Status, &str),
-) -> Result<bool, PaperError> {
+) -> Result<bool, RecordError> {
     let what = projected(scope.clone());
     let Some(body) = notes.get(&what.kind, &what.key)? else { return Ok(false) };
     let head = understood(&sheet::head_of(&body, &what)?.0)?;
@@ -584,7 +584,7 @@ pub(super) fn settle_known(
     what: &Projected,
     seq: &str,
     settled: (Status, &str),
-) -> Result<(), PaperError> {
+) -> Result<(), RecordError> {
     if settle_row(notes, what, seq, settled)? {
         return Ok(());
     }
@@ -599,7 +599,7 @@ fn settle_row(
     what: &Projected,
     seq: &str,
     (status, now): (Status, &str),
-) -> Result<bool, PaperError> {
+) -> Result<bool, RecordError> {
     let Some(body) = notes.get(&what.kind, &what.key)? else { return Err(no_campaign()) };
     let is_parted = sheet::head_of(&body, what)?.1;
     drop(body);
@@ -622,7 +622,7 @@ fn guessed(
     notes: &mut dyn Notes,
     what: &Projected,
     seq: &str,
-) -> Result<Option<(usize, String)>, PaperError> {
+) -> Result<Option<(usize, String)>, RecordError> {
     let Some(wanted @ Seq::Number(number)) = Seq::read(seq) else { return Ok(None) };
     let Ok(number) = usize::try_from(number) else { return Ok(None) };
     for at in [number.checked_sub(1), Some(number)].into_iter().flatten() {
@@ -636,20 +636,20 @@ fn guessed(
 }
 
 /// The text of a task with another status.
-fn settled(text: &str, status: Status, now: &str) -> Result<String, PaperError> {
+fn settled(text: &str, status: Status, now: &str) -> Result<String, RecordError> {
     let mut one = read_task(&parsed(text)?).map_err(damaged)?;
     one.settle(status, now);
     Ok(one.to_json().compact())
 }
 
-impl Paper {
+impl Records {
     /// Takes over a copy of the campaign that was changed by hand.
-    pub(super) fn take_over_campaign(&self, scope: &Scope) -> Result<(), PaperError> {
+    pub(super) fn take_over_campaign(&self, scope: &Scope) -> Result<(), RecordError> {
         self.take_over(&projected(scope.clone()))
     }
 
     /// Writes the copy of the campaign as it is now, or a little later where it may lag.
-    pub(super) fn project_campaign(&self, scope: &Scope) -> Result<(), PaperError> {
+    pub(super) fn project_campaign(&self, scope: &Scope) -> Result<(), RecordError> {
         self.project_later(&projected(scope.clone()))
     }
 
@@ -688,7 +688,7 @@ fn block(cause: &Unreachable, now: &str) -> [(&'static str, Json); 5] {
 }
 
 /// Of a task its seq, what it depends on and how far it is.
-fn outline(text: &str) -> Result<(String, Vec<String>, Status), PaperError> {
+fn outline(text: &str) -> Result<(String, Vec<String>, Status), RecordError> {
     let all = rows::fields(text).ok_or_else(|| damaged(format!("no task: {text:.80}")))?;
     let wanted = ["seq", "depends", "status"].map(|key| {
         let value = all.iter().find(|(quoted, _)| quoted[1..quoted.len() - 1] == *key);
@@ -702,47 +702,47 @@ fn outline(text: &str) -> Result<(String, Vec<String>, Status), PaperError> {
 struct TaskTexts<'a>(&'a Sheet);
 
 impl TaskTexts<'_> {
-    fn outlines(&self) -> Result<Vec<(String, Vec<String>, Status)>, PaperError> {
+    fn outlines(&self) -> Result<Vec<(String, Vec<String>, Status)>, RecordError> {
         self.0.items().iter().map(|text| outline(text)).collect()
     }
 
     /// Which task a seq names, in any spelling.
-    fn place(&self, seq: &str) -> Result<Option<usize>, PaperError> {
+    fn place(&self, seq: &str) -> Result<Option<usize>, RecordError> {
         let Some(wanted) = Seq::read(seq) else { return Ok(None) };
         let all = self.outlines()?;
         Ok(all.iter().position(|(seq, _, _)| Seq::read(seq) == Some(wanted)))
     }
 
-    fn unknown(&self, seq: &str) -> Result<PaperError, PaperError> {
+    fn unknown(&self, seq: &str) -> Result<RecordError, RecordError> {
         let known: Vec<String> = self.outlines()?.into_iter().take(10).map(|(seq, _, _)| seq).collect();
         let hint = format!("the campaign has {} tasks: {}", self.0.items().len(), known.join(", "));
-        Ok(PaperError::refused(format!("Unknown task: {seq}"), hint))
+        Ok(RecordError::refused(format!("Unknown task: {seq}"), hint))
     }
 }
 
-fn parsed(text: &str) -> Result<Json, PaperError> {
+fn parsed(text: &str) -> Result<Json, RecordError> {
     Json::parse(text).map_err(|error| damaged(error.to_string()))
 }
 
-fn check_objective(objective: &str) -> Result<(), PaperError> {
+fn check_objective(objective: &str) -> Result<(), RecordError> {
     if objective.trim().is_empty() {
-        return Err(PaperError::refused("the objective is empty", "say what the campaign is to reach"));
+        return Err(RecordError::refused("the objective is empty", "say what the campaign is to reach"));
     }
     Ok(())
 }
 
 /// The error of everything that needs a campaign.
-pub fn no_campaign() -> PaperError {
-    PaperError::refused("No active campaign", "open one with `ftl campaign create \"<objective>\"`")
+pub fn no_campaign() -> RecordError {
+    RecordError::refused("No active campaign", "open one with `ftl campaign create \"<objective>\"`")
 }
 
 /// How far tasks are: each by its seq, what it depends on, and its status.
-fn progress(rows: &[(String, Vec<String>, Status)]) -> Result<Progress, PaperError> {
+fn progress(rows: &[(String, Vec<String>, Status)]) -> Result<Progress, RecordError> {
     let edges: Vec<(&str, &[String])> =
         rows.iter().map(|(seq, depends, _)| (seq.as_str(), depends.as_slice())).collect();
     let graph = Graph::build(&edges).map_err(|problems| {
         let hint = problems.iter().next().map(ftl_core::plan::Problem::hint).unwrap_or_default();
-        PaperError::refused(problems.to_string(), hint)
+        RecordError::refused(problems.to_string(), hint)
     })?;
     let mut progress = Progress::new(Arc::new(graph));
     let places: Vec<TaskPlace> = progress.graph().places().collect();
@@ -752,16 +752,16 @@ fn progress(rows: &[(String, Vec<String>, Status)]) -> Result<Progress, PaperErr
     Ok(progress)
 }
 
-fn damaged(message: String) -> PaperError {
-    PaperError::Store(ftl_store::StoreError::Corrupt(message))
+fn damaged(message: String) -> RecordError {
+    RecordError::Store(ftl_store::StoreError::Corrupt(message))
 }
 
-fn understood(json: &Json) -> Result<Campaign, PaperError> {
-    Campaign::read(json).map_err(|message| PaperError::Store(StoreError::Corrupt(message)))
+fn understood(json: &Json) -> Result<Campaign, RecordError> {
+    Campaign::read(json).map_err(|message| RecordError::Store(StoreError::Corrupt(message)))
 }
 
 /// Keeps a campaign that is being replaced; the name in the archive.
-fn archive_replaced(old: &Campaign, notes: &mut dyn Notes, now: &str) -> Result<String, PaperError> {
+fn archive_replaced(old: &Campaign, notes: &mut dyn Notes, now: &str) -> Result<String, RecordError> {
     let mut kept = old.clone();
     let counts = old.counts();
     kept.head.put("completed_at", now);

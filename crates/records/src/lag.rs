@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::Paper;
+use super::Records;
 
 /// How long a copy may lag.
 pub const MAX_LAG: Duration = Duration::from_millis(250);
@@ -48,14 +48,14 @@ impl Lag {
 
 /// As long as it is there, copies may lag; when it goes, they have caught up.
 pub struct Lagging {
-    paper: Arc<Paper>,
+    paper: Arc<Records>,
     is_over: Arc<AtomicBool>,
     writer: Option<JoinHandle<()>>,
 }
 
-impl Paper {
+impl Records {
     /// Lets copies lag for as long as a run is driven. Where no thread can be started they do not.
-    pub fn lagging(self: &Arc<Paper>) -> Lagging {
+    pub fn lagging(self: &Arc<Records>) -> Lagging {
         let (paper, is_over) = (self.clone(), Arc::new(AtomicBool::new(false)));
         let (own, over) = (self.clone(), is_over.clone());
         let writer =

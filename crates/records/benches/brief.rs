@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 use divan::Bencher;
 use ftl_core::json::Json;
 use ftl_code::context;
-use ftl_engine::observe::{Seen, failure, pattern, score};
-use ftl_engine::plan_file::{self, Reading};
-use ftl_engine::workspace::{self, Status, Surroundings};
+use ftl_records::observe::{Seen, failure, pattern, score};
+use ftl_records::plan_file::{self, Reading};
+use ftl_records::workspace::{self, Status, Surroundings};
 use tempfile::TempDir;
 
 const TASKS: usize = 10_000;

@@ -5,8 +5,8 @@
 use ftl_memory::Kind;
 use ftl_memory::recall::Asked;
 
-use crate::paper::lessons::{alike, now};
-use crate::paper::{Paper, PaperError};
+use crate::lessons::{alike, now};
+use crate::{Records, RecordError};
 use ftl_core::json::Json;
 
 /// How much alike a campaign must be, from 0 to 1.
@@ -18,7 +18,7 @@ pub const MAX_SIMILAR: usize = 3;
 /// What is told of a campaign.
 const TOLD: [&str; 4] = ["objective", "similarity", "outcome", "patterns_from"];
 
-pub(super) fn look(paper: Option<&Paper>, objective: &str) -> Result<Json, PaperError> {
+pub(super) fn look(paper: Option<&Records>, objective: &str) -> Result<Json, RecordError> {
     let Some(paper) = paper else { return Ok(found(Json::List(Vec::new()), &[], (0, 0))) };
     let (asked, now) = (Asked { objective: Some(objective.to_owned()), ..Asked::default() }, now());
     let (given, totals) = paper.look_up(|lessons| {

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use ftl_memory::embed::{Embedder, TokenTable, Vector};
 
-use crate::config::Config;
-use crate::paper::PaperError;
+use crate::RecordError;
 use ftl_core::json::Json;
 
 /// How long an endpoint may take for a text.
@@ -25,6 +24,32 @@ const MAX_DIMS: usize = 8192;
 
 /// How much of a text is sent.
 const MAX_TEXT_CHARS: usize = 8_000;
+
+/// Which embedder the settings name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EmbedderChoice {
+    /// The table that is part of the program.
+    #[default]
+    Table,
+    /// A model in a folder.
+    MiniLm {
+        /// The folder.
+        folder: String,
+    },
+    /// A service.
+    Endpoint(EndpointSettings),
+}
+
+/// How an embeddings endpoint is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointSettings {
+    /// Its address.
+    pub url: String,
+    /// The model that is asked for.
+    pub model: String,
+    /// The variable that holds its key; empty where it needs none.
+    pub key: String,
+}
 
 /// The embedder in use.
 pub enum Chosen {
@@ -41,22 +66,22 @@ pub enum Chosen {
 
 impl Chosen {
     /// The embedder that the settings name.
-    pub fn of(config: &Config) -> Result<Chosen, PaperError> {
-        match config.text("memory.embedder") {
-            "endpoint" => Endpoint::open(config).map(Chosen::Endpoint),
-            "minilm" => minilm(config.text("memory.folder")),
-            _ => Chosen::built_in(),
+    pub fn of(choice: &EmbedderChoice) -> Result<Chosen, RecordError> {
+        match choice {
+            EmbedderChoice::Endpoint(settings) => Endpoint::open(settings).map(Chosen::Endpoint),
+            EmbedderChoice::MiniLm { folder } => minilm(folder),
+            EmbedderChoice::Table => Chosen::built_in(),
         }
     }
 
     /// The table that is part of the program.
-    pub fn built_in() -> Result<Chosen, PaperError> {
-        let broken = || PaperError::refused("the table of token vectors is broken", "install ftl again");
+    pub fn built_in() -> Result<Chosen, RecordError> {
+        let broken = || RecordError::refused("the table of token vectors is broken", "install ftl again");
         TokenTable::built_in().map(Chosen::Table).ok_or_else(broken)
     }
 
     /// Stands in for one that does not answer, to find lessons by words.
-    pub fn words() -> Result<Chosen, PaperError> {
+    pub fn words() -> Result<Chosen, RecordError> {
         match Chosen::built_in()? {
             Chosen::Table(table) => Ok(Chosen::Words(table)),
             other => Ok(other),
@@ -86,14 +111,14 @@ impl Chosen {
 }
 
 #[cfg(feature = "minilm")]
-fn minilm(folder: &str) -> Result<Chosen, PaperError> {
+fn minilm(folder: &str) -> Result<Chosen, RecordError> {
     let model = ftl_memory::embed::minilm::MiniLm::open(std::path::Path::new(folder))?;
     Ok(Chosen::MiniLm(Box::new(model)))
 }
 
 #[cfg(not(feature = "minilm"))]
-fn minilm(_: &str) -> Result<Chosen, PaperError> {
-    Err(PaperError::refused(
+fn minilm(_: &str) -> Result<Chosen, RecordError> {
+    Err(RecordError::refused(
         "this ftl was built without MiniLM",
         "build it with `--features minilm`, or set memory.embedder to \"static\"",
     ))
@@ -133,19 +158,19 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Asks the endpoint once, to learn how long its vectors are.
-    fn open(config: &Config) -> Result<Endpoint, PaperError> {
-        let (url, model) = (config.text("memory.url"), config.text("memory.model"));
+    fn open(settings: &EndpointSettings) -> Result<Endpoint, RecordError> {
+        let (url, model) = (settings.url.as_str(), settings.model.as_str());
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             let hint = "set memory.url, such as http://127.0.0.1:11434/v1/embeddings";
-            return Err(PaperError::refused(
+            return Err(RecordError::refused(
                 format!("`{url}` is no address of an embeddings endpoint"),
                 hint,
             ));
         }
-        let key = match config.text("memory.key") {
+        let key = match settings.key.as_str() {
             "" => None,
             name => Some(std::env::var(name).map_err(|_| {
-                PaperError::refused(
+                RecordError::refused(
                     format!("memory.key names {name}, and it is not set"),
                     "set it, or remove memory.key",
                 )
@@ -168,7 +193,7 @@ impl Endpoint {
         };
         let first = endpoint.ask("ftl").map_err(|why| {
             let message = format!("the embeddings endpoint {url} does not work: {why}");
-            PaperError::refused(message, "start it, or set memory.embedder to \"static\"")
+            RecordError::refused(message, "start it, or set memory.embedder to \"static\"")
         })?;
         endpoint.dims = first.len();
         Ok(endpoint)

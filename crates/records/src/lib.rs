@@ -1,0 +1,210 @@
+//! The records of the FTL protocol: plans, workspaces, the campaign and its archive, exploration, lessons, observer.
+//!
+//! The store is the truth. What stands in `.ftl/` beside it is a copy for people and scripts that can
+//! be made again at any time; a copy that somebody changed by hand is taken over if it makes sense and
+//! refused with its path if it does not. Nothing here prints: what a person should hear is a notice.
+//! The crate sees the store, the lessons and what source text says; never an agent, a worktree, a run's driver or settings.
+
+pub mod archive;
+pub mod begin;
+pub mod briefs;
+pub mod build_budget;
+pub mod campaign;
+pub mod decision;
+pub mod embedder;
+pub mod events;
+pub mod exploration;
+pub mod explore;
+pub mod explored;
+pub mod extract;
+pub mod lag;
+pub mod lessons;
+pub mod logfile;
+pub mod observe;
+pub mod observer;
+pub mod phase;
+pub mod plan_file;
+pub mod projection;
+pub mod scope;
+mod sheet;
+pub mod views;
+pub mod workspace;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::embedder::{Chosen, EmbedderChoice};
+use ftl_code::commands::Commands;
+use ftl_core::machine::Cause;
+use ftl_core::run::{Failure, FailureKind};
+use ftl_folder::place::Place;
+use crate::plan_file::PlanErrors;
+use ftl_store::{SqliteStore, StoreError, machine};
+use crate::workspace::Refusal;
+
+/// What the settings say about records.
+#[derive(Clone, Debug, Default)]
+pub struct RecordOptions {
+    /// Which embedder makes the vectors of lessons.
+    pub embedder: EmbedderChoice,
+    /// The commands of the project that the settings name.
+    pub commands: Commands,
+}
+
+/// The records of one repository.
+pub struct Records {
+    place: Place,
+    store: Arc<SqliteStore>,
+    options: RecordOptions,
+    embedder: Arc<OnceLock<Chosen>>,
+    notices: Arc<Mutex<Vec<String>>>,
+    lag: lag::Lag,
+    view: scope::View,
+}
+
+impl Records {
+    /// The records that a store keeps.
+    pub fn new(place: Place, store: Arc<SqliteStore>) -> Records {
+        Records::with(place, store, RecordOptions::default())
+    }
+
+    /// The same with settings: they say which embedder makes the vectors of lessons.
+    pub fn with(place: Place, store: Arc<SqliteStore>, options: RecordOptions) -> Records {
+        let (embedder, notices, lag) = (Arc::default(), Arc::default(), lag::Lag::default());
+        Records { place, store, options, embedder, notices, lag, view: scope::View::default() }
+    }
+
+    /// What the settings say about it.
+    pub fn options(&self) -> &RecordOptions {
+        &self.options
+    }
+
+    /// Where it lies.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The store that keeps it.
+    pub fn store(&self) -> &Arc<SqliteStore> {
+        &self.store
+    }
+
+    /// What a person should hear of what was done, once.
+    pub fn notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn notice(&self, what: impl Into<String>) {
+        let (what, mut notices) = (what.into(), self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        if !notices.contains(&what) {
+            notices.push(what);
+        }
+    }
+}
+
+/// Why something could not be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecordError {
+    /// It makes no sense as things stand.
+    Refused {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A file does not hold what it should.
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A plan is wrong; everything that is.
+    Plan(PlanErrors),
+    /// A file could not be read or written.
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+    /// The store did not do it.
+    Store(StoreError),
+}
+
+impl From<RecordError> for Failure {
+    /// What the records did not do, as a failure of an action.
+    fn from(error: RecordError) -> Failure {
+        let (kind, cause) = match &error {
+            RecordError::Refused { .. } | RecordError::Plan(_) | RecordError::Malformed { .. } => {
+                (FailureKind::Failed, None)
+            }
+            RecordError::Disk { message, .. } => (FailureKind::CouldNotRun, Cause::of_words(message)),
+            RecordError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
+        };
+        machine::judged(cause, kind, error.to_string())
+    }
+}
+
+impl RecordError {
+    /// A refusal.
+    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> RecordError {
+        RecordError::Refused { message: message.into(), hint: hint.into() }
+    }
+
+    /// A file that could not be read or written.
+    pub fn disk(path: impl Into<PathBuf>, error: &std::io::Error) -> RecordError {
+        RecordError::Disk { path: path.into(), message: error.to_string() }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            RecordError::Refused { hint, .. } | RecordError::Malformed { hint, .. } => Some(hint.clone()),
+            RecordError::Plan(errors) => {
+                let hints: Vec<&str> = errors.iter().map(|error| error.hint.as_str()).collect();
+                hints.first().map(|first| (*first).to_owned())
+            }
+            RecordError::Disk { .. } => None,
+            RecordError::Store(error) => Some(error.hint().to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordError::Refused { message, .. } => out.write_str(message),
+            RecordError::Malformed { path, message, .. } | RecordError::Disk { path, message } => {
+                write!(out, "{}: {message}", path.display())
+            }
+            RecordError::Plan(errors) => errors.fmt(out),
+            RecordError::Store(error) => error.fmt(out),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+impl From<StoreError> for RecordError {
+    fn from(error: StoreError) -> RecordError {
+        RecordError::Store(error)
+    }
+}
+
+impl From<Refusal> for RecordError {
+    fn from(refusal: Refusal) -> RecordError {
+        RecordError::Refused { message: refusal.message, hint: refusal.hint }
+    }
+}
+
+impl From<PlanErrors> for RecordError {
+    fn from(errors: PlanErrors) -> RecordError {
+        RecordError::Plan(errors)
+    }
+}
