@@ -10,7 +10,6 @@ pub mod driver;
 pub mod environment;
 pub mod forge;
 pub mod hands;
-pub mod lifecycle;
 pub mod loss;
 pub mod roster;
 pub mod services;

@@ -15,7 +15,7 @@ use ftl_engine::hands::site::Sites;
 use ftl_engine::hands::table::{Given, RecordAccess, Resources};
 use ftl_engine::hands::{Ended, Hands as _, Job, Told, Width, Workshop};
 use ftl_folder::id::RunId;
-use ftl_engine::lifecycle::phases::Routes;
+use ftl_lifecycle::phases::Routes;
 use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_process::{Cancel, Guard, Supervisor};

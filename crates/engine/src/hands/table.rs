@@ -42,7 +42,7 @@ use super::task::{artifacts, patches};
 use super::{
     Hand, Job, Report, Workshop, campaigns, lessons, planned, plans, stories, task, typed, workspaces,
 };
-use crate::lifecycle::phases::Routes;
+use ftl_lifecycle::phases::Routes;
 use ftl_records::Records;
 
 /// Where a job waits for its turn.

@@ -18,7 +18,7 @@ use crate::hands::site::Sites;
 use crate::hands::table::RecordAccess;
 use crate::hands::task::lean::{Lean, Made, Makes};
 use ftl_folder::id::RunId;
-use crate::lifecycle::phases::{Phases, Routes};
+use ftl_lifecycle::phases::{Phases, Routes};
 use ftl_records::Records;
 use ftl_store::Lease;
 

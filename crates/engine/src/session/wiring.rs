@@ -26,7 +26,7 @@ use crate::hands::shell::{Probes, Shell};
 use crate::hands::site::Sites;
 use crate::hands::table::{AgentResources, Given, RecordAccess, Resources};
 use crate::hands::{Width, Workshop};
-use crate::lifecycle::phases::Routes;
+use ftl_lifecycle::phases::Routes;
 use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_records::plan_file::Worker;

@@ -28,7 +28,7 @@ use crate::hands::agents::nothing_used;
 use crate::hands::table::Resources;
 use crate::hands::{Ended, Hand, Job, Report};
 use ftl_folder::id::RunId;
-use crate::lifecycle::desk;
+use ftl_lifecycle::desk;
 use ftl_process::Cancel;
 use ftl_store::Store as _;
 

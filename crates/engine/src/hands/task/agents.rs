@@ -20,13 +20,13 @@ use crate::hands::agents::UNPRICED;
 use crate::hands::site::Sites;
 use crate::hands::site::task::Made;
 use crate::hands::{Ended, Hand, Job, Report};
-use crate::lifecycle::desk;
-use crate::lifecycle::folder::{
+use ftl_lifecycle::desk;
+use ftl_lifecycle::folder::{
     CODE_REVIEW, CODEGEN, FILES, Folder, PATCH, PLAN, PLAN_FILES, PLAN_REVIEW, PLAN_TEXT, path_problem,
 };
-use crate::lifecycle::phases::Work;
-use crate::lifecycle::plan::{Plan, Scope};
-use crate::lifecycle::write::now;
+use ftl_lifecycle::phases::Work;
+use ftl_lifecycle::plan::{Plan, Scope};
+use ftl_lifecycle::write::now;
 use ftl_records::Records;
 
 /// The concerns that reviewers speak for, each in a session of its own.

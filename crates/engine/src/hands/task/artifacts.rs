@@ -8,9 +8,9 @@ use super::folder;
 use crate::hands::Job;
 use crate::hands::table::RecordAccess;
 use crate::hands::typed::Done;
-use crate::lifecycle::binding::Bindings;
-use crate::lifecycle::folder::{DECISION, PATCH, REPORT};
-use crate::lifecycle::{
+use ftl_lifecycle::binding::Bindings;
+use ftl_lifecycle::folder::{DECISION, PATCH, REPORT};
+use ftl_lifecycle::{
     Folder, Malformed, code, code_review, decision, desk, plan, plan_review, record, report, write,
 };
 use ftl_records::Records;

@@ -17,13 +17,12 @@ pub(super) mod patches;
 
 use std::sync::Arc;
 
-use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 
 use super::table::Resources;
 use super::{Hand, Job};
-use crate::lifecycle::desk::{self, DeskError};
-use crate::lifecycle::{Folder, Malformed};
+use ftl_lifecycle::desk;
+use ftl_lifecycle::Folder;
 use ftl_store::machine;
 use ftl_records::Records;
 
@@ -35,24 +34,6 @@ fn folder(paper: &Records, job: &Job) -> Result<Folder, Failure> {
         Failure::new(FailureKind::CouldNotRun, message)
     })?;
     Ok(Folder::of(paper.place(), &id))
-}
-
-impl From<Malformed> for Failure {
-    /// A malformed artifact as a failure of the gate that read it.
-    fn from(malformed: Malformed) -> Failure {
-        Failure::new(FailureKind::Failed, malformed.to_string())
-    }
-}
-
-impl From<DeskError> for Failure {
-    fn from(error: DeskError) -> Failure {
-        let (kind, cause) = match &error {
-            DeskError::Malformed(_) => (FailureKind::Failed, None),
-            DeskError::Disk(why) => (FailureKind::CouldNotRun, Cause::of_words(why)),
-            DeskError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
-        };
-        machine::judged(cause, kind, error.to_string())
-    }
 }
 
 /// What the disk did not do, as a failure of an action.

@@ -15,11 +15,11 @@ use crate::hands::Job;
 use crate::hands::site::task::Suite;
 use crate::hands::table::Resources;
 use crate::hands::typed::Done;
-use crate::lifecycle::folder::{COMMIT, PATCH, RECORD, REPORT};
-use crate::lifecycle::phases::Work;
-use crate::lifecycle::plan::Plan;
-use crate::lifecycle::write::now;
-use crate::lifecycle::{Folder, desk, patch};
+use ftl_lifecycle::folder::{COMMIT, PATCH, RECORD, REPORT};
+use ftl_lifecycle::phases::Work;
+use ftl_lifecycle::plan::Plan;
+use ftl_lifecycle::write::now;
+use ftl_lifecycle::{Folder, desk, patch};
 use ftl_store as store;
 
 /// The longest subject of a commit.
@@ -239,7 +239,7 @@ mod tests {
 
     use super::*;
     use ftl_gates::verify::{Census, Failure as Failing, Verified};
-    use crate::lifecycle::folder::PLAN;
+    use ftl_lifecycle::folder::PLAN;
     use ftl_folder::place::Place;
 
     #[test]

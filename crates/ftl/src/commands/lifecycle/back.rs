@@ -1,7 +1,7 @@
 //! `ftl redo`: back to a phase that the task has been in. What it and later phases left is kept and void.
 
 use ftl_core::run::{Event, ROOT, RefusalKind};
-use ftl_engine::lifecycle::write::{self, Forced};
+use ftl_lifecycle::write::{self, Forced};
 use ftl_store::order::Order;
 use serde_json::json;
 

@@ -8,7 +8,7 @@ use ftl_core::catalogue::Catalogue;
 use ftl_engine::config::Config;
 use ftl_engine::drive::Stop;
 use ftl_folder::id::RunId;
-use ftl_engine::lifecycle::Folder;
+use ftl_lifecycle::Folder;
 use ftl_records::Records;
 use ftl_folder::place::Place;
 use ftl_process::Guard;

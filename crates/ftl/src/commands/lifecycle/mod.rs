@@ -24,10 +24,10 @@ mod show;
 mod view;
 mod words;
 
-use ftl_engine::lifecycle::desk;
-use ftl_engine::lifecycle::folder::{self, STATE};
-use ftl_engine::lifecycle::state::State;
-use ftl_engine::lifecycle::{Folder, TaskId, write};
+use ftl_lifecycle::desk;
+use ftl_lifecycle::folder::{self, STATE};
+use ftl_lifecycle::state::State;
+use ftl_lifecycle::{Folder, TaskId, write};
 use ftl_store::Digest;
 use serde_json::json;
 

@@ -3,11 +3,11 @@
 use ftl_core::catalogue::lifecycle::Recorded;
 use ftl_core::run::{Answers, Event, Fact, Failure as StepFailure, FailureKind, ROOT, Refusal, RefusalKind};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::lifecycle::edges::{Edge, Outlook, outlook};
-use ftl_engine::lifecycle::folder::PATCH;
-use ftl_engine::lifecycle::phases::{NEXT, Phases};
-use ftl_engine::lifecycle::write::{self, Forced};
-use ftl_engine::lifecycle::{Malformed, Phase, TaskId};
+use ftl_lifecycle::edges::{Edge, Outlook, outlook};
+use ftl_lifecycle::folder::PATCH;
+use ftl_lifecycle::phases::{NEXT, Phases};
+use ftl_lifecycle::write::{self, Forced};
+use ftl_lifecycle::{Malformed, Phase, TaskId};
 use ftl_store::order::{Order, RefusedKind};
 use serde::Serialize;
 

@@ -7,9 +7,9 @@ use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::FromArgMatches as _;
 use ftl_core::json::Json;
-use ftl_engine::lifecycle::folder::TRANSCRIPT;
-use ftl_engine::lifecycle::phases::{Phases, command};
-use ftl_engine::lifecycle::{Folder, desk, write};
+use ftl_lifecycle::folder::TRANSCRIPT;
+use ftl_lifecycle::phases::{Phases, command};
+use ftl_lifecycle::{Folder, desk, write};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;

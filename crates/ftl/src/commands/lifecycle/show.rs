@@ -1,10 +1,10 @@
 //! `ftl show`: a task as it stands, without touching it.
 
 use ftl_core::json::Json;
-use ftl_engine::lifecycle::edges::{Edge, Outlook};
-use ftl_engine::lifecycle::folder::{PATCH, PLAN_TEXT};
-use ftl_engine::lifecycle::state::State;
-use ftl_engine::lifecycle::{Folder, Malformed, Phase, desk};
+use ftl_lifecycle::edges::{Edge, Outlook};
+use ftl_lifecycle::folder::{PATCH, PLAN_TEXT};
+use ftl_lifecycle::state::State;
+use ftl_lifecycle::{Folder, Malformed, Phase, desk};
 
 use super::bench;
 use super::next::work_hint;

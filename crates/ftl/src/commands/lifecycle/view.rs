@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use ftl_core::run::Run;
 use ftl_store::journal;
-use ftl_engine::lifecycle::binding::Bindings;
-use ftl_engine::lifecycle::desk::{self, Standing};
-use ftl_engine::lifecycle::edges::{Outlook, imagine, outlook};
-use ftl_engine::lifecycle::looks::Looks;
-use ftl_engine::lifecycle::state::State;
-use ftl_engine::lifecycle::{Folder, Malformed, Phase, Phases};
+use ftl_lifecycle::binding::Bindings;
+use ftl_lifecycle::desk::{self, Standing};
+use ftl_lifecycle::edges::{Outlook, imagine, outlook};
+use ftl_lifecycle::looks::Looks;
+use ftl_lifecycle::state::State;
+use ftl_lifecycle::{Folder, Malformed, Phase, Phases};
 use ftl_store::{SqliteStore, Store as _};
 use ftl_language::library::Library;
 

@@ -2,11 +2,11 @@
 
 use ftl_core::run::{Answers, ROOT};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_engine::lifecycle::Phase;
-use ftl_engine::lifecycle::edges::outlook;
-use ftl_engine::lifecycle::folder::DECISION;
-use ftl_engine::lifecycle::looks::Looks;
-use ftl_engine::lifecycle::phases::Phases;
+use ftl_lifecycle::Phase;
+use ftl_lifecycle::edges::outlook;
+use ftl_lifecycle::folder::DECISION;
+use ftl_lifecycle::looks::Looks;
+use ftl_lifecycle::phases::Phases;
 use ftl_store::order::Order;
 use serde_json::json;
 

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
+use ftl_core::machine::Cause;
+use ftl_core::run::{Failure, FailureKind};
+use ftl_store::machine;
 use ftl_core::json::Json;
 use ftl_core::run::{Adoption, ROOT, Run};
 use ftl_core::value::{Fields, Name, Value};
@@ -314,5 +317,17 @@ pub fn turn(place: &Place, id: &TaskId) -> io::Result<Option<Turn>> {
         Ok(()) => Ok(Some(Turn(file))),
         Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+impl From<DeskError> for Failure {
+    /// What the disk or the store did not do, as a failure of an action.
+    fn from(error: DeskError) -> Failure {
+        let (kind, cause) = match &error {
+            DeskError::Malformed(_) => (FailureKind::Failed, None),
+            DeskError::Disk(why) => (FailureKind::CouldNotRun, Cause::of_words(why)),
+            DeskError::Store(error) => (FailureKind::CouldNotRun, machine::cause_of_store(error)),
+        };
+        machine::judged(cause, kind, error.to_string())
     }
 }

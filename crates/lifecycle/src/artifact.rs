@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
 
+use ftl_core::run::{Failure, FailureKind};
 use ftl_core::json::Json;
 
 use ftl_store::Digest;
@@ -390,6 +391,13 @@ fn skip_text(text: &[u8], mut at: usize) -> usize {
         }
     }
     at
+}
+
+impl From<Malformed> for Failure {
+    /// A malformed artifact as a failure of the gate that read it.
+    fn from(malformed: Malformed) -> Failure {
+        Failure::new(FailureKind::Failed, malformed.to_string())
+    }
 }
 
 #[cfg(test)]
