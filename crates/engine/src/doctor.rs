@@ -23,10 +23,10 @@ use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use serde::Serialize;
 
 use ftl_core::amount::Unit;
-use crate::config::Config;
-use ftl_folder::{Folder, Refusal};
 use ftl_folder::place::Place;
+use ftl_folder::{Folder, Refusal};
 use ftl_process::{self as process, table};
+use ftl_settings::config::Config;
 use ftl_store::sqlite::SqliteStore;
 use ftl_store::{FORMAT, RunRow, Store, StoreError};
 

@@ -16,11 +16,11 @@ use ftl_core::run::{
 };
 use ftl_core::value::Value;
 
-use ftl_folder::clock::{Clock, millis};
 use crate::driver::{DriveError, Driver, Todo, never_started};
 use crate::hands::{Ended, Hands, Job, Report, Right, Told};
-use ftl_process::Cancel;
 use crate::services::Services;
+use ftl_folder::clock::{Clock, millis};
+use ftl_process::Cancel;
 use ftl_store::summary::Summary;
 
 /// How often orders of other processes are looked for.

@@ -17,8 +17,8 @@ use ftl_language::library::Library;
 use ftl_folder::id::RunId;
 use ftl_store::journal::{self, JournalError};
 use ftl_store::order::{Order, Refused, Reply};
-use ftl_store::{Append, Lease, NewRun, Store, StoreError};
 use ftl_store::summary::{self, Questions, Summary};
+use ftl_store::{Append, Lease, NewRun, Store, StoreError};
 
 /// What is to be done after an input was taken; its entries are durable already.
 #[derive(Debug, Default)]

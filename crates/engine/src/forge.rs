@@ -10,17 +10,14 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use crate::config::Config;
-use crate::roster::keys::{self, KeySource};
+use ftl_settings::config::Config;
+use ftl_settings::roster::keys::{self, KeySource};
 
 /// How long one request may take.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// How much of an answer is read.
 const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
-
-/// The longest that checks of a pull request may be waited for: a week.
-pub const MAX_CHECKS_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// How many pages of checks are read, each of [`PAGE`]. What lies behind is left to the forge's own rules.
 const MAX_PAGES: usize = 5;

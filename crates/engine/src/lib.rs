@@ -3,15 +3,11 @@
 //! Order is everything here: append and sync, apply, act. Nothing in this crate decides what comes
 //! next; `ftl-core` does. Nothing in this crate prints.
 
-pub mod config;
 pub mod doctor;
 pub mod drive;
 pub mod driver;
-pub mod environment;
 pub mod forge;
 pub mod hands;
 pub mod loss;
-pub mod roster;
 pub mod services;
 pub mod session;
-

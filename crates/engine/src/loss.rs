@@ -6,14 +6,14 @@
 
 use std::fmt;
 
-use ftl_git::{self as git, GitError, Repo};
-use ftl_folder::rewind::Rewound;
+use ftl_folder as folder;
 use ftl_folder::place::Place;
+use ftl_folder::rewind::Rewound;
+use ftl_git::{self as git, GitError, Repo};
 use ftl_process as process;
 use ftl_store::StoreError;
-use ftl_store::sqlite::{Loss, RunEnd, SqliteStore};
 use ftl_store::owner;
-use ftl_folder as folder;
+use ftl_store::sqlite::{Loss, RunEnd, SqliteStore};
 
 /// Why a loss was not accepted. Nothing of the store has changed.
 #[derive(Debug)]

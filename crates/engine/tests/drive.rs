@@ -12,10 +12,11 @@ use ftl_core::run::{Fact, FailureKind, Payment, STOPPED, Terms, Usage};
 use ftl_core::value::Value;
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::DriveError;
-use ftl_engine::hands::{Ended, Job, Probe, Report, Width, Workshop};
+use ftl_engine::hands::{Ended, Job, Probe, Report, Workshop};
+use ftl_process::Cancel;
+use ftl_settings::width::Width;
 use ftl_store::journal::JournalError;
 use ftl_store::order::{Order, Reply};
-use ftl_process::Cancel;
 use ftl_store::{Store, StoreError};
 use support::{Bench, With, name, says, until};
 

@@ -61,7 +61,10 @@ pub fn utc(since: Duration, pattern: &str) -> String {
 
 /// A moment after the last one of the calendar is that one.
 fn stamp(since: Duration) -> Timestamp {
-    SignedDuration::try_from(since).ok().and_then(|since| Timestamp::from_duration(since).ok()).unwrap_or(Timestamp::MAX)
+    SignedDuration::try_from(since)
+        .ok()
+        .and_then(|since| Timestamp::from_duration(since).ok())
+        .unwrap_or(Timestamp::MAX)
 }
 
 /// A duration in milliseconds.

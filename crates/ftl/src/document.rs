@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use ftl_engine::session::Driven;
 use ftl_folder::id::RunId;
 use ftl_store::owner::Card;
-use ftl_engine::session::Driven;
 use ftl_store::summary::{Spent, Summary, Wait, What};
 use serde::{Serialize, Serializer};
 

@@ -3,9 +3,9 @@
 //! One entry is one line, whatever it holds: control characters are made visible and long texts are
 //! cut. What the line leaves out is in `ftl log --json`.
 
+use ftl_core::amount::Unit;
 use ftl_core::run::{Answer, Cause, Entry, Fact, Failure, Payment, ROOT, STOPPED, Usage};
 use ftl_core::value::{Fields, Value};
-use ftl_core::amount::Unit;
 
 use crate::paint::{self, paint, safe};
 use crate::runs;

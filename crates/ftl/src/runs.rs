@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use ftl_core::run::{Instance, InstanceId, Run as Machine, STOPPED, Time};
 use ftl_core::amount::Unit;
+use ftl_core::run::{Instance, InstanceId, Run as Machine, STOPPED, Time};
 use ftl_engine::forge::PULL;
-use ftl_engine::hands::agents::UNPRICED;
-use ftl_folder::id::RunId;
-use ftl_store::owner::Card;
-use ftl_folder::place::Place;
 use ftl_engine::session::{Driven, driven};
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
+use ftl_settings::roster::UNPRICED;
 use ftl_store::RunRow;
+use ftl_store::owner::Card;
 use ftl_store::summary::{Spent, Summary, Wait, What};
 
 use crate::cause::cause;

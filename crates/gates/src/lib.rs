@@ -16,7 +16,9 @@ pub mod verify;
 mod yard;
 pub mod yardstick;
 
-pub use ftl_code::finding::{Allowance, Brief, Finding, FindingKind, MAX_FINDINGS, Severity, allow, blocks, told};
+pub use ftl_code::finding::{
+    Allowance, Brief, Finding, FindingKind, MAX_FINDINGS, Severity, allow, blocks, told,
+};
 pub use pattern::{MAX_PATTERN_BYTES, Pattern, Place};
 pub use restore::{Restore, restore};
 pub use yard::Yard;

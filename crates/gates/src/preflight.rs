@@ -16,8 +16,8 @@ use ftl_core::catalogue::build::{PreflightStatus, Syntax};
 use ftl_core::catalogue::scalars::Digest;
 
 use super::yard::{Command, Yard};
-use ftl_git::change::{Change, Content};
 use ftl_code::context::{Language, SyntaxError, SyntaxReport, read_source, syntax_of_change};
+use ftl_git::change::{Change, Content};
 use ftl_process::{Cancel, How, Limits, Stdin};
 
 /// How many files get a checker of their language's own; the others are only parsed.

@@ -14,8 +14,8 @@ use ftl_core::catalogue::spec::Spec;
 
 use super::integrity::split;
 use super::pattern::{Pattern, has_hole};
-use ftl_git::change::{Change, Content};
 use ftl_code::context::{Language, exports, read_source};
+use ftl_git::change::{Change, Content};
 
 /// How many violations are told.
 pub const MAX_VIOLATIONS: usize = 100;

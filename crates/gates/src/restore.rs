@@ -4,8 +4,8 @@
 //! alone, and so is what somebody allowed; a test inside a product file cannot be put back without the
 //! product.
 
-use ftl_code::finding::{Allowance, Brief, is_at_or_below};
 use super::yardstick::{Part, part};
+use ftl_code::finding::{Allowance, Brief, is_at_or_below};
 use ftl_git::change::Change;
 
 /// What is to be done to a checkout of the work before the final verify, each list in the order of paths.

@@ -144,8 +144,8 @@ fn leaves(path: &str, target: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::told;
     use crate::integrity::tests::change_of;
+    use ftl_code::finding::told;
 
     /// One line a case: the delta, what differs (`+new ~changed -gone xmode lLINK>target`), the findings.
     const CASES: &str = "

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use ftl_code::finding::Brief;
 use ftl_code::context::Language;
+use ftl_code::finding::Brief;
 
 /// The part that a file plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

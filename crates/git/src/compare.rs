@@ -31,7 +31,8 @@ impl Repo {
         if !record.ready || !self.stands(id) {
             return Ok(None);
         }
-        let index = self.chamber.home().join("index").join(format!("compare.{:016x}", ftl_folder::id::random()?));
+        let index =
+            self.chamber.home().join("index").join(format!("compare.{:016x}", ftl_folder::id::random()?));
         let stood = self
             .read_tree(&index, &self.tree_of(&record.base)?)
             .and_then(|()| self.stand(&index, &self.path_of(id), &record.base));

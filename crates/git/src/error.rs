@@ -135,7 +135,8 @@ impl<T> At<T> for io::Result<T> {
                 let trouble = if is_state(path) { Trouble::Machine } else { Trouble::Disk };
                 return GitError::new(trouble, message).hint(refusal.hint());
             }
-            let cause = Cause::of_error(error.raw_os_error(), &error.to_string()).or_else(|| is_state(path).then_some(Cause::Repository));
+            let cause = Cause::of_error(error.raw_os_error(), &error.to_string())
+                .or_else(|| is_state(path).then_some(Cause::Repository));
             GitError::judged(Trouble::Disk, cause, message)
         })
     }

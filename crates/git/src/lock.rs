@@ -14,9 +14,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::At as _;
 use super::{GitError, Repo, Trouble, Watch};
-use ftl_folder::{self as folder, Use};
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
+use ftl_folder::{self as folder, Use};
 use ftl_process::holder::{self, Holder, Wait};
 use ftl_process::table::Identity;
 use ftl_process::{Cancel, Fence};

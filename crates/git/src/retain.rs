@@ -24,8 +24,8 @@ use super::runner::Input;
 use super::transfer::{Home, Noted, Slot, State, Transfer, TransferRecord};
 use super::tree::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
 use super::{GitError, Oid, Repo, Trouble, WorktreeId, find, ledger};
-use ftl_folder::{self as folder, Folder};
 use ftl_folder::place::{Place, mark};
+use ftl_folder::{self as folder, Folder};
 
 /// How long what came out of the checkout is retained.
 pub const MAX_RETAINED: Duration = Duration::from_secs(3600);

@@ -24,9 +24,9 @@ use super::retain::IN_GIT;
 use super::runner::Input;
 use super::tree::{Differing, Entry};
 use super::{GitError, Oid, Repo, Trouble, ledger};
-use ftl_folder::{self as folder, Folder, Refusal, Spot};
 use ftl_folder::id::RunId;
 use ftl_folder::place::replace;
+use ftl_folder::{self as folder, Folder, Refusal, Spot};
 
 /// The most new files that are synced one by one; more are synced with their whole file system.
 const MAX_SYNCED_SINGLY: usize = 32;

@@ -18,8 +18,8 @@ use super::look::{Seen, below, look, read_file, zeroed};
 use super::reader::Info;
 use super::runner::Input;
 use super::{GitError, MAX_GIT_OUTPUT, Oid, Repo, Trouble};
-use ftl_core::amount::Unit;
 use crate::change::{Change, Content, FileChange, Kind, MAX_CONTENT_BYTES};
+use ftl_core::amount::Unit;
 
 /// The most files that may differ between two trees.
 pub const MAX_CHANGED_FILES: usize = 100_000;

@@ -21,9 +21,9 @@ use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
 use super::tree::unreadable;
 use super::{GitError, NOBODY, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
-use ftl_folder::{Folder, Spot};
 use ftl_folder::id::RunId;
 use ftl_folder::place::mark;
+use ftl_folder::{Folder, Spot};
 use ftl_process::Cancel;
 
 /// The most ignored files that a worktree gets a copy of.

@@ -7,8 +7,8 @@ use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
 
-use ftl_core::run::{Failure, FailureKind};
 use ftl_core::json::Json;
+use ftl_core::run::{Failure, FailureKind};
 
 use ftl_store::Digest;
 

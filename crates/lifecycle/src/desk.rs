@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
-use ftl_core::machine::Cause;
-use ftl_core::run::{Failure, FailureKind};
-use ftl_store::machine;
 use ftl_core::json::Json;
+use ftl_core::machine::Cause;
 use ftl_core::run::{Adoption, ROOT, Run};
+use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::{Fields, Name, Value};
+use ftl_store::machine;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 

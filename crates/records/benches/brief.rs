@@ -1,6 +1,6 @@
 //! Figures of what the FTL commands read and write: large plans, briefs with code, learning from workspaces.
 //!
-//! `cargo bench -p ftl-engine --bench brief`. The first row is the yardstick: the same plan read by serde_json alone.
+//! `cargo bench -p ftl-records --bench brief`. The first row is the yardstick: the same plan read by serde_json alone.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
@@ -8,8 +8,8 @@ use std::fs;
 use std::sync::LazyLock;
 
 use divan::Bencher;
-use ftl_core::json::Json;
 use ftl_code::context;
+use ftl_core::json::Json;
 use ftl_records::observe::{Seen, failure, pattern, score};
 use ftl_records::plan_file::{self, Reading};
 use ftl_records::workspace::{self, Status, Surroundings};
@@ -65,7 +65,8 @@ fn create_50_workspaces(bencher: Bencher<'_, '_>) {
     bencher.bench(|| {
         let plan = plan_file::read(&text).unwrap();
         for task in &plan.tasks {
-            let contexts = gather_contexts(&|path| context::read_source(folder.path(), path), task);
+            let contexts =
+                workspace::gather_contexts(&|path| context::read_source(folder.path(), path), task);
             let around = Surroundings { now: NOW, contexts, ..Surroundings::default() };
             let made = workspace::create(&plan, task, &around).unwrap();
             fs::write(folder.path().join(made.file_name.to_string()), made.text).unwrap();
@@ -109,7 +110,8 @@ fn learn_from_200_workspaces(bencher: Bencher<'_, '_>) {
     let made: Vec<_> = (0..WORKSPACES)
         .map(|at| {
             let task = &plan.tasks[at % BRIEFS];
-            let contexts = gather_contexts(&|path| context::read_source(folder.path(), path), task);
+            let contexts =
+                workspace::gather_contexts(&|path| context::read_source(folder.path(), path), task);
             workspace::create(&plan, task, &Surroundings { now: NOW, contexts, ..Surroundings::default() })
                 .unwrap()
         })

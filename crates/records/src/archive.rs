@@ -10,11 +10,11 @@ use md5::{Digest as _, Md5};
 
 use super::campaign::Campaign;
 use super::projection::{Form, Projected, json_text, keep};
-use super::{Records, RecordError};
+use super::{RecordError, Records};
+use ftl_core::json::{Json, Object};
 use ftl_folder as folder;
 use ftl_folder::place::replace;
 use ftl_store::{Notebook as _, Notes};
-use ftl_core::json::{Json, Object};
 
 /// How many files a fingerprint names.
 pub const MAX_FINGERPRINT_FILES: usize = 20;

@@ -9,9 +9,9 @@ use ftl_core::plan::Status;
 
 use super::briefs::{Budgets, Recall};
 use super::campaign::settle_known;
-use super::{Records, RecordError};
-use ftl_code::context::Sources;
+use super::{RecordError, Records};
 use crate::plan_file::{Plan, Task};
+use ftl_code::context::Sources;
 use ftl_store::Notes;
 
 /// A note of somebody else that is kept with the beginning of a task.

@@ -13,20 +13,20 @@ use std::path::{Path, PathBuf};
 use super::campaign::{overlap, settle_in};
 use super::projection::{Form, Projected, drop_text, keep_text};
 use super::scope::{Scope, WORKSPACES};
-use super::{Records, RecordError};
+use super::{RecordError, Records};
 use crate::build_budget::Budget;
-use ftl_code::context::{self, Sources};
 use crate::exploration;
-use ftl_folder as folder;
-use ftl_folder::id::RunId;
-use ftl_folder::place::replace;
 use crate::plan_file::{Plan, Task};
-use ftl_store::{Notebook as _, Notes};
 use crate::workspace::{
     self, BlockReason, Closed, FileName, KnownFailure, KnownPattern, MAX_WORKSPACE_BYTES, OnDisk, Refusal,
     Surroundings, Used, Workspace,
 };
+use ftl_code::context::{self, Sources};
 use ftl_core::plan::Status;
+use ftl_folder as folder;
+use ftl_folder::id::RunId;
+use ftl_folder::place::replace;
+use ftl_store::{Notebook as _, Notes};
 
 const KIND: &str = "workspace";
 
@@ -456,7 +456,10 @@ fn unsuited(path: &Path, message: &str) -> RecordError {
 }
 
 fn missing(path: &Path) -> RecordError {
-    RecordError::refused(format!("there is no workspace {}", path.display()), "`ls .ftl/workspace` shows them")
+    RecordError::refused(
+        format!("there is no workspace {}", path.display()),
+        "`ls .ftl/workspace` shows them",
+    )
 }
 
 fn malformed(path: &Path, refusal: &Refusal) -> RecordError {

@@ -14,13 +14,13 @@ use super::archive;
 use super::projection::{Form, Projected, json_text, stamp_pending};
 use super::scope::Scope;
 use super::sheet::{self, Sheet, Trail};
-use super::{Records, RecordError};
-use ftl_code::names::bare;
+use super::{RecordError, Records};
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, LaxPlan, Plan, Reading, Task};
-use ftl_store::{Notebook as _, Notes, StoreError};
+use ftl_code::names::bare;
 use ftl_core::json::Json;
 use ftl_core::json::rows;
+use ftl_store::{Notebook as _, Notes, StoreError};
 
 /// The version of the format of the original's files.
 const SCHEMA: &str = "1.0";

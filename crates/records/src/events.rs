@@ -6,9 +6,9 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
-use super::{Records, RecordError};
-use ftl_store::{Notebook as _, Notes};
+use super::{RecordError, Records};
 use ftl_core::json::Json;
+use ftl_store::{Notebook as _, Notes};
 
 const KIND: &str = "event";
 
@@ -32,7 +32,8 @@ impl Records {
             ("timestamp", Json::from(now)),
         ]);
         if let Some(meta) = meta {
-            let wrong = |what: String| RecordError::refused(format!("--meta: {what}"), "give one JSON object");
+            let wrong =
+                |what: String| RecordError::refused(format!("--meta: {what}"), "give one JSON object");
             let meta = Json::parse(meta).map_err(|error| wrong(error.to_string()))?;
             if !meta.is_object() {
                 return Err(wrong(format!("it is {}, not an object", meta.kind())));

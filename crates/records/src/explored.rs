@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use super::projection::{Form, Projected, json_text};
 use super::scope::{CACHE, Scope};
-use super::{Records, RecordError};
+use super::{RecordError, Records};
 use crate::exploration::{self, Mode};
 use ftl_core::json::Json;
 

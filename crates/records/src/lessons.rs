@@ -12,14 +12,14 @@ use ftl_memory::carry::{Imported, Mode};
 use ftl_memory::{Kind, Lessons, Now, Trouble};
 
 use super::projection::{STAMPS, Standing, digest, stamp_file, stamps, standing};
-use super::{Records, RecordError};
-use ftl_folder::clock;
+use super::{RecordError, Records};
 use crate::embedder::Chosen;
-use ftl_folder as folder;
-use ftl_folder::place::replace;
 use crate::plan_file::{Plan, Task};
-use ftl_store::{Notebook as _, Store as _, StoreError};
 use crate::workspace::{KnownFailure, KnownPattern, LessonKind, Workspace};
+use ftl_folder as folder;
+use ftl_folder::clock;
+use ftl_folder::place::replace;
+use ftl_store::{Notebook as _, Store as _, StoreError};
 
 /// A memory with more lessons is copied only when somebody asks for it.
 pub const MAX_COPIED: u64 = 1_000;

@@ -27,23 +27,23 @@ pub mod plan_file;
 pub mod projection;
 pub mod scope;
 mod sheet;
-pub mod views;
-pub mod workspace;
 #[cfg(test)]
 mod tests;
+pub mod views;
+pub mod workspace;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::embedder::{Chosen, EmbedderChoice};
+use crate::plan_file::PlanErrors;
+use crate::workspace::Refusal;
 use ftl_code::commands::Commands;
 use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 use ftl_folder::place::Place;
-use crate::plan_file::PlanErrors;
 use ftl_store::{SqliteStore, StoreError, machine};
-use crate::workspace::Refusal;
 
 /// What the settings say about records.
 #[derive(Clone, Debug, Default)]

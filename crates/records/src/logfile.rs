@@ -6,7 +6,7 @@
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
-use super::{Records, RecordError};
+use super::{RecordError, Records};
 use ftl_folder::clock;
 use ftl_folder::{self as folder, Use};
 

@@ -13,13 +13,13 @@ use ftl_memory::learn::Outcome;
 
 use super::briefs::Found;
 use super::lessons::now;
-use super::{Records, RecordError};
+use super::{RecordError, Records};
 use crate::extract;
 use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, Seen, Verification};
-use ftl_process::{Cut, Ended, How};
 use crate::workspace::{FileName, Status, Workspace};
 use ftl_core::json::Json;
 use ftl_core::machine::Cause;
+use ftl_process::{Cut, Ended, How};
 
 /// How many verify commands run at the same time.
 const MAX_PARALLEL: usize = 4;

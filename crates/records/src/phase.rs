@@ -18,11 +18,11 @@ use ftl_language::library::{Library, built_in_sources};
 
 use super::projection::{Form, Projected, json_text};
 use super::scope::Scope;
-use super::{Records, RecordError};
+use super::{RecordError, Records};
+use ftl_core::json::Json;
 use ftl_folder::clock;
 use ftl_store::journal::{self, JournalError};
 use ftl_store::{Notebook as _, StoreError};
-use ftl_core::json::Json;
 
 /// The phases in the order of a flow.
 pub const PHASES: [&str; 6] = ["none", "explore", "plan", "build", "observe", "complete"];

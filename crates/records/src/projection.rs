@@ -21,13 +21,13 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::scope::Scope;
 use super::sheet::{self, Sheet, stow};
-use super::{Records, RecordError};
-use ftl_folder::{self as folder, Use};
+use super::{RecordError, Records};
+use ftl_core::json::Json;
 use ftl_folder::place::{Beside, mark};
+use ftl_folder::{self as folder, Use};
 use ftl_process::gate::{Gate, Inside};
 use ftl_process::holder::{self, Locked, Locking, Wait};
 use ftl_store::{Digest, MAX_NOTE_BYTES, Notebook as _, Notes, Store as _, StoreError};
-use ftl_core::json::Json;
 
 /// The kind of the notes that remember digests.
 pub(super) const STAMPS: &str = "projected";

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::projection::Projected;
-use super::{Records, RecordError, campaign, lag};
+use super::{RecordError, Records, campaign, lag};
 use ftl_folder as folder;
 use ftl_folder::id::RunId;
 use ftl_store::{Notebook as _, Store as _, StoreError};

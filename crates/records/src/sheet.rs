@@ -8,9 +8,9 @@
 use std::collections::BTreeSet;
 
 use super::projection::{Form, Projected};
-use ftl_store::{Notebook, Notes, StoreError};
 use ftl_core::json::Json;
 use ftl_core::json::rows::{self, Rows, Split};
+use ftl_store::{Notebook, Notes, StoreError};
 
 /// A longer list stays in one note: to change ten thousand items in one go takes longer in ten thousand notes
 /// than in one.

@@ -8,8 +8,8 @@ use super::projection::STAMPS;
 use super::sheet::MAX_PARTS;
 use super::*;
 use crate::plan_file::merge::CampaignTask;
-use ftl_store::Notebook as _;
 use ftl_core::json::Json;
+use ftl_store::Notebook as _;
 
 const NOW: &str = "2026-01-02T03:04:05";
 
@@ -275,7 +275,10 @@ fn a_change_by_hand_of_a_copy_that_lags_is_taken_over_or_refused() {
         bench.paper.campaign().unwrap_err(),
         bench.paper.merge_plan(&plan(4), NOW).unwrap_err(),
     ] {
-        assert!(matches!(&refused, RecordError::Malformed { path, .. } if *path == bench.file()), "{refused}");
+        assert!(
+            matches!(&refused, RecordError::Malformed { path, .. } if *path == bench.file()),
+            "{refused}"
+        );
     }
     drop(runs);
     bench.paper.catch_up_campaign();

@@ -3,8 +3,8 @@
 //! It reads and never writes, through the trait, so that it works for every store.
 
 use super::{Hash, Record, RunRow, Store, StoreError};
-use ftl_folder::id::RunId;
 use crate::journal;
+use ftl_folder::id::RunId;
 
 /// How many entries are read at a time.
 const PAGE: usize = 1000;

@@ -9,8 +9,8 @@ use std::fmt;
 use ftl_core::run::Entry;
 use serde_json::Value as Json;
 
-use ftl_folder::id::RunId;
 use crate::{Digest, Hash, Line, MAX_ENTRY_BYTES, Record, Store, StoreError};
+use ftl_folder::id::RunId;
 
 /// The field that stands for something in the content store.
 const REFERENCE: &str = "$content";

@@ -21,9 +21,9 @@ use std::io::Read;
 
 use ftl_core::run::Time;
 
-use ftl_folder::id::RunId;
 pub use audit::{Broken, ChainReport, verify_chain};
 pub use chain::{Digest, Hash};
+use ftl_folder::id::RunId;
 pub use limits::{
     MAX_APPEND_BYTES, MAX_COMMAND_BYTES, MAX_CONTENT_BYTES, MAX_ENTRY_BYTES, MAX_OWNER_BYTES,
     MAX_SUMMARY_BYTES,

@@ -8,8 +8,8 @@ use std::io;
 use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 
-use ftl_process::RunError;
 use crate::StoreError;
+use ftl_process::RunError;
 
 /// What an error of a system call says about the machine.
 pub fn cause(error: &io::Error) -> Option<Cause> {

@@ -18,8 +18,8 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use ftl_folder::clock;
-use ftl_folder::{self as folder, Refusal, Use};
 use ftl_folder::id;
+use ftl_folder::{self as folder, Refusal, Use};
 use ftl_process::table::{Identity, boot_id};
 use ftl_process::{Namespaces, Witness, holder};
 

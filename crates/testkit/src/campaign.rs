@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use ftl_core::run::{Policy, ROOT, Run, Terms, Usage};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_folder::clock::{Clock as _, SystemClock};
 use ftl_engine::drive::{Rest, Stop, drive};
 use ftl_engine::driver::{Driver, Opening};
-use ftl_engine::hands::{Width, Workshop};
+use ftl_engine::hands::Workshop;
+use ftl_folder::clock::{Clock as _, SystemClock};
 use ftl_folder::id::RunId;
+use ftl_language::library::Library;
+use ftl_settings::width::Width;
 use ftl_store::journal;
 use ftl_store::{SqliteStore, Store, verify_chain};
-use ftl_language::library::Library;
 
 use crate::mortal::{Death, Mortal};
 use crate::stagehand::Stagehand;

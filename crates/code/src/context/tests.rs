@@ -5,7 +5,6 @@ use std::os::unix::fs::symlink;
 use std::time::Instant;
 
 use super::*;
-use crate::plan_file;
 
 fn numbered(count: usize) -> Vec<u8> {
     (1..=count).map(|line| format!("line {line}\n")).collect::<String>().into_bytes()
@@ -290,35 +289,14 @@ fn what_is_not_a_source_file_stops_nothing() {
     fs::write(root.join("long.js"), "x".repeat(MAX_SHOWN_BYTES + 10)).unwrap();
     fs::write(root.join("letters.md"), "é".repeat(MAX_SHOWN_BYTES)).unwrap();
     let deltas = ["pkg", "link.py", "loop.py", "pipe.py", "missing.py", "bytes.py", "long.js", "letters.md"];
-    let plan = format!(
-        r#"{{"objective": "x", "tasks": [{{"seq": "001", "slug": "a", "delta": {}, "verify": "true"}}]}}"#,
-        ftl_core::json::Json::list(deltas).line()
-    );
-    let plan = plan_file::read(&plan).unwrap();
-    let found = gather(&|path| read_source(&root, path), &plan.tasks[0]);
+    let read = |path: &&str| Some(extract(path, &read_source(&root, path)?, None));
+    let found: Vec<CodeContext> = deltas.iter().filter_map(read).collect();
     let paths: Vec<&str> = found.iter().map(|one| one.path.as_str()).collect();
     assert_eq!(paths, ["bytes.py", "long.js", "letters.md"]);
     assert_eq!(found[0].content, b"x = '\xff\xfe'\r\n\x0cdef f():\n\0");
     assert!(found[1].is_cut && found[1].content.len() == MAX_SHOWN_BYTES);
     assert!(String::from_utf8(found[2].content.clone()).is_ok());
     assert_eq!(read_source(&root, "../secret.py"), None);
-}
-
-#[test]
-fn a_spec_task_sees_the_top_whatever_it_points_to() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("a.py"), numbered(100)).unwrap();
-    let lines = |kind: &str| {
-        let plan = format!(
-            r#"{{"objective": "x", "tasks": [{{"seq": "001", "slug": "a", "type": "{kind}", "delta": ["a.py"], "verify": "true",
-                "target_lines": {{"a.py": "50-60"}}}}]}}"#
-        );
-        gather(&|path| read_source(folder.path(), path), &plan_file::read(&plan).unwrap().tasks[0])[0]
-            .lines
-            .clone()
-    };
-    assert_eq!(lines("SPEC"), "1-60");
-    assert_eq!(lines("BUILD"), "1-15,50-60");
 }
 
 #[test]

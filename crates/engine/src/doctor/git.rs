@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Area, Findings, MAX_TOLD, counted};
-use ftl_git::{Examined, MissingObject, Namer, Oid, Repo, Trouble};
 use ftl_folder::place::Place;
+use ftl_git::{Examined, MissingObject, Namer, Oid, Repo, Trouble};
 use ftl_store::{RunRow, Store};
 
 /// A lock that has been there this long is told.

@@ -7,8 +7,8 @@ use ftl_language::library::Library;
 
 use super::{Area, Findings, MAX_TOLD, counted, trouble};
 use ftl_store::journal::{self, JournalError};
-use ftl_store::{RunRow, Store, verify_chain};
 use ftl_store::summary::{Questions, Summary};
+use ftl_store::{RunRow, Store, verify_chain};
 
 /// Computes chains again: of every run when it is to be deep, else of those that have not ended.
 pub(super) fn chains(store: &dyn Store, rows: &[RunRow], deep: bool, found: &mut Findings) {

@@ -12,16 +12,16 @@ use std::time::{Duration, SystemTime};
 
 use super::names::{AttemptKey, is_spool, is_unfinished, run_of_script};
 use super::{Area, Findings, MAX_TOLD, counted};
-use ftl_folder::{self as folder, Folder};
+use crate::session::{Driven, SessionError, driven};
 use ftl_folder::id::{RUN_ID_LETTERS, RunId};
-use ftl_store::owner;
 use ftl_folder::place::Place;
+use ftl_folder::{self as folder, Folder};
 use ftl_process::lock::Record;
 use ftl_process::table::{self, Identity, Table};
 use ftl_process::{self as process, AttemptFile, MARK, Mark};
-use crate::session::{Driven, SessionError, driven};
-use ftl_store::{RunRow, Store};
+use ftl_store::owner;
 use ftl_store::summary::Summary;
+use ftl_store::{RunRow, Store};
 
 /// A file that belongs to no run is removed when it is this old: a run that is being opened has its
 /// files before it stands in the store.

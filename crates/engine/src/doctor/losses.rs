@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 
 use super::{ACCEPT, Area, Findings, MAX_TOLD, counted};
 use ftl_folder as folder;
-use ftl_git::Repo;
 use ftl_folder::place::Place;
+use ftl_git::Repo;
 use ftl_store::sqlite::{Event, Recorded, SqliteStore};
 use ftl_store::{Store, StoreError};
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{Area, Findings};
-use crate::config::Config;
-use crate::environment::CommandKind;
+use ftl_settings::config::Config;
+use ftl_settings::environment::CommandKind;
 
 /// Looks at the variables that commands get.
 pub(super) fn environment(config: &Config, found: &mut Findings) {

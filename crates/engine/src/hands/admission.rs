@@ -174,10 +174,10 @@ impl Admission {
 mod tests {
     use super::super::{Ended, Report};
     use super::*;
-    use ftl_folder::id::RunId;
-    use ftl_process::Cancel;
     use ftl_core::run::{Action, Wanted};
     use ftl_core::value::{Name, Value};
+    use ftl_folder::id::RunId;
+    use ftl_process::Cancel;
     use std::sync::mpsc::channel;
 
     struct Idle;

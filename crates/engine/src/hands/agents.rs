@@ -5,6 +5,7 @@
 //! that its task names, or the listed files of its instance's own; a task that names neither may write
 //! nothing. This hand never judges an answer beyond its type.
 
+use ftl_settings::roster::{UNBOUND, UNPRICED};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,12 +36,12 @@ use super::site::Sites;
 use super::site::message::Author;
 use super::stories::shown;
 use super::{Ended, Hand, Job, Report};
-use crate::environment::{CommandKind, Environment};
-use ftl_records::Records;
+use crate::services;
 use ftl_folder::place::Place;
 use ftl_process::{Cut, Fence, How, Limits, MARK, Mark, Spec, Stdin, Stream, Supervisor};
-use crate::roster::Pricing;
-use crate::services;
+use ftl_records::Records;
+use ftl_settings::environment::{CommandKind, Environment};
+use ftl_settings::roster::Pricing;
 use ftl_store::Store as _;
 
 /// The parameters that are not told as inputs: feedback has a place of its own, and where an agent may
@@ -49,9 +50,6 @@ const NOT_INPUTS: [&str; 2] = ["feedback", "write"];
 
 /// What lessons are recalled by, the first of these that is given.
 const RECALLED_BY: [&str; 5] = ["objective", "story", "brief", "input", "error"];
-
-/// What a person does about a role that nobody answers.
-pub const UNBOUND: &str = "`ftl init` finds agents, or name one under [roles] in ftl.toml";
 
 /// Who answers a role: a backend, and the model where it is not the backend's own.
 #[derive(Clone)]
@@ -744,9 +742,6 @@ fn talk_limits(seat: &Seat) -> TalkLimits {
 pub(super) fn nothing_used() -> Usage {
     [TOKENS, MONEY, TURNS].map(|meter| (Name::from(meter), 0)).into()
 }
-
-/// The meter of conversations whose price is unknown, where the person says that it is not to be guessed.
-pub const UNPRICED: &str = "unpriced";
 
 /// Settles the money of a conversation that was not reported, as the person says; whether it stays unknown.
 fn settle_price(pricing: Pricing, talked: &mut Talked) -> bool {

@@ -14,8 +14,8 @@ use super::Job;
 use super::typed::{Done, json_of, shaped};
 use ftl_folder::clock;
 use ftl_records::campaign::{Campaign, no_campaign};
-use ftl_records::{Records, views};
 use ftl_records::plan_file::merge::CampaignTask;
+use ftl_records::{Records, views};
 
 /// How many tasks at work an answer lists.
 const MAX_LISTED: usize = 16;

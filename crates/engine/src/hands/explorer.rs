@@ -15,10 +15,10 @@ use super::agents::{Agents, nothing_used};
 use super::site::Sites;
 use super::table::Resources;
 use super::{Ended, Hand, Job, Report};
-use ftl_records::exploration::{self, Mode};
-use ftl_records::explore::{self, Listed, Survey};
 use ftl_folder::id::RunId;
 use ftl_records::Records;
+use ftl_records::exploration::{self, Mode};
+use ftl_records::explore::{self, Listed, Survey};
 
 /// Under which name an agent is told what code found.
 const FOUND: &str = "found";

@@ -12,10 +12,10 @@ use ftl_memory::Kind;
 use super::Job;
 use super::typed::{Done, shaped};
 use super::workspaces::{shown, words};
+use ftl_process::Ended;
 use ftl_records::Records;
 use ftl_records::lessons::now;
 use ftl_records::observer::Verifier;
-use ftl_process::Ended;
 
 /// How long a verify command of a blocked workspace may take.
 const VERIFY_LIMIT: Duration = Duration::from_secs(30);

@@ -26,6 +26,7 @@ pub mod transcript;
 mod typed;
 mod workspaces;
 
+use ftl_settings::width::Width;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -41,8 +42,8 @@ use self::admission::{Admission, Part, Rank};
 use self::table::QueueKind;
 use ftl_folder::clock::millis;
 use ftl_folder::id::RunId;
-use ftl_store::machine;
 use ftl_process::Cancel;
+use ftl_store::machine;
 use ftl_store::{Lease, Store};
 
 /// How a job came to an end.
@@ -269,23 +270,6 @@ pub trait Hands: Send + Sync {
     fn called_off(&self) {}
     /// Everything that was told was heard, and what follows from it has begun.
     fn rest(&self) {}
-}
-
-/// How many agents, builds and other actions work at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Width {
-    /// Agents.
-    pub agents: usize,
-    /// Commands that build and test: they keep no agent from its work, and no agent keeps them.
-    pub builds: usize,
-    /// Other actions.
-    pub actions: usize,
-}
-
-impl Default for Width {
-    fn default() -> Width {
-        Width { agents: 4, builds: 4, actions: 8 }
-    }
 }
 
 /// The task that a job is for, and how much waits for it. Of agents' jobs that wait for their turn, and of tasks

@@ -12,10 +12,10 @@ use super::table::Resources;
 use super::typed::{Done, json_of, shaped};
 use super::workspaces::shown;
 use ftl_folder::clock;
-use ftl_records::plan_file::missing_files;
+use ftl_records::Records;
 use ftl_records::decision;
 use ftl_records::exploration::{self, Meta};
-use ftl_records::Records;
+use ftl_records::plan_file::missing_files;
 
 /// Performs `decision.parse`.
 pub(super) fn parse_decision(

@@ -12,11 +12,11 @@ use std::thread::JoinHandle;
 use ftl_agents::contract::Trouble;
 use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Telling, Tree, hearing};
 
-use ftl_store::machine;
 use ftl_process::{
     Cancel, Cut, Ended, Fence, How, Limits, MARK, Mark, RunError, Running, Spec, Stdin, StdinWriter, Stream,
     Supervisor, printable,
 };
+use ftl_store::machine;
 
 /// Starts the programs of one job's agent.
 pub struct Programs {

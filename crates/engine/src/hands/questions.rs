@@ -121,8 +121,8 @@ mod tests {
     use ftl_core::run::ROOT;
 
     use super::*;
-    use crate::config::Config;
     use ftl_folder::place::Place;
+    use ftl_records::RecordOptions;
     use ftl_store::SqliteStore;
 
     #[test]

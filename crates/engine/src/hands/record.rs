@@ -21,10 +21,10 @@ use serde_json::{Value as Json, json};
 use super::Job;
 use super::agents::Seat;
 use ftl_folder::clock;
-use ftl_folder::{self as folder, Use};
 use ftl_folder::id::{self, RunId};
-use ftl_records::Records;
 use ftl_folder::place::Place;
+use ftl_folder::{self as folder, Use};
+use ftl_records::Records;
 use ftl_store::notebook::Notebook as _;
 use ftl_store::{Digest, Store as _, StoreError};
 
@@ -441,8 +441,8 @@ fn end_or_call(step: &mut RecordedStep, line: &Json) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use crate::hands::transcript::{self, Line};
+    use ftl_records::RecordOptions;
     use ftl_store::SqliteStore;
 
     fn record() -> Record {

@@ -19,9 +19,9 @@ use serde::Deserialize;
 use super::shell::Shell;
 use super::{Ended, Hand, Job, Report, whom};
 use ftl_core::amount::Unit;
-use crate::config::plain;
-use ftl_folder::{self as folder, Use};
 use ftl_folder::id::RunId;
+use ftl_folder::{self as folder, Use};
+use ftl_settings::config::plain;
 
 /// The largest script that is read.
 pub const MAX_SCRIPT_BYTES: u64 = 4 * 1024 * 1024;

@@ -13,14 +13,14 @@ use ftl_core::run::{Failure, FailureKind};
 use ftl_core::value::Value;
 
 use super::{Ended, Hand, Job, Probe, Report};
-use crate::config::Config;
-use crate::environment::{CommandKind, Environment};
-use ftl_store::machine;
 use ftl_folder::place::Place;
 use ftl_process::{
     self, Cancel, Captured, Cut, Fence, How, Limits, MARK, Mark, RunError, Spec, Stdin, Stream, Supervisor,
 };
+use ftl_settings::config::Config;
+use ftl_settings::environment::{CommandKind, Environment};
 use ftl_store::Store;
+use ftl_store::machine;
 
 /// The exit code by which a command says that the service it needs does not answer (EX_TEMPFAIL).
 pub const SERVICE_IS_OUT: i32 = 75;
@@ -112,7 +112,12 @@ impl Shell {
     }
 
     /// Runs a command by itself, for nobody's action: how it ended, or why it could not be run.
-    pub fn once(&self, command: &str, limit: Duration, cancel: &Cancel) -> Result<ftl_process::Ended, String> {
+    pub fn once(
+        &self,
+        command: &str,
+        limit: Duration,
+        cancel: &Cancel,
+    ) -> Result<ftl_process::Ended, String> {
         let limits = Limits { hard: Some(limit), ..self.commands };
         let key = format!("once.{:016x}", ftl_folder::id::random().unwrap_or(0));
         let spec = self.spec(command, &[], &key, limits).map_err(|ended| format!("{ended:?}"))?;
@@ -254,7 +259,7 @@ impl Probes {
 impl Probe for Probes {
     fn answers(&self, service: &str, cancel: &Cancel) -> bool {
         // Without a probe of its own a service is asked by doing the work again.
-        let Some(command) = self.config.probe(service) else { return true };
+        let Some(command) = self.config.probe(crate::services::name_of(service)) else { return true };
         let ended = self.shell.once(command, PROBE_LIMIT, cancel);
         ended.is_ok_and(|ended| ended.cut.is_none() && ended.how == How::Exited(0))
     }

@@ -13,14 +13,14 @@ use ftl_core::value::Value;
 
 use super::Job;
 use super::typed::{Done, json_of};
-use ftl_records::build_budget::{BuildSettings, Known};
-use ftl_folder::clock;
 use ftl_code::context::{self, Sources};
+use ftl_folder::clock;
 use ftl_records::begin::{Beginning, Noted};
 use ftl_records::briefs::Ends;
-use ftl_records::{Records, RecordError};
+use ftl_records::build_budget::{BuildSettings, Known};
 use ftl_records::plan_file::{self, Plan, Reading, Task};
 use ftl_records::workspace::{BlockReason, KnownFailure, LessonKind, Status as WorkspaceStatus, Used};
+use ftl_records::{RecordError, Records};
 
 /// A file with more lines is not seen whole in a brief, and so is no matter for a direct build.
 const DIRECT_LINES: usize = 60;
@@ -35,7 +35,11 @@ pub(super) fn parse(records: &Records, _: &Job, asked: &flow::WorkspaceParse) ->
 }
 
 /// Performs `workspace.validate`.
-pub(super) fn validate(_: &Records, _: &Job, asked: &flow::WorkspaceValidate) -> Done<flow::WorkspaceValidate> {
+pub(super) fn validate(
+    _: &Records,
+    _: &Job,
+    asked: &flow::WorkspaceValidate,
+) -> Done<flow::WorkspaceValidate> {
     Ok(soundness(&asked.spec))
 }
 
@@ -57,9 +61,14 @@ pub(super) fn complete(
 }
 
 /// Performs `workspace.block`.
-pub(super) fn block(records: &Records, job: &Job, asked: &flow::WorkspaceBlock) -> Done<flow::WorkspaceBlock> {
+pub(super) fn block(
+    records: &Records,
+    job: &Job,
+    asked: &flow::WorkspaceBlock,
+) -> Done<flow::WorkspaceBlock> {
     let path = place(records, &asked.path);
-    let why = BlockReason::read(&asked.reason).map_err(|refusal| Failure::from(RecordError::from(refusal)))?;
+    let why =
+        BlockReason::read(&asked.reason).map_err(|refusal| Failure::from(RecordError::from(refusal)))?;
     let tried = asked.tried.as_ref().map(words);
     let why = why.with(tried.as_deref(), None);
     let delivered = format!("BLOCKED: {}", why.reason);

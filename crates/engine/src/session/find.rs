@@ -6,8 +6,8 @@ use ftl_core::run::InstanceId;
 
 use super::SessionError;
 use crate::driver::WHOLE_RUN;
-use ftl_store::owner::{self, Card, Life};
 use ftl_folder::place::Place;
+use ftl_store::owner::{self, Card, Life};
 use ftl_store::{RunRow, Store};
 
 /// How many names a message lists when a prefix fits several runs.

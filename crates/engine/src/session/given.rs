@@ -8,15 +8,15 @@ use ftl_agents::secrets::Secrets;
 use serde::{Deserialize, Serialize};
 
 use super::SessionError;
-use ftl_folder as folder;
-use ftl_gates::Allowance;
 use crate::hands::script::Script;
 use crate::hands::site::Route;
 use crate::hands::site::retry::Retried;
+use ftl_folder as folder;
 use ftl_folder::id::RunId;
 use ftl_folder::place::{Place, replace};
+use ftl_gates::Allowance;
 use ftl_records::plan_file::Plan;
-use crate::roster::Choice;
+use ftl_settings::roster::Choice;
 
 /// The largest file that is read of those that a run was given.
 const MAX_KEPT_BYTES: u64 = 64 * 1024 * 1024;

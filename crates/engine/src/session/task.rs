@@ -9,14 +9,14 @@ use ftl_core::value::{Name, Value};
 
 use super::wiring::Workplace;
 use super::{Session, SessionError};
-use ftl_folder::clock::{Clock as _, SystemClock};
 use crate::drive::{Rest, Stop, Watch, drive};
 use crate::driver::{Driver, Todo};
-use ftl_folder as folder;
 use crate::hands::Workshop;
 use crate::hands::site::Sites;
 use crate::hands::table::RecordAccess;
 use crate::hands::task::lean::{Lean, Made, Makes};
+use ftl_folder as folder;
+use ftl_folder::clock::{Clock as _, SystemClock};
 use ftl_folder::id::RunId;
 use ftl_lifecycle::phases::{Phases, Routes};
 use ftl_records::Records;

@@ -16,22 +16,23 @@ use ftl_core::catalogue::{Action as _, Catalogue};
 
 use super::SessionError;
 use super::given::{OptionFiles, Wishes};
-use crate::config::Config;
-use ftl_folder as folder;
-use ftl_folder::scratch::{Purpose, Scratch};
+use crate::hands::Workshop;
 use crate::hands::agents::{Agents, Listener, Means, Seat};
 use crate::hands::explorer::Explorer;
 use crate::hands::script::{Script, Scripted};
 use crate::hands::shell::{Probes, Shell};
 use crate::hands::site::Sites;
 use crate::hands::table::{AgentResources, Given, RecordAccess, Resources};
-use crate::hands::{Width, Workshop};
-use ftl_lifecycle::phases::Routes;
-use ftl_records::Records;
+use ftl_folder as folder;
 use ftl_folder::place::Place;
-use ftl_records::plan_file::Worker;
+use ftl_folder::scratch::{Purpose, Scratch};
+use ftl_lifecycle::phases::Routes;
 use ftl_process::{self as process, Fence, Guard, Supervisor};
-use crate::roster::{Choice, Hall, Roster};
+use ftl_records::Records;
+use ftl_records::plan_file::Worker;
+use ftl_settings::config::Config;
+use ftl_settings::roster::{Choice, Hall, Roster};
+use ftl_settings::width::Width;
 use ftl_store::{Lease, Store};
 
 /// What the executors of all runs of a process are made of.

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use ftl_core::catalogue::Catalogue;
 use ftl_core::run::{Entry, Terms};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_folder::clock::SystemClock;
 use ftl_engine::drive::{Rest, Stop, drive};
 use ftl_engine::driver::{DriveError, Driver, Opening};
 use ftl_engine::hands::{Ended, Hand, Hands, Job, Report};
+use ftl_folder::clock::SystemClock;
 use ftl_folder::id::RunId;
-use ftl_store::journal;
-use ftl_store::{MemoryStore, Store};
 use ftl_language::library::{Library, built_in_sources};
 use ftl_language::source::{Origin, Source};
+use ftl_store::journal;
+use ftl_store::{MemoryStore, Store};
 
 /// The built-in protocols and one of the test.
 pub fn library(program: &str) -> Arc<Library> {

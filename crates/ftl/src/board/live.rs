@@ -8,7 +8,7 @@ use std::time::Duration;
 use anstream::adapter::strip_str;
 use ftl_core::run::{Entry, Time};
 use ftl_folder::clock;
-use ftl_engine::hands::agents::UNPRICED;
+use ftl_settings::roster::UNPRICED;
 use ftl_store::summary::{Spent, Summary, Wait, What};
 
 use super::news::reason;

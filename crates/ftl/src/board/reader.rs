@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use ftl_core::run::{Entry, InstanceId};
 use ftl_folder::id::RunId;
-use ftl_store::journal;
-use ftl_store::Store;
 use ftl_language::library::Library;
+use ftl_store::Store;
+use ftl_store::journal;
 
 use super::Board;
 use crate::failure::Failure;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use ftl_core::run::{End, Policy, ROOT};
 use ftl_core::value::Value;
-use ftl_engine::hands::agents::UNPRICED;
 use ftl_folder::id::RunId;
+use ftl_settings::roster::UNPRICED;
 use ftl_store::summary::Spent;
 use serde_json::{Value as Json, json};
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ftl_agents::contract::{MONEY, TOKENS};
+use ftl_core::amount::Unit;
 use ftl_core::run::Terms;
 use ftl_core::value::Name;
-use ftl_core::amount::Unit;
-use ftl_engine::roster::Choice;
+use ftl_settings::roster::Choice;
 
 use super::{MAX_JOBS, MAX_TOOLS};
 

@@ -11,16 +11,16 @@ use ftl_agents::contract::{
 };
 use ftl_agents::schema::Schema;
 use ftl_agents::scripted::write::script_of;
+use ftl_core::amount::Unit;
 use ftl_core::desk::{Allowance, Call, Ruling, rule};
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
-use ftl_core::amount::Unit;
-use ftl_folder::scratch::{Purpose, Scratch};
-use ftl_engine::hands::agents::UNBOUND;
 use ftl_engine::hands::record;
-use ftl_process::{Guard, Supervisor};
-use ftl_engine::roster::{Agent, Hall, Pricing, Roster};
 use ftl_engine::session::find;
+use ftl_folder::scratch::{Purpose, Scratch};
+use ftl_process::{Guard, Supervisor};
+use ftl_settings::roster::UNBOUND;
+use ftl_settings::roster::{Agent, Hall, Pricing, Roster};
 use ftl_store::Store;
 use serde_json::{Value as Json, json};
 

@@ -3,8 +3,8 @@
 //! What is taken away can be brought back for seven days. Nothing of a run that goes on is ever listed.
 
 use ftl_folder::clock;
-use ftl_git::{Cleaning, GitError, Leftover, Leftovers, Repo, UNDO_SECONDS};
 use ftl_folder::id::RunId;
+use ftl_git::{Cleaning, GitError, Leftover, Leftovers, Repo, UNDO_SECONDS};
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Clean, Cli};

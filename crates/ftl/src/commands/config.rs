@@ -1,6 +1,7 @@
 //! `ftl config`: every setting, its value, and where the value comes from.
 
-use ftl_engine::config::{Origin, Shown};
+use ftl_settings::config::Shown;
+use ftl_settings::origin::Origin;
 use serde_json::{Value as Json, json};
 
 use crate::cli::Cli;

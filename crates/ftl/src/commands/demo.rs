@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 use clap::Parser as _;
 use ftl_core::json::Json;
 use ftl_folder::id::RunId;
-use ftl_records::lessons::now;
 use ftl_memory::Kind;
+use ftl_records::lessons::now;
 
 use super::flow;
 use super::ftl::open;

@@ -5,11 +5,11 @@ mod work;
 
 use std::sync::Arc;
 
-use ftl_engine::config::Config;
 use ftl_engine::doctor::{Examination, Finding, Level, examine};
-use ftl_folder::rewind::Rewound;
 use ftl_engine::loss::{self, LossError};
 use ftl_folder::place::Place;
+use ftl_folder::rewind::Rewound;
+use ftl_settings::config::Config;
 use ftl_store::sqlite::{Loss, LostEntries};
 use serde_json::{Value as Json, json};
 

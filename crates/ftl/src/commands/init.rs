@@ -8,9 +8,9 @@ mod found;
 use std::path::{Path, PathBuf};
 
 use ftl_code::commands::Commands;
-use ftl_engine::config::Config;
 use ftl_folder as folder;
 use ftl_folder::place::Place;
+use ftl_settings::config::Config;
 use serde_json::{Value as Json, json};
 
 pub(super) use found::on_path;

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use ftl_core::run::{Entry, InstanceId};
+use ftl_engine::session::find;
 use ftl_folder::id::RunId;
 use ftl_store::journal;
-use ftl_engine::session::find;
 use ftl_store::{Record, Store};
 use serde_json::{Value as Json, json};
 

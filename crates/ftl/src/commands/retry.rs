@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use ftl_core::run::ROOT;
 use ftl_core::value::Value;
 use ftl_engine::hands::site::retry::Retried;
+use ftl_engine::session::{Session, find};
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::Plan;
-use ftl_engine::session::{Session, find};
 
 use super::flow::{Course, Which, carry_out, planned};
 use crate::board::{Board, Row, Standing};

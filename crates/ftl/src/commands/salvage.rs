@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use ftl_folder::clock;
-use ftl_git::{Extent, GitError, Kept, Repo, Trouble, Undone};
 use ftl_engine::hands::site::task_of;
+use ftl_engine::session::find;
+use ftl_folder::clock;
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
-use ftl_engine::session::find;
+use ftl_git::{Extent, GitError, Kept, Repo, Trouble, Undone};
 use ftl_store::sqlite::SqliteStore;
 use serde_json::{Value as Json, json};
 

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_core::amount::Unit;
 use ftl_core::json::Json;
 use ftl_core::run::{InstanceId, ROOT, Run as Machine, Time};
-use ftl_core::amount::Unit;
+use ftl_engine::session::{Target, find};
 use ftl_folder::clock;
 use ftl_store::journal;
-use ftl_engine::session::{Target, find};
-use ftl_store::{Most, Newest, Store};
 use ftl_store::summary::Spent;
+use ftl_store::{Most, Newest, Store};
 use serde::Serialize;
 
 use super::ftl::campaign;

@@ -5,15 +5,15 @@
 
 use std::io::Read as _;
 
+use ftl_core::amount::Unit;
 use ftl_core::run::{ActionId, InstanceId};
 use ftl_core::value::{Fields, Name, Value};
-use ftl_core::amount::Unit;
 use ftl_engine::drive::Rest;
 use ftl_engine::hands::questions;
-use ftl_folder::id::RunId;
-use ftl_store::order::{Order, Reply};
 use ftl_engine::session::{Session, Target, find};
+use ftl_folder::id::RunId;
 use ftl_store::MAX_COMMAND_BYTES;
+use ftl_store::order::{Order, Reply};
 use ftl_store::summary::{Wait, What};
 use serde_json::json;
 

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_engine::drive::Stop;
-use ftl_folder::place::Place;
 use ftl_engine::session::find;
-use ftl_store::{RunRow, Store};
+use ftl_folder::place::Place;
 use ftl_language::library::Library;
+use ftl_store::{RunRow, Store};
 
 use crate::cli::Cli;
 use crate::exit::Exit;

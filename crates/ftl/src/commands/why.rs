@@ -5,21 +5,21 @@ mod sentences;
 
 use std::collections::BTreeSet;
 
+use ftl_core::amount::Unit;
 use ftl_core::run::{
     Answers, COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, ROOT, Run, STOPPED,
     Standing, ThreadId, WayOut,
 };
 use ftl_core::value::{Name, Value};
-use ftl_core::amount::Unit;
-use ftl_folder::clock;
 use ftl_engine::forge::PULL;
 use ftl_engine::hands::questions;
+use ftl_engine::session::SessionError;
+use ftl_folder::clock;
 use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
 use ftl_lifecycle::looks::Looks;
 use ftl_lifecycle::phases::NEXT;
 use ftl_lifecycle::{Folder, Phases, desk};
-use ftl_folder::place::Place;
-use ftl_engine::session::SessionError;
 use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
 use ftl_store::summary::{Summary, Wait, What};

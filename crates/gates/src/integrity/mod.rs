@@ -21,10 +21,10 @@ use cases::{Case, Cases};
 use compare::Moved;
 use settings::Sides;
 
-use ftl_code::finding::{Brief, Finding, FindingKind, Severity, settled};
 use super::yardstick::{Part, is_code, part};
-use ftl_git::change::{Change, Content, FileChange, Kind};
 use ftl_code::context::Language;
+use ftl_code::finding::{Brief, Finding, FindingKind, Severity, settled};
+use ftl_git::change::{Change, Content, FileChange, Kind};
 
 /// How much of a line is shown in a finding.
 const MAX_SHOWN: usize = 120;

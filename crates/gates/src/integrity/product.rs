@@ -5,8 +5,8 @@
 
 use super::commands::added;
 use super::settings::Sides;
-use ftl_code::finding::{Finding, FindingKind};
 use crate::yardstick::Part;
+use ftl_code::finding::{Finding, FindingKind};
 
 /// Words by which product code asks whether it is being tested.
 const DETECTS: [&str; 19] = [

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::finding::told;
+use ftl_code::finding::told;
 
 /// A change out of words: `+new ~changed -gone xmade-executable lLINK>target`.
 pub(crate) fn change_of(words: &str) -> Change {

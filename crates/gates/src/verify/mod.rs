@@ -26,10 +26,10 @@ use serde::{Deserialize, Serialize};
 
 pub use census::{Census, Failure, MAX_FAILURES, MAX_LINES_EACH, MAX_READ_BYTES, MAX_WORDS, plain, read};
 
-use ftl_code::finding::{Finding, FindingKind, Severity, blocks, told};
 use super::yard::Yard;
-use ftl_store::machine;
+use ftl_code::finding::{Finding, FindingKind, Severity, blocks, told};
 use ftl_process::{Cancel, Captured, Cut, Ended, How, RunError};
+use ftl_store::machine;
 
 /// How many failing tests a summary tells.
 pub const MAX_TOLD: usize = 5;

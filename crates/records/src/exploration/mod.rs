@@ -12,8 +12,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::extract;
-use ftl_folder as folder;
 use ftl_core::json::Json;
+use ftl_folder as folder;
 
 /// How large one explorer's answer may be.
 pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;

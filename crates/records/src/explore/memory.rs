@@ -6,7 +6,7 @@ use ftl_memory::Kind;
 use ftl_memory::recall::Asked;
 
 use crate::lessons::{alike, now};
-use crate::{Records, RecordError};
+use crate::{RecordError, Records};
 use ftl_core::json::Json;
 
 /// How much alike a campaign must be, from 0 to 1.

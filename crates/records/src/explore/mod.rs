@@ -24,7 +24,7 @@ pub use survey::{
 pub use words::MAX_TERMS;
 
 use crate::exploration::Mode;
-use crate::{Records, RecordError};
+use crate::{RecordError, Records};
 use ftl_core::json::Json;
 
 /// What code finds in one mode. Only the memory needs paperwork; without any it remembers nothing.

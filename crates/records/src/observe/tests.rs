@@ -5,8 +5,8 @@ use std::time::Instant;
 use regex::Regex;
 
 use super::*;
-use crate::plan_file::Rules;
 use crate::workspace::{self, KnownFailure, KnownPattern, PriorKnowledge};
+use ftl_code::framework::Rules;
 
 fn workspace(id: &str, delivered: &str) -> Workspace {
     let mut found = workspace::parse("<workspace status=\"blocked\"/>").unwrap();

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use ftl_core::plan::{Graph, Problem};
 
 use super::errors::{Found, PlanErrors};
-use ftl_code::names::{Wrong, check_path, check_seq, check_slug, shown};
 use super::{
     DEFAULT_BUDGET, DirectMode, Lines, MAX_BUDGET, MAX_COMMAND_BYTES, MAX_PLAN_READS, MAX_REPAIRS, Plan,
     Reading, Rules, Spelled, Task, TaskType, Worker,
 };
 use ftl_code::finding::Allowance;
+use ftl_code::names::{Wrong, check_path, check_seq, check_slug, shown};
 use ftl_core::json::Json;
 
 const PLAN_FIELDS: [&str; 6] =

@@ -17,12 +17,14 @@ pub use ftl_core::catalogue::plan::{DirectMode, Idioms, TaskType, Worker};
 use ftl_core::plan::Seq;
 use ftl_core::value::Value;
 
-pub use missing::{MissingFile, missing_files};
 pub use errors::{MAX_ERRORS, PlanError, PlanErrors};
 use ftl_code::context::Lines;
 use ftl_code::framework::Rules;
+pub use ftl_code::names::{
+    MAX_PATH_BYTES, MAX_SLUG_BYTES, Wrong, check_path, check_seq, check_slug, slug_of,
+};
 use ftl_core::json::Json;
-pub use ftl_code::names::{MAX_PATH_BYTES, MAX_SLUG_BYTES, Wrong, check_path, check_seq, check_slug, slug_of};
+pub use missing::{MissingFile, missing_files};
 
 /// How large the text of a plan may be.
 pub const MAX_PLAN_BYTES: usize = 64 * 1024 * 1024;

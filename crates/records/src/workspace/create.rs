@@ -8,9 +8,9 @@ use super::{
     Workspace, block_reason,
 };
 use crate::build_budget::Budget;
+use crate::plan_file::{Plan, Task, TaskType};
 use ftl_code::context::{CodeContext, Sources, extract, verify_source};
 use ftl_code::framework::{confidence_text, united};
-use crate::plan_file::{Plan, Task, TaskType};
 
 /// How much code all files of a delta show together; the files after that are named without their lines.
 pub const MAX_CODE_BYTES: usize = 2 * 1024 * 1024;

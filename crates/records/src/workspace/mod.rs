@@ -15,13 +15,13 @@ use std::fmt;
 use ftl_core::plan::Seq;
 
 pub use close::{BlockReason, Closed, MAX_DELIVERED_BYTES, OnDisk, block, complete, read_utilized};
-pub use create::{gather_contexts, Created, MAX_CODE_BYTES, Surroundings, create, parents, sibling_failures};
+pub use create::{Created, MAX_CODE_BYTES, Surroundings, create, gather_contexts, parents, sibling_failures};
 pub use parse::{is_empty, parse};
 pub use xml::{MAX_ATTRIBUTES, MAX_DEPTH, MAX_NODES, MAX_WORKSPACE_BYTES};
 
+use crate::plan_file::{TaskType, check_seq, check_slug};
 use ftl_code::context::CodeContext;
 use ftl_code::framework::Rules;
-use crate::plan_file::{TaskType, check_seq, check_slug};
 
 /// The confidence in a framework that nobody stated.
 pub const DEFAULT_CONFIDENCE: f64 = 0.5;

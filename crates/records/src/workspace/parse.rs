@@ -7,8 +7,8 @@ use super::{
     DEFAULT_CONFIDENCE, KnownFailure, KnownPattern, LessonKind, Parent, PriorKnowledge, Refusal, Status,
     Used, Workspace,
 };
-use ftl_code::context::CodeContext;
 use crate::plan_file::{DEFAULT_BUDGET, MAX_PLAN_READS, MAX_REPAIRS, TaskType};
+use ftl_code::context::CodeContext;
 use ftl_code::framework::Rules;
 use ftl_core::json::{Json, NotJson};
 

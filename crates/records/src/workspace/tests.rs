@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Instant;
 
 use super::*;
-use ftl_code::context;
 use crate::plan_file::{self, Plan};
+use ftl_code::context;
 use ftl_core::json::Json;
 
 const NOW: &str = "2026-01-02T03:04:05.000006";
@@ -433,4 +433,25 @@ fn fifty_workspaces_are_made_in_no_time() {
     println!("50 workspaces: {took:?}");
     // The aim is 300 ms of an optimised build on a quiet core.
     assert!(took.as_secs_f64() < 3.0, "{took:?}");
+}
+
+#[test]
+fn a_spec_task_sees_the_top_whatever_it_points_to() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.py"), (1..=100).map(|line| format!("line {line}\n")).collect::<String>())
+        .unwrap();
+    let lines = |kind: &str| {
+        let plan = format!(
+            r#"{{"objective": "x", "tasks": [{{"seq": "001", "slug": "a", "type": "{kind}", "delta": ["a.py"], "verify": "true",
+                "target_lines": {{"a.py": "50-60"}}}}]}}"#
+        );
+        gather_contexts(
+            &|path| context::read_source(folder.path(), path),
+            &plan_file::read(&plan).unwrap().tasks[0],
+        )[0]
+        .lines
+        .clone()
+    };
+    assert_eq!(lines("SPEC"), "1-60");
+    assert_eq!(lines("BUILD"), "1-15,50-60");
 }

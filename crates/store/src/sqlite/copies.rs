@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use ftl_folder as folder;
 use crate::{Digest, MAX_CONTENT_BYTES};
+use ftl_folder as folder;
 
 /// Where it is remembered which copy was written last: a file for each, with `%` for `/` in its name.
 const WRITTEN: &str = "copies";

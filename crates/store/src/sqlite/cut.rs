@@ -14,8 +14,8 @@ use serde::Deserialize;
 use super::heads::RunHead;
 use super::integrity;
 use super::read::{self, count, whole};
-use crate::journal;
 use crate::Hash;
+use crate::journal;
 use crate::summary::{Questions, Summary};
 
 /// The number of entries, and the hash of the last one.

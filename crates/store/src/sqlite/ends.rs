@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 
 use super::heads::RunHead;
 use super::{integrity, read};
-use ftl_folder::rewind::{JournalEnd, KnownInstance, Rewound};
 use crate::journal;
+use ftl_folder::rewind::{JournalEnd, KnownInstance, Rewound};
 
 /// How those are called who work in a worktree.
 const AGENT: &str = "Task(";

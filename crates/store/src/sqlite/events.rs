@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::read::{count, whole};
-use ftl_folder::clock;
-use ftl_folder::rewind::Rewound;
-use ftl_folder::id::RunId;
 use ftl_core::run::Time;
+use ftl_folder::clock;
+use ftl_folder::id::RunId;
+use ftl_folder::rewind::Rewound;
 
 /// Something that happened to a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,8 +11,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
 use rustix::fs::{Access, access};
 
 use super::{BUSY, DATABASE, schema, trouble};
-use ftl_folder::id::RunId;
 use crate::{Command, Digest, Hash, Most, Newest, Record, RunRow, StoreError};
+use ftl_folder::id::RunId;
 
 /// How many connections are kept for the next one who reads.
 const MAX_IDLE_READERS: usize = 4;

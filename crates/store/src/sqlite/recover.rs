@@ -21,13 +21,13 @@ use super::heads::{self, Found, HeadFile, Heads, RunHead, StoreHead};
 use super::lock::WriteLock;
 use super::read::{self, count, whole};
 use super::{DATABASE, LOG, SqliteStore, cut, integrity, log, schema, seal, trouble};
-use ftl_core::run::ROOT;
-use ftl_folder::{self as folder, Use};
-use ftl_folder::rewind::Rewound;
+use crate::journal;
 use crate::order::Order;
 use crate::{Digest, FORMAT, Hash, StoreError};
+use ftl_core::run::ROOT;
 use ftl_folder::clock;
-use crate::journal;
+use ftl_folder::rewind::Rewound;
+use ftl_folder::{self as folder, Use};
 
 /// How the folders of copies begin.
 const COPIES: &str = "damaged-";

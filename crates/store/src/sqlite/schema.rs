@@ -13,10 +13,10 @@ use super::events::{self, Event};
 use super::heads::Found;
 use super::lock::WriteLock;
 use super::{BUSY, DATABASE, LOG, heads, seal, trouble};
-use ftl_folder::{self as folder, Use};
-use ftl_folder::id;
 use crate::owner::{self, Life};
 use crate::{FORMAT, StoreError};
+use ftl_folder::id;
+use ftl_folder::{self as folder, Use};
 
 /// Marks a database as ours: "ftl" and a zero.
 const APPLICATION: i32 = 0x6674_6c00;

@@ -7,8 +7,8 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::read::{self, count, whole};
-use ftl_folder::id::RunId;
 use crate::{Append, Digest, Hash, Lease, NewRun, StoreError, limits};
+use ftl_folder::id::RunId;
 
 /// Content is cut into pieces of this size, so that no row is larger.
 const CHUNK_BYTES: usize = 1024 * 1024;

@@ -23,8 +23,8 @@ use super::room::Room;
 use super::seal::{self, Seal, Sealed};
 use super::write::Write;
 use super::{DATABASE, LOG, integrity, read, schema, trouble};
-use ftl_folder::{self as folder, Use};
 use crate::{FORMAT, StoreError};
+use ftl_folder::{self as folder, Use};
 
 /// How many requests may wait; whoever comes then waits before asking.
 const MAX_WAITING: usize = 1024;

@@ -11,11 +11,11 @@ use ftl_core::run::{
 };
 use ftl_core::value::{Name, Value};
 use ftl_folder::id::RunId;
+use ftl_language::library::Library;
 use ftl_store::journal;
 use ftl_store::order::Reply;
-use ftl_store::{Hash, MemoryStore, Store as _};
 use ftl_store::summary::Summary;
-use ftl_language::library::Library;
+use ftl_store::{Hash, MemoryStore, Store as _};
 
 /// Above so many entries the whole state is compared at every `SELDOM`-th step only.
 const LONG: u64 = 250;

@@ -10,14 +10,12 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ftl_core::run::{Entry, Fact, Time};
-use ftl_folder::clock::Clock;
 use ftl_engine::drive::Watch;
 use ftl_engine::hands::{Hands, Job, Told};
+use ftl_folder::clock::Clock;
 use ftl_folder::id::RunId;
-use ftl_store::{
-    Append, Command, Digest, Lease, MemoryStore, NewRun, Record, RunRow, Store, StoreError,
-};
 use ftl_store::summary::Summary;
+use ftl_store::{Append, Command, Digest, Lease, MemoryStore, NewRun, Record, RunRow, Store, StoreError};
 
 use super::Sabotage;
 

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use ftl_core::run::{ActionId, InstanceId, Time};
-use ftl_folder::clock::Clock as _;
 use ftl_engine::drive::{POLL, Wheel};
 use ftl_engine::driver::{DriveError, Driver};
 use ftl_engine::hands::Told;
+use ftl_folder::clock::Clock as _;
 use ftl_folder::id::RunId;
 use ftl_store::journal::JournalError;
 use ftl_store::{Lease, MemoryStore, Store as _, StoreError};

@@ -20,16 +20,16 @@ use ftl_core::value::{Fields, Name};
 
 use super::gates::{Command, no_answer};
 use super::{Site, Sites, lock};
-use ftl_code::commands::look::{self, Answer, Look, Surroundings};
-use crate::environment::CommandKind;
-use ftl_gates::verify::{self, CouldNotRun, Policy, Verified, bound_to};
-use ftl_git::{Oid, Repo};
 use crate::hands::agents::nothing_used;
 use crate::hands::table::Resources;
 use crate::hands::{Ended, Hand, Job, Report};
+use ftl_code::commands::look::{self, Answer, Look, Surroundings};
 use ftl_folder::id::RunId;
+use ftl_gates::verify::{self, CouldNotRun, Policy, Verified, bound_to};
+use ftl_git::{Oid, Repo};
 use ftl_lifecycle::desk;
 use ftl_process::Cancel;
+use ftl_settings::environment::CommandKind;
 use ftl_store::Store as _;
 
 /// The kind of the notes that say how commands went on trees that others build upon.

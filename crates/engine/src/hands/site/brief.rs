@@ -9,8 +9,8 @@ use ftl_core::value::Value;
 use serde::{Deserialize, Serialize};
 
 use super::Sites;
-use ftl_gates::Brief;
 use crate::hands::{Ended, Hand, Job, Report};
+use ftl_gates::Brief;
 use ftl_store::StoreError;
 use ftl_store::notebook::Notebook;
 

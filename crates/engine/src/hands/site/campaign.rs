@@ -15,9 +15,6 @@ use ftl_core::value::Value;
 
 use super::story::verify_note;
 use super::{Sites, prefix};
-use ftl_code::context::Sources;
-use crate::environment::CommandKind;
-use ftl_git::{Branch, GitError, Repo, Trouble};
 use crate::hands::admission::{Admission, Rank};
 use crate::hands::campaigns::tasks_of;
 use crate::hands::lessons::{analyzed, timeout};
@@ -25,10 +22,13 @@ use crate::hands::table::Resources;
 use crate::hands::typed::{Done, params, perform_unread, shaped};
 use crate::hands::workspaces::{BriefSources, brief, read_plan};
 use crate::hands::{Job, Report};
+use ftl_code::context::Sources;
+use ftl_git::{Branch, GitError, Repo, Trouble};
 use ftl_records::campaign::no_campaign;
 use ftl_records::plan_file::merge::CampaignTask;
 use ftl_records::plan_file::{Plan, Task};
 use ftl_records::workspace::KnownFailure;
+use ftl_settings::environment::CommandKind;
 
 /// Performs `campaign.tasks`.
 pub(in crate::hands) fn list_tasks(with: &Resources, _: &Job, _: &CampaignTasks) -> Done<CampaignTasks> {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use ftl_core::run::{Failure, Instance, Run};
 
 use super::Sites;
-use ftl_folder::clock;
-use ftl_git::{GitError, WorktreeId};
 use crate::hands::{Ended, Hand, Job, Report};
+use ftl_folder::clock;
 use ftl_folder::id::RunId;
+use ftl_git::{GitError, WorktreeId};
 
 impl Sites {
     /// Closes the worktree of the instance that a job is for, if it has one.

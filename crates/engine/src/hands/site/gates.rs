@@ -9,13 +9,13 @@ use ftl_core::run::{Failure, FailureKind};
 
 use super::Sites;
 use super::brief::Noted;
-use ftl_git::change::Change;
-use crate::environment::CommandKind;
-use ftl_gates::verify::{self, CouldNotRun, Policy, against, signature_of};
-use ftl_gates::{Allowance, Finding, allow, integrity, preflight, quality, scope};
 use crate::hands::Job;
 use crate::hands::typed::Done;
 use crate::hands::workspaces::file_text;
+use ftl_gates::verify::{self, CouldNotRun, Policy, against, signature_of};
+use ftl_gates::{Allowance, Finding, allow, integrity, preflight, quality, scope};
+use ftl_git::change::Change;
+use ftl_settings::environment::CommandKind;
 
 /// How many files are named that a verify command has left behind.
 const MAX_NAMED: usize = 5;

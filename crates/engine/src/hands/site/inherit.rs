@@ -9,9 +9,9 @@ use std::path::{Component, Path};
 use ftl_core::run::Failure;
 
 use super::Sites;
+use crate::hands::Job;
 use ftl_git::change::{Content, FileChange, Kind};
 use ftl_git::{GitError, Oid, Repo, WorktreeId};
-use crate::hands::Job;
 
 /// The kind of the notes that say which files were laid.
 const KIND: &str = "site-inherited";

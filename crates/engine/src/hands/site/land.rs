@@ -21,18 +21,18 @@ use serde::{Deserialize, Serialize};
 use super::brief::Noted;
 use super::message::{About, Author, cut_subject};
 use super::{Met, Route, Site, Sites};
-use ftl_git::change::{Change, Content, Kind};
-use ftl_folder::clock;
-use crate::environment::CommandKind;
-use ftl_folder as folder;
-use ftl_gates::verify::{self, CouldNotRun, Policy, Verified};
-use ftl_gates::{Restore, blocks, restore, told};
-use ftl_git::{self as git, Branch, Checked, Delivering, Key, LANDED, Landed, Merged, Oid, Repo};
 use crate::hands::typed::Done;
 use crate::hands::{Ended, Job};
+use ftl_folder as folder;
+use ftl_folder::clock;
 use ftl_folder::id::RunId;
-use ftl_store::machine;
+use ftl_gates::verify::{self, CouldNotRun, Policy, Verified};
+use ftl_gates::{Restore, blocks, restore, told};
+use ftl_git::change::{Change, Content, Kind};
+use ftl_git::{self as git, Branch, Checked, Delivering, Key, LANDED, Landed, Merged, Oid, Repo};
 use ftl_process::Cancel;
+use ftl_settings::environment::CommandKind;
+use ftl_store::machine;
 use ftl_store::notebook::Notebook as _;
 
 /// The kind of the notes that say what has landed.

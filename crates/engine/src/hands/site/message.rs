@@ -6,18 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Sites;
 use super::brief::{Noted, key};
-use crate::config::Config;
-use ftl_git::Person;
 use crate::hands::Job;
+use ftl_git::Person;
+use ftl_settings::config::Config;
 
 /// The longest subject of a commit.
 pub(super) const MAX_SUBJECT_LETTERS: usize = 72;
 
 /// The kind of the notes that say who did the work of an instance.
 const AUTHORS: &str = "author";
-
-/// What a template may name in braces.
-pub(crate) const PLACEHOLDERS: [&str; 7] = ["subject", "body", "objective", "task", "run", "agent", "model"];
 
 /// Verbs as agents report them, and as a commit says them.
 const VERBS: &[(&[&str], &str)] = &[
@@ -164,13 +161,6 @@ impl Style {
     }
 }
 
-/// The names in braces that a template has and nobody fills in.
-pub(crate) fn unknown_placeholders(template: &str) -> Vec<String> {
-    let named = template.split('{').skip(1).filter_map(|part| part.split_once('}'));
-    let unknown = named.map(|(name, _)| name).filter(|name| !PLACEHOLDERS.contains(name));
-    unknown.map(str::to_owned).collect()
-}
-
 impl About {
     /// The work of a brief: its author's own words where they are an order, else what the plan calls the task.
     pub(super) fn of_brief(noted: &Noted, author: Option<Author>, run: &str) -> About {
@@ -313,6 +303,5 @@ Reworked the whole thing                      | -
             "{own}"
         );
         assert!(own.ends_with("\nSigned-off-by: Ada <ada@example.org>"), "{own}");
-        assert_eq!(unknown_placeholders("{subject} {x} {run}"), ["x"]);
     }
 }

@@ -14,12 +14,12 @@ use ftl_core::value::Value;
 use super::Sites;
 use super::gates::no_answer;
 use super::story::about;
-use ftl_code::context::read_source;
-use crate::environment::CommandKind;
-use ftl_gates::verify::{self, Policy};
-use ftl_git::Oid;
 use crate::hands::Job;
 use crate::hands::typed::Done;
+use ftl_code::context::read_source;
+use ftl_gates::verify::{self, Policy};
+use ftl_git::Oid;
+use ftl_settings::environment::CommandKind;
 
 /// How much evidence is looked at.
 const MAX_EVIDENCE: usize = 32;

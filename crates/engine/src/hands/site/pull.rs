@@ -10,11 +10,11 @@ use ftl_core::run::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
 use super::Sites;
-use ftl_folder::clock;
 use crate::forge::{Forge, ForgeError, GitHub, PULL, Pull, Reached, Wanted};
-use ftl_git::{GitError, Remote, Trouble, WorktreeId};
 use crate::hands::{Ended, Job};
 use crate::services;
+use ftl_folder::clock;
+use ftl_git::{GitError, Remote, Trouble, WorktreeId};
 
 /// The kind of the notes that say what has landed and waits for its pull request, by worktree.
 const PULLS: &str = "pull";

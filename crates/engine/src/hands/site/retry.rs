@@ -5,11 +5,11 @@ use ftl_core::run::Failure;
 use serde::{Deserialize, Serialize};
 
 use super::{Site, Sites};
-use ftl_git::{Kept, Oid, Repo};
 use crate::hands::Job;
+use ftl_git::{Kept, Oid, Repo};
 use ftl_records::plan_file::Task;
-use ftl_store::notebook::Notebook;
 use ftl_records::workspace::KnownFailure;
+use ftl_store::notebook::Notebook;
 
 /// The kind of the notes that say where kept work was laid.
 const LAID: &str = "retry-laid";

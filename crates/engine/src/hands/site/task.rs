@@ -9,13 +9,13 @@ use ftl_core::run::{Failure, FailureKind};
 
 use super::gates::no_answer;
 use super::{Sites, prefix};
-use ftl_folder::clock;
-use crate::environment::CommandKind;
+use crate::hands::Job;
 use ftl_folder as folder;
+use ftl_folder::clock;
 use ftl_gates::verify::{self, Policy, Verified};
 use ftl_git::patch::{Saying, Step};
 use ftl_git::{Oid, Repo, WorktreeId};
-use crate::hands::Job;
+use ftl_settings::environment::CommandKind;
 
 /// Moves of people's branches, by the key of the job that makes them.
 const STEPS: &str = "lifecycle.step";

@@ -16,7 +16,6 @@ use ftl_core::run::{Failure, FailureKind, Usage, Wanted};
 use ftl_core::value::{Fields, Name, Value};
 
 use super::{disk, folder};
-use crate::hands::agents::UNPRICED;
 use crate::hands::site::Sites;
 use crate::hands::site::task::Made;
 use crate::hands::{Ended, Hand, Job, Report};
@@ -28,6 +27,7 @@ use ftl_lifecycle::phases::Work;
 use ftl_lifecycle::plan::{Plan, Scope};
 use ftl_lifecycle::write::now;
 use ftl_records::Records;
+use ftl_settings::roster::UNPRICED;
 
 /// The concerns that reviewers speak for, each in a session of its own.
 pub(super) const CONCERNS: [&str; 5] = ["product", "design", "senior developer", "test", "risk"];

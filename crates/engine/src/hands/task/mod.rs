@@ -21,10 +21,10 @@ use ftl_core::run::{Failure, FailureKind};
 
 use super::table::Resources;
 use super::{Hand, Job};
-use ftl_lifecycle::desk;
 use ftl_lifecycle::Folder;
-use ftl_store::machine;
+use ftl_lifecycle::desk;
 use ftl_records::Records;
+use ftl_store::machine;
 
 /// The folder of the task that a job is for.
 fn folder(paper: &Records, job: &Job) -> Result<Folder, Failure> {

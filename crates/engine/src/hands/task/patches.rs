@@ -9,12 +9,12 @@ use ftl_core::json::Json;
 use ftl_core::run::{Failure, FailureKind};
 
 use super::{disk, folder};
-use ftl_folder::clock;
-use ftl_git::patch::Saying;
 use crate::hands::Job;
 use crate::hands::site::task::Suite;
 use crate::hands::table::Resources;
 use crate::hands::typed::Done;
+use ftl_folder::clock;
+use ftl_git::patch::Saying;
 use ftl_lifecycle::folder::{COMMIT, PATCH, RECORD, REPORT};
 use ftl_lifecycle::phases::Work;
 use ftl_lifecycle::plan::Plan;
@@ -238,9 +238,9 @@ mod tests {
     use ftl_core::catalogue::build::VerifyOutcome;
 
     use super::*;
+    use ftl_folder::place::Place;
     use ftl_gates::verify::{Census, Failure as Failing, Verified};
     use ftl_lifecycle::folder::PLAN;
-    use ftl_folder::place::Place;
 
     #[test]
     fn a_report_lists_the_first_of_many_cases() {

@@ -9,18 +9,18 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ftl_core::catalogue::build::VerifyOutcome;
 use ftl_code::commands::Commands;
 use ftl_code::commands::look::{self, Answer, Look, Surroundings};
-use ftl_engine::config::Config;
+use ftl_core::catalogue::build::VerifyOutcome;
 use ftl_engine::doctor::{Area, Finding, Level};
-use ftl_engine::environment::CommandKind;
+use ftl_folder::place::Place;
 use ftl_folder::scratch::{Purpose, Scratch};
 use ftl_gates::Yard;
 use ftl_gates::verify::{self, Policy};
-use ftl_folder::place::Place;
 use ftl_process::{Cancel, Guard, How, Limits, Supervisor, own_orphans};
-use ftl_engine::roster::{Agent, Hall, Kind, Roster};
+use ftl_settings::config::Config;
+use ftl_settings::environment::CommandKind;
+use ftl_settings::roster::{Agent, Hall, Kind, Roster};
 use ftl_store::MemoryStore;
 
 use crate::commands::flow::needs_git;

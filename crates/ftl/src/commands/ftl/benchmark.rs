@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use ftl_core::json::Json;
 use ftl_core::json::Object;
-use ftl_records::lessons::{built_in, now};
 use ftl_memory::figures::{self, Record};
 use ftl_memory::{Now, Trouble};
+use ftl_records::lessons::{built_in, now};
 
 use super::{failure, help, look, open, text_of};
 use crate::cli::Cli;

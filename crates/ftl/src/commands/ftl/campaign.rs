@@ -6,7 +6,7 @@ use ftl_core::json::{Json, Object};
 use ftl_core::plan::Status;
 use ftl_folder::clock;
 use ftl_records::campaign::no_campaign;
-use ftl_records::{Records, RecordError, views};
+use ftl_records::{RecordError, Records, views};
 
 use super::{failure, help, look, note, open, print, text_of, with, word};
 use crate::cli::Cli;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use ftl_core::json::Json;
 use ftl_folder::clock;
-use ftl_records::exploration::{self, Answer, Meta, Mode};
 use ftl_records::Records;
+use ftl_records::exploration::{self, Answer, Meta, Mode};
 
 use super::{failure, help, look, note, open, print, text_of, with, word};
 use crate::cli::Cli;

@@ -4,16 +4,16 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use ftl_core::json::Json;
-use ftl_records::briefs::Recalled;
-use ftl_records::lessons::{asks_with, now, on_nothing};
-use ftl_records::{Records, RecordError};
-use ftl_records::plan_file::{Plan, Task};
-use ftl_store::Store as _;
-use ftl_records::workspace::Workspace;
 use ftl_memory::Kind;
 use ftl_memory::carry::Mode;
 use ftl_memory::recall::Asked;
 use ftl_memory::tend::Keep;
+use ftl_records::briefs::Recalled;
+use ftl_records::lessons::{asks_with, now, on_nothing};
+use ftl_records::plan_file::{Plan, Task};
+use ftl_records::workspace::Workspace;
+use ftl_records::{RecordError, Records};
+use ftl_store::Store as _;
 
 use super::{failure, help, note, open, text_of, with, word};
 use crate::cli::Cli;

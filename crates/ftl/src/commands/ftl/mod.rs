@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use ftl_core::json::Json;
 use ftl_folder as folder;
-use ftl_records::{Records, RecordError};
+use ftl_records::{RecordError, Records};
 use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
 

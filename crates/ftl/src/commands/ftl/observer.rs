@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_engine::hands::shell::Shell;
-use ftl_records::observe;
-use ftl_records::Records;
-use ftl_records::observer::{Verified, Verifier};
 use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
+use ftl_records::Records;
+use ftl_records::observe;
+use ftl_records::observer::{Verified, Verifier};
 
 use super::{help, look, open, print, with};
 use crate::cli::Cli;

@@ -2,7 +2,7 @@
 
 use ftl_folder::clock;
 use ftl_records::phase::can_move;
-use ftl_records::{Records, RecordError};
+use ftl_records::{RecordError, Records};
 
 use super::{failure, help, look, open, print, tell, with, word};
 use crate::cli::Cli;

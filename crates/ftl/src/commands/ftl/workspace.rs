@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ftl_folder::clock;
 use ftl_code::context::Sources;
+use ftl_folder::clock;
 use ftl_records::Records;
 use ftl_records::briefs::{Budgets, Ends, Recall, parse_file};
 use ftl_records::campaign::Campaign;

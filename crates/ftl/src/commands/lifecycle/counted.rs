@@ -5,18 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::FromArgMatches as _;
 use ftl_core::catalogue::Catalogue;
-use ftl_engine::config::Config;
 use ftl_engine::drive::Stop;
-use ftl_folder::id::RunId;
-use ftl_lifecycle::Folder;
-use ftl_records::Records;
-use ftl_folder::place::Place;
-use ftl_process::Guard;
 use ftl_engine::session::{Session, Setup};
-use ftl_store::{
-    Append, Command, Digest, Lease, NewRun, Record, RunRow, SqliteStore, Store, StoreError,
-};
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
 use ftl_language::library::{Library, built_in_sources};
+use ftl_lifecycle::Folder;
+use ftl_process::Guard;
+use ftl_records::Records;
+use ftl_settings::config::Config;
+use ftl_store::{Append, Command, Digest, Lease, NewRun, Record, RunRow, SqliteStore, Store, StoreError};
 
 use super::bench::{self, Bench};
 use super::next;

@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use ftl_core::run::Run;
-use ftl_store::journal;
+use ftl_language::library::Library;
 use ftl_lifecycle::binding::Bindings;
 use ftl_lifecycle::desk::{self, Standing};
 use ftl_lifecycle::edges::{Outlook, imagine, outlook};
 use ftl_lifecycle::looks::Looks;
 use ftl_lifecycle::state::State;
 use ftl_lifecycle::{Folder, Malformed, Phase, Phases};
+use ftl_store::journal;
 use ftl_store::{SqliteStore, Store as _};
-use ftl_language::library::Library;
 
 use super::bench::{self, Trouble};
 use crate::cli::Cli;

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use anstream::adapter::strip_str;
 use ftl_core::run::{Entry, Fact, Time, WHOLE};
-use ftl_folder::id::RunId;
-use ftl_store::journal;
-use ftl_store::Store;
-use ftl_folder::clock;
 use ftl_engine::drive::Stop;
+use ftl_folder::clock;
+use ftl_folder::id::RunId;
+use ftl_store::Store;
+use ftl_store::journal;
 
 use super::{LOOK, Watched};
 use crate::board::Board;

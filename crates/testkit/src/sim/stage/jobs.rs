@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 
 use ftl_core::run::{ActionId, InstanceId, Usage};
 use ftl_core::value::Name;
-use ftl_folder::clock::Clock as _;
 use ftl_engine::hands::{Job, Told};
+use ftl_folder::clock::Clock as _;
 
 use super::{Happening, Stage, Step};
 use crate::sim::Sabotage;

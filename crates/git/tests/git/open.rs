@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
-use ftl_git::change::Kind;
-use ftl_git::{Landed, Repo, Settings, Trouble};
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
+use ftl_git::change::Kind;
+use ftl_git::{Landed, Repo, Settings, Trouble};
 
 use crate::support::{Stage, command, commit, files, git, lines, make, open};
 

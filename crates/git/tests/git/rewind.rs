@@ -6,11 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ftl_folder::rewind::{JournalEnd, KnownInstance};
 use ftl_core::catalogue::build::{Delivery, DeliveryStatus};
-use ftl_git::{
-    Checked, Delivering, GitError, Landed, Oid, Trouble, Watch,
-};
+use ftl_folder::rewind::{JournalEnd, KnownInstance};
+use ftl_git::{Checked, Delivering, GitError, Landed, Oid, Trouble, Watch};
 use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, assert_kept, files, open};

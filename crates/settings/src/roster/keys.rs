@@ -29,7 +29,7 @@ const OWN_HOSTS: [(&str, &str); 8] = [
 
 /// Whether a key may go to an address that stands in a file which came with a repository, or anywhere
 /// else.
-pub(crate) fn may_go(key: &KeySource, url: &str, shared: bool) -> Result<(), String> {
+pub fn may_go(key: &KeySource, url: &str, shared: bool) -> Result<(), String> {
     let host = host(url);
     if !shared || is_this_machine(host) {
         return Ok(());

@@ -12,7 +12,7 @@ use std::fmt;
 use ftl_agents::secrets::{is_secret_name, is_secret_variable};
 use ftl_agents::variables::defaults;
 
-use crate::config::Origin;
+use crate::origin::Origin;
 
 /// Where variables of commands stand in a file of settings.
 pub const ENVIRONMENT: &str = "environment";
@@ -302,6 +302,14 @@ fn is_language(name: &str) -> bool {
     matches!(name, "LANG" | "LC_ALL" | "TZ")
 }
 
+/// What stands for the beginning of the name of a variable that holds a key.
+const KEY_WORDS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
+
+/// Whether a variable holds what must never be seen, by its name.
+pub(crate) fn has_key_word(name: &str) -> bool {
+    KEY_WORDS.iter().any(|word| name.contains(word))
+}
+
 /// Whether a variable holds a secret, by its name or by the look of its value.
 pub(crate) fn is_secret(name: &str, value: &OsStr) -> bool {
     is_secret_to_settings(name) || is_secret_variable(name, &value.to_string_lossy())
@@ -309,7 +317,7 @@ pub(crate) fn is_secret(name: &str, value: &OsStr) -> bool {
 
 /// Whether a name says that it is a secret, as strictly as for the keys of agents.
 fn is_secret_to_settings(name: &str) -> bool {
-    crate::roster::is_secret(name) || is_secret_name(name)
+    has_key_word(name) || is_secret_name(name)
 }
 
 /// Whether settings of that origin may pass a variable on.

@@ -14,12 +14,12 @@ use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
 use ftl_core::run::{Action, ActionId, FailureKind, ROOT, Usage, Wanted};
 use ftl_core::value::{Name, Value};
-use ftl_engine::environment::Environment;
 use ftl_engine::hands::agents::{Agents, Means, Seat};
 use ftl_engine::hands::{Ended, Hand, Job, Report, Told};
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
 use ftl_process::{Cancel, Guard, Limits, Supervisor, own_orphans};
+use ftl_settings::environment::Environment;
 
 /// A place with one worktree.
 struct Stage {

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ftl_process::table::Table;
-use ftl_process::{
-    Cancel, Ended, Guard, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor, own_orphans,
-};
+use ftl_process::{Cancel, Ended, Guard, Limits, MARK, Mark, RunError, Spec, Stdin, Supervisor, own_orphans};
 use tempfile::TempDir;
 
 /// How long what an attempt started may be alive after it has ended. This is a promise of the product.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::build::{Delivery, DeliveryStatus};
 use ftl_core::run::InstanceId;
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
 use ftl_git::{
     Checked, Delivering, Landed, Landing, MAX_KEPT_BYTES, MAX_LOCKS_LISTED, MAX_NAMED_OBJECTS, Namer, Person,
     Repo, Settings, Trouble, WorktreeId,
 };
-use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
 use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, command, git, key, make, open};

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_core::run::InstanceId;
-use ftl_git::{Checked, Delivering, FileSystem, GitError, Landed, Landing, Repo, Watch, WorktreeId};
 use ftl_folder::id::RunId;
+use ftl_git::{Checked, Delivering, FileSystem, GitError, Landed, Landing, Repo, Watch, WorktreeId};
 use ftl_process::Cancel;
 
 use crate::saves::{ABLE, ONLY_LINKS};

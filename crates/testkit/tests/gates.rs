@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ftl_core::catalogue::build::{PreflightStatus, Syntax, VerifyOutcome};
-use ftl_git::change::{Change, Content, FileChange, Kind};
-use ftl_engine::environment::{CommandKind, Environment};
 use ftl_gates::verify::{CouldNotRun, MAX_RUNS, Policy, Verified, When, against, bound_to, run};
 use ftl_gates::{Yard, preflight};
+use ftl_git::change::{Change, Content, FileChange, Kind};
 use ftl_process::{Cancel, Guard, Limits, Supervisor, own_orphans};
+use ftl_settings::environment::{CommandKind, Environment};
 use ftl_store::{MemoryStore, Store as _};
 
 struct Ground {

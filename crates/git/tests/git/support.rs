@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ftl_core::run::InstanceId;
+use ftl_folder::id::RunId;
+use ftl_folder::place::Place;
 use ftl_git::{
     Checked, GitError, Key, Landed, Landing, Merged, Oid, Person, Repo, Settings, Worktree, WorktreeId,
 };
-use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
 use ftl_process::Cancel;
 use tempfile::TempDir;
 

@@ -6,7 +6,7 @@
 
 mod build;
 mod fields;
-pub(crate) mod keys;
+pub mod keys;
 pub mod needs;
 mod programs;
 
@@ -26,14 +26,18 @@ use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, Origin};
 use crate::environment::{CommandKind, Environment, Rule};
-use crate::hands::agents::UNPRICED;
+use crate::origin::{ConfigError, Origin};
 pub use build::Hall;
 use fields::Reader;
 pub use keys::KeySource;
 use needs::{Need, Unfit};
-pub(crate) use programs::is_secret;
+
+/// What a person does about a role that nobody answers.
+pub const UNBOUND: &str = "`ftl init` finds agents, or name one under [roles] in ftl.toml";
+
+/// The meter of conversations whose price is unknown, where the person says that it is not to be guessed.
+pub const UNPRICED: &str = "unpriced";
 
 /// Where agents stand in a file of settings.
 pub const AGENTS: &str = "agents";

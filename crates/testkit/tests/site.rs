@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 
 use ftl_core::run::{Action, ActionId, FailureKind, ROOT, Usage, Wanted};
 use ftl_core::value::{Name, Value};
-use ftl_engine::config::Config;
 use ftl_engine::hands::shell::Shell;
 use ftl_engine::hands::site::Sites;
 use ftl_engine::hands::table::{Given, RecordAccess, Resources};
-use ftl_engine::hands::{Ended, Hands as _, Job, Told, Width, Workshop};
+use ftl_engine::hands::{Ended, Hands as _, Job, Told, Workshop};
 use ftl_folder::id::RunId;
-use ftl_lifecycle::phases::Routes;
-use ftl_records::Records;
 use ftl_folder::place::Place;
+use ftl_lifecycle::phases::Routes;
 use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
+use ftl_records::Records;
+use ftl_settings::config::Config;
+use ftl_settings::width::Width;
 use ftl_store::SqliteStore;
 use serde_json::{Value as Json, json};
 

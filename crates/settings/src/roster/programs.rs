@@ -12,22 +12,14 @@ use ftl_agents::cli::{Adapter, MAX_ADAPTER_BYTES};
 
 use super::fields::Reader;
 use super::{Adapted, Spoken, Surroundings, keys};
-use crate::config::{ConfigError, Origin};
-use crate::environment::{CommandKind, Environment, Rule};
+use crate::environment::{CommandKind, Environment, Rule, has_key_word};
+use crate::origin::{ConfigError, Origin};
 
 /// Whose homes there are.
 const HOMES: [&str; 2] = ["private", "own"];
 
 /// What an agent of this kind is like, by those that were tried.
 const LIKE: [&str; 5] = ["goose", "claude", "codex", "qwen", "gemini"];
-
-/// What stands for the beginning of the name of a variable that holds a key.
-const KEY_WORDS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
-
-/// Whether a variable holds what must never be seen, by its name.
-pub(crate) fn is_secret(name: &str) -> bool {
-    KEY_WORDS.iter().any(|word| name.contains(word))
-}
 
 pub(super) fn spoken(reader: &mut Reader<'_>) -> Result<Spoken, ConfigError> {
     let (program, args) = (reader.needed_text("program")?, reader.list("args")?);
@@ -114,7 +106,7 @@ fn is_chosen_by_its_owner<'a>(
     reader: &Reader<'_>,
     passed: impl Iterator<Item = &'a str>,
 ) -> Result<(), ConfigError> {
-    let Some(secret) = passed.into_iter().find(|name| is_secret(name)) else { return Ok(()) };
+    let Some(secret) = passed.into_iter().find(|name| has_key_word(name)) else { return Ok(()) };
     let own_adapter = |key: &str| key != "adapter" || reader.is_path(key);
     let chosen = ["program", "args", "adapter", "env", "set", "settings"];
     let shared =

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use ftl_core::run::Policy;
 use ftl_core::value::Value;
-use ftl_engine::config::{Config, MAX_CONFIG_BYTES, Origin};
+use ftl_settings::config::{Config, MAX_CONFIG_BYTES};
+use ftl_settings::origin::Origin;
 
 fn read(text: &str) -> Result<Config, String> {
     let mut config = Config::default();

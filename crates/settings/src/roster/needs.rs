@@ -13,8 +13,8 @@ use ftl_core::syntax::Step;
 use ftl_core::value::Name;
 use ftl_language::library::Library;
 
+use super::UNBOUND;
 use super::{AGENTS, Agent, Hall, Roster};
-use crate::hands::agents::UNBOUND;
 
 /// Something that a state needs of whoever answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -20,9 +20,7 @@ use std::process::{Command, Stdio, exit};
 use std::time::{Duration, Instant};
 
 use ftl_process::table::{self, Table};
-use ftl_process::{
-    Cancel, Guard, Limits, MARK, Mark, Spec, Stdin, Supervisor, inside_agent, own_orphans,
-};
+use ftl_process::{Cancel, Guard, Limits, MARK, Mark, Spec, Stdin, Supervisor, inside_agent, own_orphans};
 use rustix::process::{Pid, Signal, getpid, getrlimit, kill_process, setsid};
 
 /// How long anything of this lasts at most, should a test leave it behind.

@@ -8,7 +8,6 @@
 mod environment;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,20 +17,23 @@ use ftl_core::run::{MAX_EQUAL_FAILURES, Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
 use ftl_language::library::Library;
 
-use ftl_core::amount::Unit;
-use ftl_records::build_budget::{BuildSettings, FACTOR_ONE};
 use crate::environment::{ENVIRONMENT, Environment};
-use ftl_code::commands::Commands;
-use ftl_records::RecordOptions;
-use ftl_records::embedder::{EmbedderChoice, EndpointSettings};
-use ftl_folder as folder;
-use crate::forge::MAX_CHECKS_MILLIS;
-use crate::hands::Width;
-use crate::hands::site::message::{PLACEHOLDERS, unknown_placeholders};
-use ftl_records::plan_file::{DirectMode, MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
-use ftl_process::Limits;
+use crate::message::{PLACEHOLDERS, unknown_placeholders};
+use crate::origin::{ConfigError, Origin};
 use crate::roster::{AGENTS, ROLES, Roster, Said};
+use crate::width::Width;
+use ftl_code::commands::Commands;
+use ftl_core::amount::Unit;
+use ftl_folder as folder;
+use ftl_process::Limits;
+use ftl_records::RecordOptions;
+use ftl_records::build_budget::{BuildSettings, FACTOR_ONE};
+use ftl_records::embedder::{EmbedderChoice, EndpointSettings};
+use ftl_records::plan_file::{DirectMode, MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
 use ftl_store::MAX_CONTENT_BYTES;
+
+/// The longest that checks of a pull request may be waited for: a week.
+pub const MAX_CHECKS_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// The largest settings file that is read.
 pub const MAX_CONFIG_BYTES: u64 = 256 * 1024;
@@ -227,36 +229,6 @@ const POLICIES: &str = "policies";
 /// Where commands that probe services stand in a file.
 const PROBES: &str = "probes";
 
-/// Where a value came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody said anything else.
-    Default,
-    /// A file.
-    File(PathBuf),
-}
-
-pub use ftl_folder::place::SHARED;
-
-impl Origin {
-    /// Whether it came with a repository, so that its owner has not chosen it.
-    pub fn is_shared(&self) -> bool {
-        match self {
-            Origin::Default => false,
-            Origin::File(path) => path.file_name().is_some_and(|name| name == SHARED),
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Default => out.write_str("default"),
-            Origin::File(path) => write!(out, "{}", path.display()),
-        }
-    }
-}
-
 /// A setting with its value, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
@@ -269,25 +241,6 @@ pub struct Shown {
     /// What it is.
     pub about: String,
 }
-
-/// Why settings could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub hint: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.path.display(), self.message)
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -584,7 +537,7 @@ impl Config {
     }
 
     /// Whether an agent is bound to a role by the role's own name.
-    pub(crate) fn names_role(&self, role: &str) -> bool {
+    pub fn names_role(&self, role: &str) -> bool {
         self.roles.contains_key(role)
     }
 
@@ -631,7 +584,7 @@ impl Config {
 
     /// The command that tells whether a service answers.
     pub fn probe(&self, service: &str) -> Option<&str> {
-        self.probes.get(crate::services::name_of(service)).map(|(command, _)| command.as_str())
+        self.probes.get(service).map(|(command, _)| command.as_str())
     }
 
     /// What the settings say about records.

@@ -14,8 +14,8 @@ use ftl_agents::scripted::{MAX_SCRIPT_BYTES, Script, Scripted};
 use ftl_agents::secrets::{Key, Secrets, is_secret_variable};
 use ftl_agents::timing::{RealTime, Retry, Timing};
 
-use super::programs::is_secret;
 use super::{Agent, KeySource, Kind, Roster, Service, Surroundings};
+use crate::environment::has_key_word;
 use crate::environment::{Environment, Rule};
 use ftl_folder as folder;
 
@@ -49,10 +49,10 @@ impl<'a> Hall<'a> {
         let mut keys = BTreeMap::new();
         let mut secrets = Secrets::new();
         for agent in roster.agents() {
-            for (_, value) in agent.set().filter(|(name, _)| is_secret(name)) {
+            for (_, value) in agent.set().filter(|(name, _)| has_key_word(name)) {
                 secrets.hide(value);
             }
-            for name in agent.passed().iter().filter(|name| is_secret(name)) {
+            for name in agent.passed().iter().filter(|name| has_key_word(name)) {
                 if let Some(value) = variable(name) {
                     secrets.hide(&value);
                 }
@@ -62,7 +62,8 @@ impl<'a> Hall<'a> {
                     Rule::Set(value) => Some(value.clone()),
                     Rule::Pass => variable(name),
                 };
-                if let Some(value) = value.filter(|value| is_secret(name) || is_secret_variable(name, value))
+                if let Some(value) =
+                    value.filter(|value| has_key_word(name) || is_secret_variable(name, value))
                 {
                     secrets.hide(&value);
                 }

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ftl_core::json::Json;
-use ftl_engine::config::Config;
-use ftl_records::lessons::now;
-use ftl_records::{Records, RecordError};
 use ftl_folder::place::Place;
-use ftl_store::SqliteStore;
 use ftl_memory::Kind;
+use ftl_records::lessons::now;
+use ftl_records::{RecordError, Records};
+use ftl_settings::config::Config;
+use ftl_store::SqliteStore;
 
 /// What a server answers to a request: status and body; nothing cuts the connection.
 type Answer = Box<dyn Fn(usize, &str) -> Option<(u16, String)> + Send>;

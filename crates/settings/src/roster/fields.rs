@@ -9,8 +9,8 @@ use ftl_core::nearest::nearest;
 
 use super::keys::{self, KeySource};
 use super::{AGENTS, Pricing, Said, wrong};
+use crate::origin::{ConfigError, Origin};
 use ftl_core::amount::Unit;
-use crate::config::{ConfigError, Origin};
 
 /// The kinds of agents, as settings name them.
 pub(super) const KINDS: [&str; 4] = ["scripted", "model", "acp", "cli"];
