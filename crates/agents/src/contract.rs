@@ -6,21 +6,19 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use ftl_core::desk::{Allowance, Call};
-use ftl_core::machine::Cause;
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
 use serde_json::Value as Json;
 
-use crate::bench::Shell;
 use crate::launch::Launcher;
 use crate::schema::{Schema, find_json};
-use crate::window::Lobby;
+use crate::trouble::Trouble;
 
 /// How often an answer that does not fit is sent back.
 pub const MAX_CORRECTIONS: u32 = 2;
@@ -210,63 +208,30 @@ pub enum Rest {
     Asked(String),
 }
 
-/// Why a session did not come to an answer.
+/// Runs a command in a process tree that somebody owns. The engine hands one in.
+pub trait Shell: Send + Sync + fmt::Debug {
+    /// Runs a command in a folder, for at most so long; it looks at the desk whether it is still wanted.
+    fn run(&self, command: &str, folder: &Path, limit: Duration, desk: &dyn Desk) -> Result<Ran, String>;
+}
+
+/// What a command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// Nobody wants the answer any more.
-    Cancelled,
-    /// The desk ended it: something is spent.
-    Stopped(String),
-    /// It made a call that it may not make, without asking first; which one, and by which rule.
-    Forbidden(String),
-    /// The machine could not do it: no descriptors, no memory, a failing disk. It says nothing about the agent.
-    Machine(String),
-    /// The agent or its connection died in the middle.
-    Died(String),
-    /// It was silent for too long, or took too long.
-    TimedOut(String),
-    /// It said too much, or what is no answer.
-    Bad(String),
-    /// It could not even be tried: a wrong key, a model that is not there.
-    CouldNotRun(String),
-    /// A service does not answer; how long it asked to be left alone.
-    Outage {
-        /// The service.
-        service: String,
-        /// What it said.
-        why: String,
-        /// How long it wants to be left alone.
-        after: Option<Duration>,
-        /// Whether only a program of the agent's says so, which was started and may have been at work.
-        claimed: bool,
-    },
+pub struct Ran {
+    /// Its exit code; nothing if it was ended.
+    pub code: Option<i32>,
+    /// What it wrote, both streams.
+    pub output: String,
 }
 
-impl Trouble {
-    /// A system call that failed before anything was asked: trouble of the machine, or a matter of the settings.
-    pub fn of_io(what: impl fmt::Display, error: &std::io::Error) -> Trouble {
-        let message = format!("{what}: {error}");
-        match error.raw_os_error().and_then(Cause::of_start) {
-            Some(cause) => Trouble::Machine(cause.failure(message).message),
-            None => Trouble::CouldNotRun(message),
-        }
-    }
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trouble::Cancelled => out.write_str("it was cancelled"),
-            Trouble::Stopped(why)
-            | Trouble::Forbidden(why)
-            | Trouble::Machine(why)
-            | Trouble::Died(why)
-            | Trouble::TimedOut(why)
-            | Trouble::Bad(why)
-            | Trouble::CouldNotRun(why) => out.write_str(why),
-            Trouble::Outage { service, why, .. } => write!(out, "{service} does not answer: {why}"),
-        }
-    }
+/// Where windows are made, and which program serves them. The engine hands one in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lobby {
+    /// A folder that only we can enter; its path is short, for a socket's path has 107 bytes at most.
+    pub folder: PathBuf,
+    /// The program that speaks MCP for a window, with its words.
+    pub program: PathBuf,
+    /// Its words.
+    pub args: Vec<String>,
 }
 
 /// How calls of tools are counted.

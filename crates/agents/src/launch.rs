@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use crate::contract::Trouble;
+use crate::trouble::Trouble;
 
 /// How long one line of a program may be.
 pub const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;

@@ -16,5 +16,6 @@ pub mod schema;
 pub mod scripted;
 pub mod secrets;
 pub mod timing;
+pub mod trouble;
 pub mod variables;
 pub mod window;

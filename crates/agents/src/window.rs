@@ -19,8 +19,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::bench::Tool;
-use crate::contract::MAX_ANSWER_BYTES;
+use crate::contract::{Lobby, MAX_ANSWER_BYTES};
 
 /// The variable that tells `ftl mcp` where its window is.
 pub const VARIABLE: &str = "FTL_WINDOW";
@@ -42,17 +41,6 @@ pub struct Server {
     pub env: Vec<(String, String)>,
 }
 
-/// Where windows are made, and which program serves them. The engine hands one in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lobby {
-    /// A folder that only we can enter; its path is short, for a socket's path has 107 bytes at most.
-    pub folder: PathBuf,
-    /// The program that speaks MCP for a window, with its words.
-    pub program: PathBuf,
-    /// Its words.
-    pub args: Vec<String>,
-}
-
 /// A tool as it is told through the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Offer {
@@ -62,12 +50,6 @@ pub struct Offer {
     pub about: String,
     /// The JSON schema of what it takes.
     pub takes: Json,
-}
-
-impl From<&Tool> for Offer {
-    fn from(tool: &Tool) -> Offer {
-        Offer { name: tool.name.to_owned(), about: tool.about.to_owned(), takes: tool.takes.json().clone() }
-    }
 }
 
 /// What comes in on the wire.

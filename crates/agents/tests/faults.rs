@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ftl_agents::contract::{
-    Answer, Backend, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, Trouble, converse,
+    Answer, Backend, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, converse,
 };
 use ftl_agents::model::seats::Seats;
 use ftl_agents::model::{Calls, Dialect, Endpoint, Model};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::{RealTime, Retry, Timing};
+use ftl_agents::trouble::Trouble;
 use ftl_core::desk::Allowance;
 use ftl_core::value::Name;
 use ftl_testkit::model_server::ModelServer;

@@ -46,7 +46,7 @@ use out::Out;
 
 fn main() -> ExitCode {
     shield::raise();
-    if std::env::args_os().nth(1).is_some_and(|word| word == ftl_process::guard::WORD) {
+    if std::env::args_os().nth(1).is_some_and(|word| word == ftl_process::GUARD_WORD) {
         // Not a word for people: the guard of an attempt prints nothing and understands no options.
         return ExitCode::from(u8::try_from(ftl_process::guard::main()).unwrap_or(1));
     }

@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::deliver::Stage;
 use super::lock::Held;
 use super::worktree::says;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
@@ -112,20 +111,6 @@ impl Repo {
             }
         };
         Ok(self.put_right(record, &held)?.branch())
-    }
-
-    /// Whether the commit that the person is at holds all that has landed in a run.
-    pub(super) fn is_delivered(&self, record: &RunRecord) -> Result<bool, GitError> {
-        let Some(head) = self.person_s_head()? else { return Ok(false) };
-        if self.is_ancestor(&record.tip, &head)? {
-            return Ok(true);
-        }
-        for one in self.deliveries(&record.run)? {
-            if one.state == Stage::Done && one.tip == record.tip && self.is_ancestor(&one.to, &head)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Has a run begin where the person is now. One on whose branch something has landed stays where it is. No

@@ -3,9 +3,9 @@
 //! Nothing that a repository names is started: no external diff, no textconv, no pager. A worktree in which somebody
 //! works is looked at through an index of our own, so that nobody notices.
 
+use super::error::unreadable;
 use super::look::zeroed;
 use super::patch::MAX_MADE_BYTES;
-use super::tree::unreadable;
 use super::{GitError, Oid, Repo, WorktreeId, ledger, worktree::WorktreeRecord};
 
 /// Words of every comparison.

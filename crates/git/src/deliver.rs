@@ -12,7 +12,7 @@ use super::commit::{Making, message};
 use super::land::{Checked, Looking, Merged};
 use super::lock::Held;
 use super::merge::Merge;
-use super::person::Moved;
+use super::person::{Moved, with_notes};
 use super::transfer::Move;
 use super::{GitError, Oid, Repo, ledger};
 use ftl_folder::id::RunId;
@@ -60,6 +60,20 @@ pub(super) enum Stage {
 }
 
 impl Repo {
+    /// Whether the commit that the person is at holds all that has landed in a run.
+    pub(super) fn is_delivered(&self, record: &RunRecord) -> Result<bool, GitError> {
+        let Some(head) = self.person_s_head()? else { return Ok(false) };
+        if self.is_ancestor(&record.tip, &head)? {
+            return Ok(true);
+        }
+        for one in self.deliveries(&record.run)? {
+            if one.state == Stage::Done && one.tip == record.tip && self.is_ancestor(&one.to, &head)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Delivers the run's branch. `verify` looks at what would be delivered, where that is not what was
     /// verified when it landed.
     pub fn deliver(
@@ -230,11 +244,6 @@ impl Repo {
 /// The ref that holds what was delivered, for good.
 pub(super) fn delivered_ref(run: &RunId, number: usize) -> String {
     format!("refs/ftl/delivered/{run}/{number}")
-}
-
-/// A sentence with what a person should know besides.
-pub(super) fn with_notes(text: String, notes: &[String]) -> String {
-    std::iter::once(text).chain(notes.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
 fn delivered(record: &RunRecord, last: &DeliveryRecord) -> Delivered {

@@ -7,7 +7,6 @@ use std::path::Path;
 use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
 
-use super::runner::says_missing;
 use ftl_folder::Refusal;
 
 /// Why something could not be done with a repository, and what to do about it.
@@ -183,6 +182,33 @@ impl From<GitError> for Failure {
         };
         Failure::new(kind, error.to_string())
     }
+}
+
+/// What git says, in the language that it is told to speak, where an object is not there.
+const MISSING: [&str; 11] = [
+    "invalid object",
+    "bad object",
+    "bad tree object",
+    "nonexistent object",
+    "missing object",
+    "not a valid object",
+    "unable to read",
+    "could not read",
+    "failed to unpack tree object",
+    "failed to traverse parents",
+    "could not parse",
+];
+
+/// Whether git speaks of an object that is not there.
+pub(super) fn says_missing(said: &str) -> bool {
+    let said = said.to_lowercase();
+    MISSING.iter().any(|words| said.contains(words))
+}
+
+/// What git said that is no answer to what it was asked.
+pub(super) fn unreadable(bytes: &[u8]) -> GitError {
+    let shown: String = String::from_utf8_lossy(bytes).chars().take(120).collect();
+    GitError::new(Trouble::Git, format!("git said what cannot be understood: {shown:?}"))
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::entry::{MODE_SUBMODULE, MODE_TREE};
 use super::error::At as _;
 use super::runner::Input;
-use super::tree::{Entry, MODE_SUBMODULE, MODE_TREE};
+use super::tree::Entry;
 use super::{GitError, Oid, Repo, Trouble};
 use ftl_folder::{self as folder, Spot, Use};
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::durable::Moment;
+use super::entry::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK, Standing};
 use super::look::read_file;
-use super::tree::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK, Standing};
 use super::{Oid, Repo};
 use ftl_folder::place::mark;
 

@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::{Intent, RunRecord};
 use super::commit::{Making, message};
+use super::entry::Standing;
 use super::error::At as _;
 use super::lock::Held;
 use super::look::{Seen, below, look};
 use super::merge::Merge;
 use super::odd::Odds;
-use super::tree::{Differing, Standing, unlock};
+use super::tree::{Differing, unlock};
 use super::worktree::WorktreeRecord;
 use super::{GitError, Key, Oid, Repo, Trouble, WorktreeId, ledger};
 use crate::change::MAX_CONTENT_BYTES;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::error::unreadable;
 use super::look::zeroed;
-use super::tree::unreadable;
 use super::{GitError, Oid, Repo};
 use ftl_core::catalogue::build::Side;
 

@@ -12,10 +12,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::chamber::apart;
+use super::entry::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
 use super::error::At as _;
 use super::look::{Seen, below, look};
 use super::runner::Input;
-use super::tree::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
 use super::{GitError, Oid, Repo, Trouble};
 use ftl_folder::{Folder, Spot, set_mode};
 

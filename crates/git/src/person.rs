@@ -10,14 +10,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::branch::short;
-use super::deliver::with_notes;
+use super::entry::MODE_SUBMODULE;
 use super::error::At as _;
+use super::error::unreadable;
 use super::index_lock::{IndexLock, LOCKED};
 use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
 use super::runner::Input;
 use super::transfer::{Expected, Move, Transfer};
-use super::tree::{Differing, Entry, MODE_SUBMODULE, unlock, unreadable};
+use super::tree::{Differing, Entry, unlock};
 use super::worktree::says;
 use super::{GitError, Repo, Trouble};
 use ftl_folder::{self as folder, Use};
@@ -553,4 +554,9 @@ fn sentence(bad: &[String]) -> Option<String> {
     let more = bad.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!bad.is_empty()).then(|| format!("the checkout has changes of its own in {named}{more}"))
+}
+
+/// A sentence with what a person should know besides.
+pub(super) fn with_notes(text: String, notes: &[String]) -> String {
+    std::iter::once(text).chain(notes.iter().cloned()).collect::<Vec<_>>().join("; ")
 }

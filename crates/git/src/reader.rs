@@ -6,9 +6,9 @@
 use std::io::{self, Read as _};
 use std::sync::{Mutex, PoisonError};
 
+use super::error::unreadable;
 use super::runner::{Call, Runner};
 use super::staying::{Broken, Staying};
-use super::tree::unreadable;
 use super::{GitError, Oid, Trouble};
 
 /// How many questions are asked before their answers are read: both fit into a pipe.

@@ -11,12 +11,12 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use super::error::unreadable;
 use super::lock::Held;
 use super::look::read_file;
 use super::runner::{Call, Runner};
 use super::stale::Mark;
 use super::staying::{Broken, Staying};
-use super::tree::unreadable;
 use super::worktree::says;
 use super::{GitError, Oid, Repo, Trouble};
 use ftl_process::table::Identity;

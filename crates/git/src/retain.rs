@@ -18,11 +18,11 @@ use std::time::{Duration, SystemTime};
 use super::branch::short;
 use super::chamber::apart;
 use super::commit::{Making, message};
+use super::entry::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
 use super::error::At as _;
 use super::index_lock::{IndexLock, LOCKED};
 use super::runner::Input;
-use super::transfer::{Home, Noted, Slot, State, Transfer, TransferRecord};
-use super::tree::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
+use super::transfer::{Home, IN_GIT, Noted, Slot, State, Transfer, TransferRecord};
 use super::{GitError, Oid, Repo, Trouble, WorktreeId, find, ledger};
 use ftl_folder::place::{Place, mark};
 use ftl_folder::{self as folder, Folder};
@@ -35,9 +35,6 @@ const CLOCK_TICK: Duration = Duration::from_millis(100);
 
 /// The largest record of a transfer that is read without git.
 const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
-
-/// The folder of transfers in git's own.
-pub(super) const IN_GIT: &str = "ftl-transfers";
 
 /// The file with what the next command says.
 const UNSAID: &str = "unsaid.json";

@@ -195,27 +195,6 @@ impl Output {
     }
 }
 
-/// What git says, in the language that it is told to speak, where an object is not there.
-const MISSING: [&str; 11] = [
-    "invalid object",
-    "bad object",
-    "bad tree object",
-    "nonexistent object",
-    "missing object",
-    "not a valid object",
-    "unable to read",
-    "could not read",
-    "failed to unpack tree object",
-    "failed to traverse parents",
-    "could not parse",
-];
-
-/// Whether git speaks of an object that is not there.
-pub(super) fn says_missing(said: &str) -> bool {
-    let said = said.to_lowercase();
-    MISSING.iter().any(|words| said.contains(words))
-}
-
 /// The git of this machine.
 #[derive(Clone)]
 pub(super) struct Runner {

@@ -20,13 +20,15 @@ use serde::{Deserialize, Serialize};
 use super::error::At as _;
 use super::filesystem::{Ability, FileSystem, Placing, barrier, is_taken};
 use super::look::{Seen, below, look, path};
-use super::retain::IN_GIT;
 use super::runner::Input;
 use super::tree::{Differing, Entry};
 use super::{GitError, Oid, Repo, Trouble, ledger};
 use ftl_folder::id::RunId;
 use ftl_folder::place::replace;
 use ftl_folder::{self as folder, Folder, Refusal, Spot};
+
+/// The folder of transfers in git's own.
+pub(super) const IN_GIT: &str = "ftl-transfers";
 
 /// The most new files that are synced one by one; more are synced with their whole file system.
 const MAX_SYNCED_SINGLY: usize = 32;

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
 use super::chamber::apart;
+use super::entry::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK, MODE_NONE, MODE_SUBMODULE, MODE_TREE, Standing};
 use super::error::At as _;
+use super::error::unreadable;
 use super::glance::Known;
 use super::look::{Seen, below, look, read_file, zeroed};
 use super::reader::Info;
@@ -34,16 +36,6 @@ pub const MAX_FILES_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 /// The most bytes of contents that one change holds; what is beyond has no bytes.
 const MAX_CHANGE_BYTES: u64 = 256 * 1024 * 1024;
 
-/// What stands in a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// The tree.
-    pub tree: Oid,
-    /// What is left out of it, as bytes of paths: repositories inside, pipes, sockets, devices, and names
-    /// that no repository may hold.
-    pub left_out: Vec<Vec<u8>>,
-}
-
 /// One path that differs between two trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Differing {
@@ -58,14 +50,6 @@ pub(super) struct Entry {
     pub(super) mode: u32,
     pub(super) oid: Oid,
 }
-
-/// The modes of git.
-pub(super) const MODE_NONE: u32 = 0;
-pub(super) const MODE_FILE: u32 = 0o100_644;
-pub(super) const MODE_EXECUTABLE: u32 = 0o100_755;
-pub(super) const MODE_LINK: u32 = 0o120_000;
-pub(super) const MODE_TREE: u32 = 0o040_000;
-pub(super) const MODE_SUBMODULE: u32 = 0o160_000;
 
 impl Entry {
     pub(super) fn is_there(&self) -> bool {
@@ -495,11 +479,6 @@ pub(super) fn is_doubtful(path: &[u8]) -> bool {
 
 fn is_blob(side: &Entry) -> bool {
     matches!(side.kind(), Some(Kind::File | Kind::Executable | Kind::Link))
-}
-
-pub(super) fn unreadable(bytes: &[u8]) -> GitError {
-    let shown: String = String::from_utf8_lossy(bytes).chars().take(120).collect();
-    GitError::new(Trouble::Git, format!("git said what cannot be understood: {shown:?}"))
 }
 
 #[cfg(test)]

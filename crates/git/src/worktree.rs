@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::durable::Moment;
 use super::error::At as _;
+use super::error::unreadable;
 use super::lock::Held;
 use super::look::{self, Seen, below, look, zeroed};
-use super::tree::unreadable;
 use super::{GitError, NOBODY, Oid, Repo, Standing, Trouble, WorktreeId, ledger};
 use ftl_folder::id::RunId;
 use ftl_folder::place::mark;

@@ -12,7 +12,7 @@ use super::artifact::Malformed;
 use super::folder::{CODEGEN, FILES, Folder, PATCH, PLAN, path_problem, plain_path};
 use super::patch::{self, Touch};
 use super::plan::{Intent, Plan, Scope};
-use super::plan_review::signals;
+use super::signals::signals;
 use ftl_store as store;
 
 /// What the code's artifacts show, and what a person may want to look at.

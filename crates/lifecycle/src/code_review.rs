@@ -9,7 +9,7 @@ use ftl_core::catalogue::scalars::Digest;
 use super::artifact::{Artifact, Malformed, View};
 use super::binding::Bindings;
 use super::folder::{CODE_REVIEW, Folder, PATCH};
-use super::plan_review::signals;
+use super::signals::signals;
 
 const SEVERITIES: [(&str, Severity); 3] =
     [("blocking", Severity::Blocking), ("major", Severity::Major), ("minor", Severity::Minor)];

@@ -11,8 +11,8 @@ use super::artifact::{Artifact, Malformed, View};
 use super::binding::Bindings;
 use super::folder::{DECISION, Folder, PATCH, REPORT};
 use super::phases::Routes;
-use super::plan_review::signals;
 use super::report;
+use super::signals::signals;
 
 /// The words of verdicts.
 pub const VERDICTS: [(&str, Choice); 4] = [

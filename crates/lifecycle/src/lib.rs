@@ -34,6 +34,7 @@ pub mod plan_review;
 pub mod questions;
 pub mod record;
 pub mod report;
+mod signals;
 pub mod state;
 pub mod write;
 

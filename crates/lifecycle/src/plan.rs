@@ -61,7 +61,7 @@ impl Plan {
         plan.digest = artifact.digest().to_string();
         plan.questions = questions::of_plan(&root)?;
         plan.may_be_empty = root.flag("allow_empty_diff")?.unwrap_or(false);
-        super::plan_review::signals(&root)?;
+        super::signals::signals(&root)?;
         Ok(plan)
     }
 }
@@ -230,7 +230,7 @@ pub fn evidence(folder: &Folder) -> Result<PlanEvidence, Malformed> {
             format!("{PLAN_FILES} is missing, and the plan names no file")
         });
     }
-    let says = super::plan_review::signals_of(folder, PLAN)?;
+    let says = super::signals::signals_of(folder, PLAN)?;
     for signal in &says {
         missing.push(format!("the planner says {signal}"));
     }

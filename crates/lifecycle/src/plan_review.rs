@@ -11,6 +11,7 @@ use super::artifact::{Artifact, Malformed, View};
 use super::binding::Bindings;
 use super::folder::{Folder, OLDER_PLAN_REVIEW, PLAN, PLAN_REVIEW};
 use super::plan::Plan;
+use super::signals::signals;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Said {
@@ -31,16 +32,6 @@ const DECISIONS: [(&str, Said); 8] = [
     ("hold", Said::Defers),
 ];
 
-/// The words of signals.
-pub(super) const SIGNALS: [(&str, Signal); 6] = [
-    ("needs_changes", Signal::NeedsChanges),
-    ("blocked", Signal::Blocked),
-    ("plan_unclear", Signal::PlanUnclear),
-    ("scope_mismatch", Signal::ScopeMismatch),
-    ("plan_misalignment", Signal::PlanMisalignment),
-    ("regression", Signal::Regression),
-];
-
 const SEVERITIES: [(&str, Severity); 5] = [
     ("blocking", Severity::Blocking),
     ("error", Severity::Blocking),
@@ -48,18 +39,6 @@ const SEVERITIES: [(&str, Severity); 5] = [
     ("minor", Severity::Minor),
     ("warning", Severity::Minor),
 ];
-
-/// The signals that an artifact carries.
-pub(super) fn signals(root: &View<'_>) -> Result<Vec<Signal>, Malformed> {
-    root.words("signals", &SIGNALS)
-}
-
-/// The words of the signals of a file.
-pub(super) fn signals_of(folder: &Folder, name: &str) -> Result<Vec<&'static str>, Malformed> {
-    let Some(artifact) = folder.read(name)? else { return Ok(Vec::new()) };
-    let found = signals(&artifact.root()?)?;
-    Ok(found.into_iter().map(Signal::word).collect())
-}
 
 /// What the reviews add up to.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use ftl_core::catalogue::lifecycle::RevertEvidence;
 use super::artifact::Malformed;
 use super::binding::Bindings;
 use super::folder::{COMMIT, Folder, PATCH, RECORD};
-use super::plan_review::signals;
+use super::signals::signals;
 
 /// The fewest letters that a commit is named by.
 const MIN_SHORT: usize = 7;

@@ -9,7 +9,7 @@ use ftl_core::catalogue::scalars::Digest;
 use super::artifact::{Artifact, Malformed, View};
 use super::binding::Bindings;
 use super::folder::{Folder, OLDER_REPORT, PATCH, REPORT};
-use super::plan_review::signals;
+use super::signals::signals;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Status {

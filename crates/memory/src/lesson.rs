@@ -210,7 +210,8 @@ impl Lesson {
     /// Everything but the trigger that can be searched.
     pub fn rest(&self) -> String {
         let remedy = if self.has_remedy() { self.remedy() } else { "" };
-        [remedy, self.name(), &self.texts("tags").join(" "), &crate::find::literals(self.matcher())].join(" ")
+        [remedy, self.name(), &self.texts("tags").join(" "), &crate::expression::literals(self.matcher())]
+            .join(" ")
     }
 
     /// Every text in it that an agent may come to read, joined by lines.

@@ -3,12 +3,17 @@
 //! What is written here is written inside the engine's transaction. A lesson and its two indexes always
 //! change together, so that a search never finds what is not there.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::embed::{Embedder, Vector};
 use crate::lesson::{Kind, Lesson};
 use crate::scan::Suspicion;
-use crate::search::Memo;
+use crate::similar::Plain;
+use crate::similar::overlap::Words;
 use crate::text;
 use crate::trouble::Trouble;
 use crate::vectors::Writer;
@@ -30,6 +35,18 @@ pub struct Lessons<'c> {
     /// What was read already, while many questions are asked in a row.
     pub(crate) memo: Option<&'c Memo>,
 }
+
+/// A lesson made ready to be compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) kept: Kept,
+    pub(crate) trigger: Plain,
+    pub(crate) rest: Words,
+}
+
+/// Candidates that were read already. It stands for as long as nothing is written.
+#[derive(Debug, Default)]
+pub(crate) struct Memo(pub(crate) RefCell<BTreeMap<i64, Rc<Candidate>>>);
 
 /// A lesson with its number in the store.
 #[derive(Clone, Debug, PartialEq)]
@@ -303,5 +320,5 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
 /// Whether it has a regular expression without a whole word, so that the index cannot find it.
 fn is_wordless(lesson: &Lesson) -> bool {
     let matcher = lesson.matcher();
-    !matcher.is_empty() && !crate::find::has_word(matcher)
+    !matcher.is_empty() && !crate::expression::has_word(matcher)
 }

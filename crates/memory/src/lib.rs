@@ -7,11 +7,13 @@
 
 pub mod carry;
 pub mod embed;
+mod expression;
 pub mod figures;
 pub mod find;
 pub mod learn;
 pub mod lesson;
 mod lessons;
+mod line;
 pub mod recall;
 pub mod relate;
 pub mod scan;

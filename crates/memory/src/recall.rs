@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use rusqlite::params;
 
 use crate::lesson::{Kind, Lesson};
+use crate::lessons::Memo;
 use crate::lessons::{COLUMNS, Kept, Lessons, read};
-use crate::search::{Hit, Memo, Way};
+use crate::search::{Hit, Way};
 use crate::similar;
 use crate::time::Now;
 use crate::trouble::Trouble;

@@ -3,14 +3,13 @@
 //! Only candidates are read whole. What a search costs is bounded by the limits below, whatever words
 //! are asked for; a word that stands in very many lessons says little and is left to the vectors.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use rusqlite::params;
 
 use crate::lesson::{Kind, Lesson};
-use crate::lessons::{Kept, Lessons};
+use crate::lessons::{Candidate, Kept, Lessons};
 use crate::similar::overlap::Words;
 use crate::similar::{Plain, Probe};
 use crate::text;
@@ -53,18 +52,6 @@ pub enum Way {
 
 /// So many candidates are remembered over many questions.
 const MAX_MEMO: usize = 4_096;
-
-/// A lesson made ready to be compared.
-#[derive(Clone, Debug)]
-pub(crate) struct Candidate {
-    kept: Kept,
-    trigger: Plain,
-    rest: Words,
-}
-
-/// Candidates that were read already. It stands for as long as nothing is written.
-#[derive(Debug, Default)]
-pub(crate) struct Memo(RefCell<BTreeMap<i64, Rc<Candidate>>>);
 
 /// A lesson that was found.
 #[derive(Clone, Debug)]

@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
+use super::signals::ignore_signals;
 use super::table::{Entry, Identity, Table, environment, variable};
 use super::tree::{self, MAX_KILL, Victims};
-use super::{Guard, guard, lock};
+use super::{Guard, lock};
 
-/// The word after [`guard::WORD`] that makes a guard that of all gits.
+/// The word after [`super::GUARD_WORD`] that makes a guard that of all gits.
 pub(super) const WORD: &str = "gits";
 
 /// The variable that marks every git of a program.
@@ -99,7 +100,7 @@ fn start(how: &Guard) -> io::Result<Running> {
 
 /// Guards the gits of the program that the third word names.
 pub(super) fn main(words: &[OsString]) -> io::Result<()> {
-    guard::ignore_signals()?;
+    ignore_signals()?;
     let named = words.first().and_then(|word| word.to_str()).and_then(Program::read);
     let of = named.ok_or_else(|| io::Error::other("a guard of gits is told whose"))?;
     let mut input = io::stdin().lock();

@@ -19,8 +19,6 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,13 +29,11 @@ use rustix::process::{
 };
 
 use super::lock::{self, Lock, LockError, MAX_LOCK_WAIT};
+use super::signals::ignore_signals;
 use super::table::{self, Entry, Identity, Table};
 use super::tree::{self, MAX_KILL, Swept, Victims};
 use super::wire::{self, Answer, Lines, Request, Word};
 use super::{How, gits};
-
-/// The word that makes a program of ours a guard.
-pub const WORD: &str = "__guard";
 
 /// How long what is left after the command may take to end by itself, once it was asked.
 pub const GRACE_AFTER_END: Duration = Duration::from_millis(200);
@@ -47,21 +43,6 @@ const MAX_STRIKES: usize = 256;
 
 /// How often the tree is swept again when it seems empty and is not.
 const MAX_SWEEPS: usize = 3;
-
-/// Signals that would end or stop a guard, and that are not meant for it.
-const NOT_FOR_US: [Signal; 11] = [
-    Signal::TERM,
-    Signal::INT,
-    Signal::HUP,
-    Signal::QUIT,
-    Signal::USR1,
-    Signal::USR2,
-    Signal::ALARM,
-    Signal::PIPE,
-    Signal::TSTP,
-    Signal::TTIN,
-    Signal::TTOU,
-];
 
 /// Does what its standard input, a socket, asks for; the exit code. It never prints.
 pub fn main() -> i32 {
@@ -102,16 +83,6 @@ fn guard() -> io::Result<()> {
             say_failed(&socket, &what, false)
         }
     }
-}
-
-/// Has this process go on whatever signal comes that is not meant for it.
-pub(super) fn ignore_signals() -> io::Result<()> {
-    let ignored = Arc::new(AtomicBool::new(false));
-    for signal in NOT_FOR_US {
-        // A handler that does nothing, and not "ignore": a command must not inherit it.
-        signal_hook::flag::register(signal.as_raw(), Arc::clone(&ignored))?;
-    }
-    Ok(())
 }
 
 /// Makes this process fit to be a guard. Gives a descriptor that tells of ended children.

@@ -28,6 +28,7 @@ pub mod lineage;
 pub mod lock;
 pub mod procfs;
 pub mod secrets;
+mod signals;
 mod stdin;
 pub mod supervisor;
 pub mod table;
@@ -60,12 +61,15 @@ const MARK_PREFIX: &str = "FTL_";
 /// How long the value of a mark may be.
 pub const MAX_MARK_BYTES: usize = 256;
 
+/// The word that makes a program of ours a guard.
+pub const GUARD_WORD: &str = "__guard";
+
 /// How a guard is started: a program that calls [`guard::main`] when it is given these words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
     /// The program.
     pub program: PathBuf,
-    /// Its words, [`guard::WORD`] first.
+    /// Its words, [`GUARD_WORD`] first.
     pub args: Vec<OsString>,
 }
 
@@ -77,7 +81,7 @@ impl Guard {
 
     /// Another program that knows the word.
     pub fn of(program: &Path) -> Guard {
-        Guard { program: program.to_owned(), args: vec![guard::WORD.into()] }
+        Guard { program: program.to_owned(), args: vec![GUARD_WORD.into()] }
     }
 }
 

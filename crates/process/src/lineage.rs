@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::procfs::{Namespaces, ProcFs};
 use super::table::{self, Entry, Identity};
-use super::{MARK, guard, lock};
+use super::{GUARD_WORD, MARK, lock};
 
 /// How often the line of ancestors is read again because it changed under our eyes.
 const MAX_READINGS: usize = 100;
@@ -177,7 +177,7 @@ fn sees(proc: &ProcFs, view: &View, who: Identity, theirs: &Namespaces) -> io::R
 /// A guard hides what it runs from other users' eyes and its own children's, so a program that we may
 /// not look at counts as ours.
 fn is_guard(one: &Ancestor, ours: Option<&Path>) -> bool {
-    let named = one.words.get(1).is_some_and(|word| word == guard::WORD);
+    let named = one.words.get(1).is_some_and(|word| word == GUARD_WORD);
     named && one.program.as_deref().is_none_or(|program| Some(program) == ours)
 }
 
@@ -289,11 +289,11 @@ mod tests {
         let inside = |pid, by| Some(Inside { pid, by });
 
         assert_eq!(look(&seen(&[shell(5), ftl(4, "run", Some("/bin/ftl"))]), NOBODY), None);
-        let guard = ftl(5, guard::WORD, Some("/bin/ftl"));
+        let guard = ftl(5, GUARD_WORD, Some("/bin/ftl"));
         assert_eq!(look(&seen(&[guard]), NOBODY), inside(5, Sign::Guard));
-        let hidden = ftl(5, guard::WORD, None);
+        let hidden = ftl(5, GUARD_WORD, None);
         assert_eq!(look(&seen(&[hidden]), NOBODY), inside(5, Sign::Guard));
-        let other = ftl(5, guard::WORD, Some("/bin/other"));
+        let other = ftl(5, GUARD_WORD, Some("/bin/other"));
         assert_eq!(look(&seen(std::slice::from_ref(&other)), NOBODY), None);
         assert_eq!(look(&seen(&[other]), held), inside(5, Sign::Attempt));
         let later = one(5, &["x"], None, "");
@@ -326,7 +326,7 @@ mod tests {
     fn our_own_mark_counts_and_our_own_word_does_not() {
         let marked = one(9, &["ftl"], None, "FTL_ATTEMPT=");
         assert_eq!(look(&view(&[marked]), NOBODY), Some(Inside { pid: 9, by: Sign::Mark }));
-        assert_eq!(look(&view(&[ftl(9, guard::WORD, None)]), NOBODY), None);
+        assert_eq!(look(&view(&[ftl(9, GUARD_WORD, None)]), NOBODY), None);
         assert_eq!(look(&view(&[]), NOBODY), None);
     }
 }

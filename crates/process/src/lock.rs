@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::table::{self, Entry, Identity, Table};
 use super::tree::{self, MAX_KILL, Swept, Victims};
-use super::{Fence, Mark, Namespaces, guard};
+use super::{Fence, GUARD_WORD, Mark, Namespaces};
 use ftl_folder::{self as folder, Folder, Use};
 
 /// How long a new attempt waits for the guard of the old one, which is ending its processes.
@@ -76,7 +76,7 @@ impl Record {
 }
 
 fn is_guard(pid: i32) -> bool {
-    table::words(pid).is_some_and(|words| words.get(1).is_some_and(|word| word == guard::WORD))
+    table::words(pid).is_some_and(|words| words.get(1).is_some_and(|word| word == GUARD_WORD))
 }
 
 /// Whether a process is this one or one that it descends from; also when that cannot be told.

@@ -6,21 +6,14 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use md5::{Digest as _, Md5};
-
-use super::campaign::Campaign;
-use super::projection::{Form, Projected, json_text, keep};
+use super::campaign_state::{Campaign, PREVIEW_CHARS};
+use super::projected::{Form, Projected};
+use super::projection::{json_text, keep};
 use super::{RecordError, Records};
 use ftl_core::json::{Json, Object};
 use ftl_folder as folder;
 use ftl_folder::place::replace;
 use ftl_store::{Notebook as _, Notes};
-
-/// How many files a fingerprint names.
-pub const MAX_FINGERPRINT_FILES: usize = 20;
-
-/// How much of an objective is compared.
-pub const PREVIEW_CHARS: usize = 100;
 
 /// How many files of the original's archive are taken over.
 const MAX_ARCHIVES: usize = 100_000;
@@ -234,11 +227,6 @@ fn similarity(current: &Json, other: &Json, alike: Alike<'_>) -> Option<f64> {
         similarity += 0.1 * (1.0 - (left - right).abs() / left.max(right));
     }
     Some(similarity)
-}
-
-/// The first eight letters of the MD5 of a text: a label that the original made so, no protection.
-pub(super) fn short_md5(text: &str) -> String {
-    Md5::digest(text.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn rounded(number: f64) -> f64 {

@@ -10,8 +10,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::campaign::{overlap, settle_in};
-use super::projection::{Form, Projected, drop_text, keep_text};
+use super::campaign::settle_in;
+use super::campaign_state::overlap;
+use super::projected::{Form, Projected};
+use super::projection::{drop_text, keep_text};
 use super::scope::{Scope, WORKSPACES};
 use super::{RecordError, Records};
 use crate::build_budget::Budget;

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
-use super::projection::{Form, Projected, json_text};
+use super::projected::{Form, Projected};
+use super::projection::json_text;
 use super::scope::{CACHE, Scope};
 use super::{RecordError, Records};
 use crate::exploration::{self, Mode};

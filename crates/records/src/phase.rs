@@ -16,7 +16,8 @@ use ftl_core::program::Program;
 use ftl_core::run::{Fact, ROOT};
 use ftl_language::library::{Library, built_in_sources};
 
-use super::projection::{Form, Projected, json_text};
+use super::projected::{Form, Projected};
+use super::projection::json_text;
 use super::scope::Scope;
 use super::{RecordError, Records};
 use ftl_core::json::Json;

@@ -7,7 +7,6 @@
 //! that a killed process did not come to write, is written again with the next look. A copy that may lag has a mark
 //! in the place of its digest until somebody lays it out, and is never known by anything else.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -19,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::scope::Scope;
+use super::projected::{Form, Projected};
 use super::sheet::{self, Sheet, stow};
 use super::{RecordError, Records};
 use ftl_core::json::Json;
@@ -84,41 +83,6 @@ pub(super) fn standing(known: &[String], seen: Option<&str>, found: &str) -> Sta
 
 pub(super) fn digest(bytes: &[u8]) -> String {
     Digest::of(bytes).to_string()
-}
-
-/// A note that has a copy.
-#[derive(Clone, Debug)]
-pub struct Projected {
-    /// The kind of the note.
-    pub kind: Cow<'static, str>,
-    /// Its key.
-    pub key: Cow<'static, str>,
-    /// The file, from the folder of its scope; from `.ftl/` where it belongs to no campaign.
-    pub file: Cow<'static, str>,
-    /// Whose it is; nothing where it belongs to no campaign.
-    pub scope: Option<Scope>,
-    /// Whether a text can be taken over, and as which; what is wrong with it if not.
-    pub check: fn(&str) -> Result<String, String>,
-    /// How the note is kept.
-    pub form: Form,
-}
-
-impl Projected {
-    /// Under which name it is remembered what its copy was last, wherever that stands now.
-    pub(super) fn copy_name(&self) -> String {
-        self.scope.as_ref().map_or_else(|| self.file.to_string(), |scope| scope.copy_name(&self.file))
-    }
-}
-
-/// How a note is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// As the copy is, to the byte.
-    Text,
-    /// As JSON without white space; the copy is laid out for people.
-    Json,
-    /// The same, with each item of this list in a note of its own. The copy may lag while a run is driven.
-    Rows(&'static str),
 }
 
 /// A check of a text that must be JSON and pass a check of its own.

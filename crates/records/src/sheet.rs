@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::projection::{Form, Projected};
+use super::projected::{Form, Projected};
 use ftl_core::json::Json;
 use ftl_core::json::rows::{self, Rows, Split};
 use ftl_store::{Notebook, Notes, StoreError};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use ftl_core::plan::{Cascade, CascadeState, Status};
 
-use super::campaign::Campaign;
+use super::campaign_state::Campaign;
 use super::{RecordError, Records};
 use crate::workspace::Status as WorkspaceStatus;
 use ftl_core::json::Json;

@@ -19,9 +19,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::contract::{Backend, Desk, Enforced, Order, Probe, Session, Trouble};
+use crate::contract::{Backend, Desk, Enforced, Order, Probe, Session};
 use crate::secrets::Secrets;
 use crate::timing::Timing;
+use crate::trouble::Trouble;
 
 pub use calls::{MAX_CALLS_SEEN, MAX_PATHS};
 pub use session::{MAX_CANCEL, MAX_CLOSE, MAX_FAREWELL, MAX_GARBAGE, MAX_REBUKES, MAX_REQUESTS, MAX_START};

@@ -14,8 +14,9 @@ use super::terminals::Wanted;
 use super::wire::Reply;
 use crate::bench::MAX_FILE_BYTES;
 use crate::bench::folder::{Folder, Resolved};
-use crate::contract::{Said, Trouble, Verdict};
+use crate::contract::{Said, Verdict};
 use crate::schema::text_in;
+use crate::trouble::Trouble;
 
 /// What stands for a path that an agent does not name.
 const UNNAMED: &str = "a file that the agent does not name";

@@ -22,10 +22,11 @@ use super::wire::{News, Refusal, SERVER, Wire, wants_login};
 use super::words::Words;
 use crate::bench::folder::Folder;
 use crate::bench::{Bench, Done, SPEAKING};
-use crate::contract::{Desk, MONEY, Misfits, Order, Part, Rest, Session, TOKENS, TURNS, Trouble};
+use crate::contract::{Desk, MONEY, Misfits, Order, Part, Rest, Session, TOKENS, TURNS};
 use crate::launch::{Exit, Heard, Hearing, Input, Program, Tree, first_cause};
 use crate::secrets::Secrets;
 use crate::timing::Timing;
+use crate::trouble::Trouble;
 use crate::window::{Knock, Offer, Window};
 
 /// How long an agent may take until a session is open.

@@ -14,8 +14,8 @@ use serde_json::{Value as Json, json};
 
 use super::wire::Reply;
 use crate::bench::MAX_COMMAND_TIME;
-use crate::contract::Trouble;
 use crate::launch::{Exit, Heard, Hearing, Launcher, Program, Tree};
+use crate::trouble::Trouble;
 use crate::variables::defaults;
 
 /// How many terminals an agent has at once.

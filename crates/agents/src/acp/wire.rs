@@ -28,8 +28,8 @@ use futures::channel::mpsc::{UnboundedSender, unbounded};
 use serde_json::Value as Json;
 
 use super::settings::Serves;
-use crate::contract::Trouble;
 use crate::launch::Input;
+use crate::trouble::Trouble;
 use crate::window::Server;
 
 /// What the window is called among the servers of an agent; its tools carry this name.

@@ -2,8 +2,9 @@
 
 use serde_json::Value as Json;
 
-use crate::contract::{Desk, MAX_TURN_BYTES, Said, Trouble};
+use crate::contract::{Desk, MAX_TURN_BYTES, Said};
 use crate::secrets::{Pieces, Secrets};
+use crate::trouble::Trouble;
 
 /// What an agent has said in a turn.
 #[derive(Debug, Default)]

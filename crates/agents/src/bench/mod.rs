@@ -8,8 +8,6 @@ pub mod folder;
 mod search;
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,9 +15,11 @@ use ftl_core::desk::{Call, Deed, Spot};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 
-use crate::contract::{Desk, Misfits, Order, Said, Trouble, Verdict, check_answer};
+use crate::contract::{Desk, Misfits, Order, Said, Shell, Verdict, check_answer};
 use crate::schema::Schema;
 use crate::secrets::Secrets;
+use crate::trouble::Trouble;
+use crate::window::Offer;
 use folder::{Folder, Resolved};
 
 /// The largest file that is read or changed.
@@ -37,21 +37,6 @@ pub const MAX_COMMAND_TIME: Duration = Duration::from_secs(600);
 /// How many calls one turn of a model may hold.
 pub const MAX_CALLS_IN_A_TURN: usize = 32;
 
-/// Runs a command in a process tree that somebody owns. The engine hands one in.
-pub trait Shell: Send + Sync + fmt::Debug {
-    /// Runs a command in a folder, for at most so long; it looks at the desk whether it is still wanted.
-    fn run(&self, command: &str, folder: &Path, limit: Duration, desk: &dyn Desk) -> Result<Ran, String>;
-}
-
-/// What a command did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
-    /// Its exit code; nothing if it was ended.
-    pub code: Option<i32>,
-    /// What it wrote, both streams.
-    pub output: String,
-}
-
 /// One tool as a model sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
@@ -61,6 +46,12 @@ pub struct Tool {
     pub about: &'static str,
     /// What it takes.
     pub takes: Schema,
+}
+
+impl From<&Tool> for Offer {
+    fn from(tool: &Tool) -> Offer {
+        Offer { name: tool.name.to_owned(), about: tool.about.to_owned(), takes: tool.takes.json().clone() }
+    }
 }
 
 /// What came of a call.

@@ -5,8 +5,11 @@ use std::sync::Mutex;
 use ftl_core::desk::{Allowance, Ruling, Write, rule};
 use ftl_core::run::Usage;
 
+use std::path::Path;
+
 use super::*;
 use crate::contract::Limits;
+use crate::contract::Ran;
 
 /// A desk that rules by the pure rule and counts.
 struct Clerk {

@@ -35,10 +35,11 @@ pub use rules::{Back, Called, End, Event, MAX_RULES, Rule, Since, Used};
 pub use talk::{MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER, MAX_OPEN_CALLS};
 
 use crate::bench::{Bench, SPEAKING};
-use crate::contract::{Backend, Desk, Enforced, Order, Probe, Session, Trouble};
+use crate::contract::{Backend, Desk, Enforced, Order, Probe, Session};
 use crate::launch::{Heard, Launcher, Program};
 use crate::secrets::Secrets;
 use crate::timing::Timing;
+use crate::trouble::Trouble;
 use crate::window::{Offer, Window};
 use room::Room;
 use talk::Talk;

@@ -18,8 +18,9 @@ use super::fill::{Filling, SETTING, Template};
 use super::{Binding, Home};
 use ftl_core::machine::Cause;
 
-use crate::contract::{Order, Trouble};
+use crate::contract::Order;
 use crate::launch::Program;
+use crate::trouble::Trouble;
 use crate::window::Server;
 
 /// A folder that is gone when this is dropped.

@@ -20,12 +20,11 @@ use super::rules::{Back, Called, End, Event, Used};
 use super::speech::{self, Asked, Speech, Wants};
 use crate::bench::folder::Folder;
 use crate::bench::{ASK, Bench, Done, MAX_COMMAND_TIME, SPEAKING, SUBMIT};
-use crate::contract::{
-    Counted, Desk, MAX_TURN_BYTES, Misfits, Order, Part, Rest, Said, Session, Trouble, Verdict,
-};
+use crate::contract::{Counted, Desk, MAX_TURN_BYTES, Misfits, Order, Part, Rest, Said, Session, Verdict};
 use crate::launch::{Exit, Heard, Launched, first_cause};
 use crate::secrets::{Pieces, Secrets};
 use crate::timing::{SLICE, Timing};
+use crate::trouble::Trouble;
 use crate::window::{Knock, Window};
 
 /// How many lines of a turn may be no JSON.

@@ -27,10 +27,11 @@ use serde_json::Value as Json;
 use crate::bench::{Bench, Done, SUBMIT};
 use crate::contract::{
     Backend, Counted, Desk, Enforced, Limits, MAX_CORRECTIONS, MONEY, Order, Part, PartKind, Probe, Rest,
-    Said, Session, TOKENS, TURNS, Trouble,
+    Said, Session, TOKENS, TURNS,
 };
 use crate::secrets::{Key, Pieces, Secrets};
 use crate::timing::{Retry, Timing};
+use crate::trouble::Trouble;
 pub use dialect::Dialect;
 use dialect::{Ask, Bit, Miss, Reply, Stop, error_of, miss_of};
 use price::Prices;

@@ -2,8 +2,9 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::contract::{Desk, Trouble};
+use crate::contract::Desk;
 use crate::timing::SLICE;
+use crate::trouble::Trouble;
 
 /// The seats of an endpoint.
 #[derive(Debug)]

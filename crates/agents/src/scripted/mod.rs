@@ -18,10 +18,11 @@ use serde_json::Value as Json;
 
 use crate::bench::{Bench, Done};
 use crate::contract::{
-    Backend, Counted, Desk, Enforced, MAX_TURN_BYTES, Order, Part, Probe, Rest, Said, Session, TURNS, Trouble,
+    Backend, Counted, Desk, Enforced, MAX_TURN_BYTES, Order, Part, Probe, Rest, Said, Session, TURNS,
 };
 use crate::secrets::Secrets;
 use crate::timing::Timing;
+use crate::trouble::Trouble;
 
 use script::{End, Scene, Step};
 pub use script::{MAX_SCRIPT_BYTES, Script};

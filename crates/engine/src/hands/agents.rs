@@ -13,15 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ftl_agents::bench::{Ran, Shell};
+use ftl_agents::contract::Lobby;
 use ftl_agents::contract::{
-    Answer, Backend, Desk, Ended as Talked, Limits as TalkLimits, MONEY, Order, Said, TOKENS, TURNS, Trouble,
-    Verdict, converse,
+    Answer, Backend, Desk, Ended as Talked, Limits as TalkLimits, MONEY, Order, Said, TOKENS, TURNS, Verdict,
+    converse,
 };
+use ftl_agents::contract::{Ran, Shell};
 use ftl_agents::prompts::{Filling, Prompts};
 use ftl_agents::schema::Schema;
 use ftl_agents::secrets::Secrets;
-use ftl_agents::window::Lobby;
+use ftl_agents::trouble::Trouble;
 use ftl_core::catalogue::{Catalogue, Form, schema};
 use ftl_core::desk::{Allowance, Call, Deed, Ruling, Spot, Write, rule};
 use ftl_core::run::{Failure, FailureKind, Usage, Wanted};

@@ -13,7 +13,8 @@ use ftl_core::run::Failure;
 use super::Job;
 use super::typed::{Done, json_of, shaped};
 use ftl_folder::clock;
-use ftl_records::campaign::{Campaign, no_campaign};
+use ftl_records::campaign::no_campaign;
+use ftl_records::campaign_state::Campaign;
 use ftl_records::plan_file::merge::CampaignTask;
 use ftl_records::{Records, views};
 

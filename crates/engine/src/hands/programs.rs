@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use ftl_agents::contract::Trouble;
 use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Telling, Tree, hearing};
+use ftl_agents::trouble::Trouble;
 
 use ftl_process::{
     Cancel, Cut, Ended, Fence, How, Limits, MARK, Mark, RunError, Running, Spec, Stdin, StdinWriter, Stream,

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ftl_agents::bench;
-use ftl_agents::contract::{Answer, PartKind, Said, Trouble, Verdict};
+use ftl_agents::contract::{Answer, PartKind, Said, Verdict};
 use ftl_agents::prompts::Prompt;
 use ftl_agents::scripted::write::{Recorded, RecordedStep};
 use ftl_agents::secrets::Secrets;
+use ftl_agents::trouble::Trouble;
 use ftl_core::desk::{Call, Spot};
 use ftl_core::run::{Time, Usage};
 use serde_json::{Value as Json, json};

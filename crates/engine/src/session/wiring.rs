@@ -8,9 +8,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use ftl_agents::contract::Lobby;
 use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
 use ftl_agents::secrets::{Secrets, is_secret_name};
-use ftl_agents::window::Lobby;
 use ftl_core::catalogue::shell::Sh;
 use ftl_core::catalogue::{Action as _, Catalogue};
 

@@ -315,7 +315,7 @@ impl Room {
             None,
         );
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let lobby = ftl_agents::window::Lobby {
+        let lobby = ftl_agents::contract::Lobby {
             folder: self.folder.path().to_owned(),
             program,
             args: vec![String::from("mcp")],

@@ -5,8 +5,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use ftl_agents::bench::{SPEAKING, tools};
+use ftl_agents::contract::Lobby;
 use ftl_agents::schema::Schema;
-use ftl_agents::window::{Lobby, Offer, VARIABLE, Window};
+use ftl_agents::window::{Offer, VARIABLE, Window};
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};
 

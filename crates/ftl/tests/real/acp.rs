@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ftl_agents::acp::{Acp, Agent, Habits};
-use ftl_agents::bench::{Ran, Shell};
 use ftl_agents::contract::{
-    Answer, Backend as _, Desk, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, Trouble, converse,
+    Answer, Backend as _, Desk, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, converse,
 };
+use ftl_agents::contract::{Ran, Shell};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
+use ftl_agents::trouble::Trouble;
 use ftl_core::desk::Spot;
 use ftl_core::value::Name;
 use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};

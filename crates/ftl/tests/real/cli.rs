@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use ftl_agents::cli::{Adapter, Binding, Cli, Home};
 use ftl_agents::contract::{
-    Answer, Backend, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, Trouble, converse,
+    Answer, Backend, Ended, Limits, MONEY, Order, Part, PartKind, TOKENS, TURNS, converse,
 };
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
+use ftl_agents::trouble::Trouble;
 use ftl_core::desk::{Allowance, Deed, Spot};
 use ftl_testkit::speakers::{Clerk, Heard, allowance, answer, desk};
 use serde_json::{Value as Json, json};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use ftl_agents::contract::Lobby;
 use ftl_agents::launch::Launcher;
-use ftl_agents::window::Lobby;
 use ftl_engine::hands::programs::Programs;
 use ftl_process::table::{self, Table};
 use ftl_process::{Guard, Limits, MARK, Supervisor, own_orphans};

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::tokens::{Vocabulary, cut};
 use super::{Embedder, Vector};
-use crate::similar::on_line;
+use crate::line::on_line;
 use crate::text;
 
 const FILE: &[u8] = include_bytes!("../../table/tokens.bin");

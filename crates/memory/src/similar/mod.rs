@@ -8,6 +8,7 @@ pub mod gestalt;
 pub mod overlap;
 
 use crate::embed::{Embedder, Vector};
+use crate::line::on_line;
 use crate::text;
 
 /// A lesson is a duplicate above this, in both measures.
@@ -148,18 +149,6 @@ impl Plain {
 /// How alike two texts are, from 0 to 1; 0 if one is empty.
 pub fn similarity(left: &str, right: &str, embedder: &dyn Embedder) -> f64 {
     Probe::new(left, embedder).like(&Probe::new(right, embedder)).best()
-}
-
-/// The value of a line through the points; constant beyond its ends.
-pub(crate) fn on_line(points: &[(f64, f64)], at: f64) -> f64 {
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return 0.0 };
-    for pair in points.windows(2) {
-        let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
-        if at >= x0 && at < x1 {
-            return y0 + (at - x0) / (x1 - x0) * (y1 - y0);
-        }
-    }
-    if at < first.0 { first.1 } else { last.1 }
 }
 
 #[cfg(test)]

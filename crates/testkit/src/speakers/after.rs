@@ -4,7 +4,8 @@
 
 use std::sync::atomic::Ordering;
 
-use ftl_agents::contract::{Counted, TOKENS, Trouble};
+use ftl_agents::contract::{Counted, TOKENS};
+use ftl_agents::trouble::Trouble;
 use ftl_core::desk::Allowance;
 use ftl_core::value::Name;
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ftl_agents::contract::Trouble;
 use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Tree, hearing};
+use ftl_agents::trouble::Trouble;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Starts programs and ends their process groups. The engine's own launcher does better.

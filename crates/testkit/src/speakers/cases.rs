@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ftl_agents::contract::Lobby;
 use ftl_agents::contract::{
     Answer, Counted, Ended, MAX_CORRECTIONS, MAX_TURN_BYTES, MONEY, Order, Part, PartKind, TOKENS, TURNS,
-    Trouble, converse,
+    converse,
 };
-use ftl_agents::window::Lobby;
+use ftl_agents::trouble::Trouble;
 use ftl_core::desk::Allowance;
 use ftl_core::value::Name;
 use serde_json::{Value as Json, json};

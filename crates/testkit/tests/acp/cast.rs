@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ftl_agents::acp::{Acp, Agent, Asks, Habits, Meter};
+use ftl_agents::contract::Lobby;
 use ftl_agents::contract::{Answer, Ended, Order, Part, PartKind, converse};
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::RealTime;
-use ftl_agents::window::Lobby;
 use ftl_core::desk::Allowance;
 use ftl_testkit::speakers::{Act, Cast, Clerk, End, Grain, KEY, Stage, desk, order};
 use serde_json::{Value as Json, json};

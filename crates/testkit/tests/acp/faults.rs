@@ -7,10 +7,11 @@ use ftl_agents::acp::{
     Acp, Agent, Habits, MAX_CALLS_SEEN, MAX_FAREWELL, MAX_GARBAGE, MAX_REBUKES, MAX_REQUESTS, MAX_START,
     MAX_TOLD_BYTES,
 };
-use ftl_agents::contract::{Answer, Backend as _, Desk, Ended, Limits, Order, TURNS, Trouble};
+use ftl_agents::contract::{Answer, Backend as _, Desk, Ended, Limits, Order, TURNS};
 use ftl_agents::launch::MAX_LINE_BYTES;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::Timing;
+use ftl_agents::trouble::Trouble;
 use ftl_testkit::speakers::allowance;
 use serde_json::{Value as Json, json};
 

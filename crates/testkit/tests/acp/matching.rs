@@ -1,6 +1,7 @@
 //! One call that is seen several times counts once, and nothing is covered by what it does not belong to.
 
-use ftl_agents::contract::{Answer, TURNS, Trouble};
+use ftl_agents::contract::{Answer, TURNS};
+use ftl_agents::trouble::Trouble;
 use ftl_core::desk::{Allowance, Write};
 use ftl_core::value::Name;
 use ftl_testkit::speakers::allowance;

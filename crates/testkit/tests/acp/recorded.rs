@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ftl_agents::acp::{Agent, Habits};
-use ftl_agents::bench::{Ran, Shell};
-use ftl_agents::contract::{Backend as _, Desk, Limits, MONEY, Order, Part, PartKind, Rest, TOKENS, Trouble};
+use ftl_agents::contract::{Backend as _, Desk, Limits, MONEY, Order, Part, PartKind, Rest, TOKENS};
+use ftl_agents::contract::{Ran, Shell};
 use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Telling, Tree, hearing};
+use ftl_agents::trouble::Trouble;
 use ftl_core::desk::{Allowance, Write};
 use ftl_testkit::dice::Dice;
 use ftl_testkit::speakers::{Bare, Clerk, Heard, allowance, desk, order};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_agents::acp::{MAX_TERMINALS, MAX_VARIABLES};
-use ftl_agents::bench::{MAX_COMMAND_TIME, Ran, Shell};
+use ftl_agents::bench::MAX_COMMAND_TIME;
 use ftl_agents::contract::{Desk, Limits, Order};
+use ftl_agents::contract::{Ran, Shell};
 use ftl_testkit::speakers::allowance;
 use serde_json::{Value as Json, json};
 

@@ -9,10 +9,11 @@ use ftl_agents::cli::{
     Adapter, Binding, Cli, Home, MAX_ASKS_IN_A_TURN, MAX_GARBAGE_LINES, MAX_HEARD_BYTES, MAX_LINGER,
     MAX_OPEN_CALLS,
 };
-use ftl_agents::contract::{Backend, Desk, Part, PartKind, Rest, Session, Trouble};
+use ftl_agents::contract::{Backend, Desk, Part, PartKind, Rest, Session};
 use ftl_agents::launch::MAX_LINE_BYTES;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::timing::{RealTime, Timing};
+use ftl_agents::trouble::Trouble;
 use ftl_testkit::speakers::{Act, Clerk, allowance, desk, order};
 use serde_json::json;
 

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ftl_agents::cli::Adapter;
-use ftl_agents::contract::{Backend as _, Part, PartKind, Rest, TOKENS, Trouble};
+use ftl_agents::contract::{Backend as _, Part, PartKind, Rest, TOKENS};
 use ftl_agents::launch::{Exit, Input, Launched, Launcher, Program, Tree, hearing};
+use ftl_agents::trouble::Trouble;
 use ftl_testkit::dice::Dice;
 use ftl_testkit::speakers::{Clerk, Heard, allowance, desk, order};
 use serde_json::{Value as Json, json};

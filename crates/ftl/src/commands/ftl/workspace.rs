@@ -6,7 +6,7 @@ use ftl_code::context::Sources;
 use ftl_folder::clock;
 use ftl_records::Records;
 use ftl_records::briefs::{Budgets, Ends, Recall, parse_file};
-use ftl_records::campaign::Campaign;
+use ftl_records::campaign_state::Campaign;
 use ftl_records::plan_file::{self, LaxPlan, Task};
 use ftl_records::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
