@@ -10,6 +10,11 @@ _default:
 build:
     cargo build --workspace --all-targets
 
+# Build the binary that is handed out, small and fast, into target/dist.
+dist:
+    cargo build --profile dist -p ftl
+    ls -l target/dist/ftl
+
 # Run every test, as the README says.
 test *ARGS:
     cargo test --workspace {{ARGS}}
