@@ -1,6 +1,6 @@
 //! What a text becomes as JSON, to the byte: what is stored and shown must never change unseen.
 
-use ftl_core::json::{Cause, Json};
+use ftl_core::json::{Cause, Json, JsonExt as _};
 
 /// Texts, and what they become: on one line, then without white space.
 const TEXTS: &[(&str, &str, &str)] = &[
@@ -99,9 +99,9 @@ fn told(error: &ftl_core::json::NotJson) -> String {
 fn texts_become_what_they_always_became() {
     for (text, line, compact) in TEXTS {
         let json = Json::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!((json.line().as_str(), json.compact().as_str()), (*line, *compact), "{text}");
+        assert_eq!((json.line().as_str(), json.to_string().as_str()), (*line, *compact), "{text}");
         assert_eq!(Json::parse(&json.pretty()).unwrap().line(), *line, "{text}");
-        assert_eq!(Json::parse(line).unwrap().compact(), *compact, "{text}");
+        assert_eq!(Json::parse(line).unwrap().to_string(), *compact, "{text}");
     }
 }
 
@@ -116,7 +116,7 @@ fn what_is_no_json_says_where_and_why() {
 #[test]
 fn nesting_has_a_limit() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-    assert_eq!(Json::parse(&nested(127)).unwrap().compact(), nested(127));
+    assert_eq!(Json::parse(&nested(127)).unwrap().to_string(), nested(127));
     for text in [nested(128), "[".repeat(100_000), "{\"a\":".repeat(128)] {
         let error = Json::parse(&text).unwrap_err();
         assert_eq!((error.cause, error.message.as_str()), (Cause::Depth, "recursion limit exceeded"));
@@ -159,7 +159,7 @@ fn many_keys_keep_their_places_too() {
     let last = |key: usize| (0..1000).rev().find(|at| (at * 7) % 400 == key).unwrap();
     let fields: Vec<String> =
         (0..400).map(|at| (at * 7) % 400).map(|key| format!("\"k{key}\":{}", last(key))).collect();
-    assert_eq!(json.compact(), format!("{{{},\"end\":0}}", fields.join(",")));
+    assert_eq!(json.to_string(), format!("{{{},\"end\":0}}", fields.join(",")));
 }
 
 #[test]
