@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use ftl_core::json::{Json, float};
+use ftl_core::json::{Json, JsonExt as _, float};
 
 /// How many source files are looked at.
 pub const MAX_FILES: usize = 100;
@@ -31,7 +31,10 @@ pub struct Rules {
 impl Rules {
     /// `{required, forbidden}`.
     pub fn to_json(&self) -> Json {
-        Json::object([("required", Json::list(&self.required)), ("forbidden", Json::list(&self.forbidden))])
+        Json::object([
+            ("required", Json::from(self.required.as_slice())),
+            ("forbidden", Json::from(self.forbidden.as_slice())),
+        ])
     }
 }
 
@@ -159,7 +162,7 @@ impl Detection {
         Json::object([
             ("framework", Json::from(self.framework)),
             ("confidence", Json::from(self.confidence)),
-            ("source", Json::from(&self.source)),
+            ("source", Json::from(self.source.as_str())),
             ("complexity_weight", Json::from(self.complexity_weight)),
         ])
     }

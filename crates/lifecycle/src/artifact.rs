@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::run::{Failure, FailureKind};
 
 use ftl_store::Digest;
@@ -213,21 +213,22 @@ impl<'a> View<'a> {
         let Some(field) = self.field(key) else { return Ok(None) };
         match field.json {
             Json::Bool(flag) => Ok(Some(*flag)),
-            Json::Null | Json::Int(_) | Json::Large(_) | Json::Float(_) => Err(field.not("true or false")),
-            Json::Text(_) | Json::List(_) | Json::Object(_) => Err(field.not("true or false")),
+            Json::Null | Json::Number(_) | Json::String(_) | Json::Array(_) | Json::Object(_) => {
+                Err(field.not("true or false"))
+            }
         }
     }
 
     /// A field that counts something.
     pub fn count(&self, key: &str) -> Result<Option<u64>, Malformed> {
         let Some(field) = self.field(key) else { return Ok(None) };
-        let count = field.json.as_i64().and_then(|number| u64::try_from(number).ok());
+        let count = field.json.as_whole().and_then(|number| u64::try_from(number).ok());
         count.map(Some).ok_or_else(|| field.wrong("must be a whole number, and not below 0"))
     }
 
     /// The items of a list.
     pub fn as_list(&self) -> Result<Vec<View<'a>>, Malformed> {
-        let items = self.json.as_list().ok_or_else(|| self.not("a list"))?;
+        let items = self.json.as_array().ok_or_else(|| self.not("a list"))?;
         let view = |(index, json): (usize, &'a Json)| {
             let mut at = self.at.clone();
             at.push(Step::Item(index));
@@ -255,12 +256,12 @@ impl<'a> View<'a> {
 
     /// The members of an object.
     pub fn members(&self) -> Vec<(&'a str, View<'a>)> {
-        let view = |(key, json): &'a (String, Json)| {
+        let view = |(key, json): (&'a String, &'a Json)| {
             let mut at = self.at.clone();
             at.push(Step::Key(key.clone()));
             (key.as_str(), View { artifact: self.artifact, json, at })
         };
-        self.json.fields().iter().map(view).collect()
+        self.json.fields().map(view).collect()
     }
 
     /// A field that is one of some words.

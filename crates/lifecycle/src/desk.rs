@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::machine::Cause;
 use ftl_core::run::{Adoption, ROOT, Run};
 use ftl_core::run::{Failure, FailureKind};

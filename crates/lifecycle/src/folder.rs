@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 use super::artifact::{self, Artifact, Malformed};
 use ftl_folder::place::Place;
@@ -251,7 +251,7 @@ impl Folder {
         let mut last = [b'\n'];
         open.read_at(&mut last, length.saturating_sub(1))?;
         let end = if last == [b'\n'] { "" } else { "\n" };
-        open.write_all(format!("{end}{}\n", line.compact()).as_bytes())?;
+        open.write_all(format!("{end}{line}\n").as_bytes())?;
         open.sync_all()?;
         sync(above)
     }
@@ -389,11 +389,11 @@ mod tests {
     fn a_line_follows_what_a_crash_left() {
         let (_root, folder) = folder();
         folder.put(TRANSCRIPT, b"{\"half\":").unwrap();
-        folder.add_line(TRANSCRIPT, &Json::object([("a", Json::Int(1))])).unwrap();
-        folder.add_line(TRANSCRIPT, &Json::object([("a", Json::Int(2))])).unwrap();
+        folder.add_line(TRANSCRIPT, &Json::object([("a", Json::from(1))])).unwrap();
+        folder.add_line(TRANSCRIPT, &Json::object([("a", Json::from(2))])).unwrap();
         let text = fs::read_to_string(folder.file(TRANSCRIPT)).unwrap();
         assert_eq!(text, "{\"half\":\n{\"a\":1}\n{\"a\":2}\n");
-        assert_eq!(folder.last_line(TRANSCRIPT).unwrap().get("a"), Some(&Json::Int(2)));
+        assert_eq!(folder.last_line(TRANSCRIPT).unwrap().get("a"), Some(&Json::from(2)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A question is closed by an answer with words in it, or by a person who waives it. A question that was
 //! skipped is open.
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 use super::artifact::{Malformed, View};
 use super::folder::{Folder, MEETING, PLAN_TRANSCRIPT};
@@ -141,7 +141,7 @@ fn transcript(folder: &Folder) -> Result<Vec<Line>, Malformed> {
 
 fn line_of(json: &Json) -> Option<Line> {
     let text = |keys: &[&str]| keys.iter().find_map(|key| json.get(key)?.as_str()).map(str::to_owned);
-    let count = |key: &str| json.get(key)?.as_i64().and_then(|number| u64::try_from(number).ok());
+    let count = |key: &str| json.get(key)?.as_whole().and_then(|number| u64::try_from(number).ok());
     let kind = text(&["kind"])?;
     if !["clarify_question", "clarify_answer"].contains(&kind.as_str()) {
         return None;

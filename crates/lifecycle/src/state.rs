@@ -3,7 +3,7 @@
 //! It is a projection of the task's run, written whole and only when the task moved. Fields that nobody
 //! here knows stay as they are, and so does their order.
 
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
 use super::artifact::{Artifact, Malformed};
 use super::folder::{Folder, STATE};
@@ -80,7 +80,7 @@ impl State {
             return;
         }
         self.actor(to, |actor| {
-            let round = actor.get("round").and_then(Json::as_i64).unwrap_or(0);
+            let round = actor.get("round").and_then(Json::as_whole).unwrap_or(0);
             actor.put("round", round.saturating_add(1));
             actor.put("status", "pending");
         });
@@ -147,10 +147,10 @@ mod tests {
         assert_eq!(state.phase, codegen);
         state.go(&codegen, &review, &phases);
         let wanted = r#"{"z":1,"phase":"review","actors":{"codegen":{"mine":true,"status":"completed"},"x":null,"review":{"round":1,"status":"pending"}},"a":[]}"#;
-        assert_eq!(state.json.compact(), wanted);
+        assert_eq!(state.json.to_string(), wanted);
         state.go(&review, &codegen, &phases);
         assert_eq!(
-            state.actors().compact(),
+            state.actors().to_string(),
             r#"{"codegen":{"mine":true,"status":"pending","round":1},"x":null,"review":{"round":1,"status":"redo"}}"#
         );
         let read_again = read(std::str::from_utf8(&state.bytes()).unwrap()).unwrap();

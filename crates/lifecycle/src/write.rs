@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ftl_core::catalogue::lifecycle::Choice;
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
 use super::desk;
 use super::folder::{DECISION, Folder, PATCH, PLAN_TRANSCRIPT, TRANSCRIPT};
@@ -38,18 +38,21 @@ pub fn decision(folder: &Folder, decision: &Decision<'_>) -> Result<(), desk::De
         json.set("route", route);
     }
     let reasons: Vec<&str> = Some(decision.reason).filter(|text| !text.is_empty()).into_iter().collect();
-    json.set("reasons", Json::List(reasons.into_iter().map(Json::from).collect()));
+    json.set("reasons", Json::Array(reasons.into_iter().map(Json::from).collect()));
     if !decision.without.is_empty() {
         json.set(
             "missing_evidence",
-            Json::List(decision.without.iter().map(|name| Json::from(*name)).collect()),
+            Json::Array(decision.without.iter().map(|name| Json::from(*name)).collect()),
         );
     }
     let seen = desk::digests(folder);
-    json.set("artifacts", Json::object(seen.iter().map(|(name, digest)| (*name, Json::from(digest)))));
+    json.set(
+        "artifacts",
+        Json::object(seen.iter().map(|(name, digest)| (*name, Json::from(digest.as_str())))),
+    );
     json.set("timestamp", now());
     json.set("decider", decision.by);
-    json.set("signals", Json::List(Vec::new()));
+    json.set("signals", Json::Array(Vec::new()));
     if let Some(patch) = patch {
         json.set("meta", Json::object([("diff_hash", Json::from(patch))]));
     }

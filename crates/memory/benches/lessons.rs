@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, Object, ObjectExt as _};
 use ftl_memory::carry::Mode;
 use ftl_memory::embed::{Embedder as _, TokenTable};
 use ftl_memory::figures::{self, Lot};
@@ -62,7 +62,7 @@ fn build(file: &Path, lessons: usize) {
     let table = TokenTable::built_in().unwrap();
     let mut db = open(file);
     db.execute_batch(schema::CREATE).unwrap();
-    let json = figures::generate(lessons * 7 / 10, lessons - lessons * 7 / 10, 1, &now()).compact();
+    let json = figures::generate(lessons * 7 / 10, lessons - lessons * 7 / 10, 1, &now()).to_string();
     let work = db.transaction().unwrap();
     Lessons::new(&work, &table).import(&json, Mode::Add).unwrap();
     work.commit().unwrap();

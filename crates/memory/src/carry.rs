@@ -11,7 +11,7 @@ use crate::lessons::Lessons;
 use crate::scan;
 use crate::text;
 use crate::trouble::Trouble;
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
 /// The version of the file that this reads and writes.
 pub const VERSION: &str = "1.0";
@@ -80,14 +80,14 @@ impl Lessons<'_> {
     pub fn export(&self, with_quarantine: bool) -> Result<Json, Trouble> {
         let list = |kind: Kind| -> Result<Json, Trouble> {
             let kept = self.all(kind)?.into_iter().filter(|kept| with_quarantine || !kept.quarantined);
-            Ok(Json::List(kept.map(|kept| kept.lesson.into_json()).collect()))
+            Ok(Json::Array(kept.map(|kept| kept.lesson.into_json()).collect()))
         };
         let mut file = Object::new();
         for kind in Kind::ALL {
             file.set(kind.list(), list(kind)?);
         }
         file.set(VERSION_KEY, VERSION);
-        self.around()?.members().for_each(|(key, value)| file.set(key, value.clone()));
+        self.around()?.iter().for_each(|(key, value)| file.set(key, value.clone()));
         Ok(file.into())
     }
 
@@ -117,7 +117,7 @@ impl Lessons<'_> {
             return Ok(false);
         }
         merge(&mut known.lesson, lesson);
-        for (key, value) in lesson.body().members() {
+        for (key, value) in lesson.body().iter() {
             if known.lesson.body().get(key).is_none() {
                 known.lesson.set(key, value.clone());
             }
@@ -144,9 +144,9 @@ impl Lessons<'_> {
             return Ok(());
         }
         let mut all = self.around()?;
-        around.members().for_each(|(key, value)| all.set(key, value.clone()));
+        around.iter().for_each(|(key, value)| all.set(key, value.clone()));
         let sql = "INSERT OR REPLACE INTO lesson_setting (key, value) VALUES (?1, ?2)";
-        self.db.prepare_cached(sql)?.execute([AROUND, &Json::Object(all).compact()])?;
+        self.db.prepare_cached(sql)?.execute([AROUND, &Json::Object(all).to_string()])?;
         Ok(())
     }
 }
@@ -158,18 +158,18 @@ fn read(file: &str) -> Result<(Vec<Lesson>, Object), Trouble> {
     let Json::Object(mut around) = json else {
         return Err(Trouble::refused("", format!("expected an object, found {what}"), HINT));
     };
-    match around.remove(VERSION_KEY) {
+    match around.shift_remove(VERSION_KEY) {
         None => {}
         Some(version) if version.as_str() == Some(VERSION) => {}
         Some(version) => {
-            let what = format!("expected \"{VERSION}\", found {}", version.compact());
+            let what = format!("expected \"{VERSION}\", found {version}");
             return Err(Trouble::refused(VERSION_KEY, what, HINT));
         }
     }
     let mut lessons = Vec::new();
     for kind in Kind::ALL {
-        let list = match around.remove(kind.list()) {
-            Some(Json::List(list)) => list,
+        let list = match around.shift_remove(kind.list()) {
+            Some(Json::Array(list)) => list,
             Some(other) => {
                 let what = format!("expected a list, found {}", other.kind());
                 return Err(Trouble::refused(kind.list(), what, HINT));

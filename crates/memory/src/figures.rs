@@ -14,7 +14,7 @@ use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth;
 use crate::{carry, schema};
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// Sizes of memory that retrieval is measured at.
 pub const SIZES: [usize; 5] = [10, 50, 100, 250, 500];
@@ -193,7 +193,7 @@ pub fn generate(failures: usize, patterns: usize, seed: u64, now: &Now) -> Json 
     let mut lot = Lot::new(seed);
     let mut list = |count: usize, mark: &str| -> Json {
         let entries = (0..count.min(MAX_GENERATED)).map(|number| entry(&mut lot, mark, number, now));
-        Json::List(entries.collect())
+        Json::Array(entries.collect())
     };
     let (failures, patterns) = (list(failures, "failure"), list(patterns, "pattern"));
     let file = Object::new().with("failures", failures).with("patterns", patterns);
@@ -203,7 +203,7 @@ pub fn generate(failures: usize, patterns: usize, seed: u64, now: &Now) -> Json 
 fn entry(lot: &mut Lot, mark: &str, number: usize, now: &Now) -> Json {
     let trigger = trigger(lot, number);
     let worth = 100 + lot.below(5_000);
-    let source = Json::List(vec![format!("bench-{number}").into()]);
+    let source = Json::Array(vec![format!("bench-{number}").into()]);
     let entry = Object::new().with("name", format!("{mark}-{number}")).with("trigger", trigger.as_str());
     let entry = match mark {
         "failure" => entry
@@ -226,7 +226,7 @@ pub type Stopwatch<'w> = &'w mut dyn FnMut(&mut dyn FnMut() -> Result<(), Troubl
 fn own(embedder: &dyn Embedder, file: &Json) -> Result<Connection, Trouble> {
     let db = Connection::open_in_memory()?;
     db.execute_batch(schema::CREATE)?;
-    Lessons::new(&db, embedder).import(&file.compact(), carry::Mode::Add)?;
+    Lessons::new(&db, embedder).import(&file.to_string(), carry::Mode::Add)?;
     Ok(db)
 }
 
@@ -430,7 +430,7 @@ mod tests {
             timestamp: "t".to_owned(),
         };
         let wanted = r#"{"name":"n","metric":"m","value":70.0,"unit":"u","baseline":100.0,"improvement":30.0,"timestamp":"t"}"#;
-        assert_eq!(record.to_json().compact(), wanted);
+        assert_eq!(record.to_json().to_string(), wanted);
         assert_eq!(Record { baseline: Some(0.0), ..record }.improvement(), None);
     }
 

@@ -17,7 +17,7 @@ use crate::text;
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth;
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// A longer expression is not tried.
 pub const MAX_EXPRESSION: usize = 1_000;

@@ -6,7 +6,7 @@
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth::Use;
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 
 /// A lesson longer than this, as JSON, is refused.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -121,12 +121,12 @@ impl Lesson {
             self.fill("match", "");
         }
         self.fill(self.kind.value(), 0_u64);
-        self.fill("source", Json::List(Vec::new()));
+        self.fill("source", Json::Array(Vec::new()));
         self.fill("created_at", now.local.as_str());
         self.fill("access_count", 0_u64);
         self.fill("times_helped", 0_u64);
         self.fill("times_failed", 0_u64);
-        self.fill("related", Json::List(Vec::new()));
+        self.fill("related", Json::Array(Vec::new()));
     }
 
     /// What it tells of.
@@ -188,7 +188,7 @@ impl Lesson {
     /// The keys of an object such as `cross_relationships`.
     pub fn keys_below(&self, key: &str) -> Vec<String> {
         let object = self.body.get(key).and_then(Json::as_object);
-        object.map(|object| object.members().map(|(key, _)| key.to_owned()).collect()).unwrap_or_default()
+        object.map(|object| object.iter().map(|(key, _)| key.to_owned()).collect()).unwrap_or_default()
     }
 
     /// A counter such as `access_count`.
@@ -217,7 +217,7 @@ impl Lesson {
     /// Every text in it that an agent may come to read, joined by lines.
     pub fn readable(&self) -> String {
         let mut out = String::new();
-        self.body.members().for_each(|(key, value)| gather(key, value, &mut out));
+        self.body.iter().for_each(|(key, value)| gather(key, value, &mut out));
         out
     }
 
@@ -229,7 +229,7 @@ impl Lesson {
     pub(crate) fn set_below(&mut self, key: &str, below: &str, list: Vec<String>) {
         let mut object = self.body.get(key).and_then(Json::as_object).cloned().unwrap_or_default();
         if list.is_empty() {
-            object.remove(below);
+            object.shift_remove(below);
         } else {
             object.set(below, list);
         }
@@ -281,7 +281,7 @@ impl Lesson {
 
     fn check(&self, path: &str) -> Result<(), Trouble> {
         let at = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-        for (key, value) in self.body.members() {
+        for (key, value) in self.body.iter() {
             if let Some(what) = wrong(key, value) {
                 return Err(Trouble::refused(at(key), what, "correct this field and try again"));
             }
@@ -293,7 +293,7 @@ impl Lesson {
                 "say when the lesson applies",
             ));
         }
-        if Json::Object(self.body.clone()).compact().len() > MAX_BYTES {
+        if Json::Object(self.body.clone()).to_string().len() > MAX_BYTES {
             let what = format!("is longer than {MAX_BYTES} bytes");
             return Err(Trouble::refused(path, what, "keep a lesson short; put long logs elsewhere"));
         }
@@ -312,7 +312,7 @@ pub fn slug(text: &str) -> String {
 
 /// What is wrong with a known field; nothing is known of the others.
 fn wrong(key: &str, value: &Json) -> Option<String> {
-    let is_texts = |value: &Json| matches!(value.as_list(), Some(list) if list.iter().all(|item| item.as_str().is_some()));
+    let is_texts = |value: &Json| matches!(value.as_array(), Some(list) if list.iter().all(|item| item.as_str().is_some()));
     let (fits, wanted) = match key {
         "name" | "trigger" | "fix" | "insight" | "match" => (value.as_str().is_some(), "text"),
         "cost" | "saved" | "access_count" | "times_helped" | "times_failed" => {
@@ -320,8 +320,7 @@ fn wrong(key: &str, value: &Json) -> Option<String> {
         }
         "source" | "tags" | "related" => (is_texts(value), "a list of texts"),
         "related_typed" | "cross_relationships" => {
-            let fits =
-                value.as_object().is_some_and(|object| object.members().all(|(_, list)| is_texts(list)));
+            let fits = value.as_object().is_some_and(|object| object.iter().all(|(_, list)| is_texts(list)));
             (fits, "an object of lists of texts")
         }
         _ => (true, ""),
@@ -331,17 +330,17 @@ fn wrong(key: &str, value: &Json) -> Option<String> {
 }
 
 fn texts(value: Option<&Json>) -> Vec<String> {
-    let list = value.and_then(Json::as_list).unwrap_or_default();
+    let list = value.map(Json::items).unwrap_or_default();
     list.iter().filter_map(Json::as_str).map(str::to_owned).collect()
 }
 
 /// Keys are read too, with their texts: a secret is often told by its key.
 fn gather(key: &str, value: &Json, out: &mut String) {
     match value {
-        Json::Text(text) => out.extend([key, ": ", text, "\n"]),
-        Json::List(list) => list.iter().for_each(|item| gather(key, item, out)),
-        Json::Object(object) => object.members().for_each(|(key, value)| gather(key, value, out)),
-        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Large(_) | Json::Float(_) => {}
+        Json::String(text) => out.extend([key, ": ", text, "\n"]),
+        Json::Array(list) => list.iter().for_each(|item| gather(key, item, out)),
+        Json::Object(object) => object.iter().for_each(|(key, value)| gather(key, value, out)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }
 
@@ -386,7 +385,7 @@ mod tests {
             r#""match":"","source":[],"created_at":"2026-03-01T12:00:00.000000","access_count":0,"times_helped":0,"#,
             r#""times_failed":0,"related":[]}"#
         );
-        assert_eq!(lesson.into_json().compact(), wanted);
+        assert_eq!(lesson.into_json().to_string(), wanted);
     }
 
     #[test]

@@ -217,7 +217,7 @@ impl<'c> Lessons<'c> {
             lesson.value(),
             is_wordless(lesson),
             quarantine,
-            Json::Object(lesson.body().clone()).compact(),
+            Json::Object(lesson.body().clone()).to_string(),
         ])?;
         let id = self.db.last_insert_rowid();
         if quarantine.is_none() {
@@ -230,7 +230,7 @@ impl<'c> Lessons<'c> {
     /// Writes a lesson whose name and trigger are as they were.
     pub(crate) fn update(&self, kept: &Kept) -> Result<(), Trouble> {
         let sql = "UPDATE lesson SET value = ?2, wordless = ?3, body = ?4 WHERE id = ?1";
-        let body = Json::Object(kept.lesson.body().clone()).compact();
+        let body = Json::Object(kept.lesson.body().clone()).to_string();
         let values = params![kept.id, kept.lesson.value(), is_wordless(&kept.lesson), body];
         self.db.prepare_cached(sql)?.execute(values)?;
         Ok(())

@@ -15,7 +15,7 @@ use crate::similar;
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth::{self, Tier};
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// `query` lists so many, unless somebody says otherwise.
 pub const QUERY_ROWS: usize = 50;
@@ -38,7 +38,7 @@ impl Row {
         let mut row = Object::new();
         row.set("type", self.lesson.kind().word());
         row.set("score", worth::thousandths(self.relevance));
-        self.lesson.body().members().for_each(|(key, value)| row.set(key, value.clone()));
+        self.lesson.body().iter().for_each(|(key, value)| row.set(key, value.clone()));
         row.into()
     }
 }
@@ -106,7 +106,8 @@ pub struct Entry {
 impl Given {
     /// `{failures: […], patterns: […]}`; with tiers if they are wanted.
     pub fn to_json(&self, tiers: bool) -> Json {
-        let list = |entries: &[Entry]| Json::List(entries.iter().map(|entry| entry.to_json(tiers)).collect());
+        let list =
+            |entries: &[Entry]| Json::Array(entries.iter().map(|entry| entry.to_json(tiers)).collect());
         Object::new().with("failures", list(&self.failures)).with("patterns", list(&self.patterns)).into()
     }
 

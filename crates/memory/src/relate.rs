@@ -9,7 +9,7 @@ use crate::lesson::{Kind, Lesson};
 use crate::lessons::{Kept, Lessons};
 use crate::trouble::Trouble;
 use crate::worth;
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// Paths lighter than this are not followed.
 const LIGHTEST: f64 = 0.5;

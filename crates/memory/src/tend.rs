@@ -10,7 +10,7 @@ use crate::relate;
 use crate::time::Now;
 use crate::trouble::Trouble;
 use crate::worth::{self, Tier};
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, Object, ObjectExt as _};
 
 /// Older than this and never given out is stale.
 const STALE_DAYS: u64 = 90;

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests fail by panicking")]
 
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, Object, ObjectExt as _};
 use ftl_memory::embed::{Embedder, TokenTable};
 use ftl_memory::similar::{self, Plain, Probe};
 use ftl_memory::{Kind, Lessons, Now, Way, schema};

@@ -10,7 +10,7 @@ use super::campaign_state::{Campaign, PREVIEW_CHARS};
 use super::projected::{Form, Projected};
 use super::projection::{json_text, keep};
 use super::{RecordError, Records};
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, JsonExt as _, Object};
 use ftl_folder as folder;
 use ftl_folder::place::replace;
 use ftl_store::{Notebook as _, Notes};
@@ -90,7 +90,7 @@ impl Records {
             ])
         };
         let rows: Vec<Json> = self.archives()?.iter().map(row).collect();
-        Ok(Json::object([("archives", Json::List(rows))]))
+        Ok(Json::object([("archives", Json::Array(rows))]))
     }
 
     /// `{campaigns: […]}` of those that ended between two days, both included; also written to a file.
@@ -108,7 +108,7 @@ impl Records {
         let all = self.archives()?;
         let chosen: Vec<Json> =
             all.iter().rev().filter(|(_, one)| within(one)).map(|(_, one)| one.to_json()).collect();
-        let json = Json::object([("campaigns", Json::List(chosen))]);
+        let json = Json::object([("campaigns", Json::Array(chosen))]);
         let written = file
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
@@ -127,7 +127,7 @@ impl Records {
 
     /// Campaigns of the archive that are like the current one, the most alike first.
     pub fn find_similar(&self, threshold: f64, most: usize, alike: Alike<'_>) -> Result<Json, RecordError> {
-        let Some(current) = self.campaign()? else { return Ok(Json::List(Vec::new())) };
+        let Some(current) = self.campaign()? else { return Ok(Json::Array(Vec::new())) };
         let print = current.fingerprint(&self.explored_files()?);
         self.similar_to(&print, threshold, most, &|print, other| similarity(print, other, alike))
     }
@@ -167,7 +167,7 @@ impl Records {
             rows.push((similarity, row(&name, similarity, &campaign, other)));
         }
         rows.sort_by(|left, right| right.0.total_cmp(&left.0));
-        Ok(Json::List(rows.into_iter().take(most).map(|(_, row)| row).collect()))
+        Ok(Json::Array(rows.into_iter().take(most).map(|(_, row)| row).collect()))
     }
 }
 
@@ -178,8 +178,8 @@ fn preview_of(print: &Json) -> String {
 fn row(name: &str, similarity: f64, campaign: &Campaign, print: Json) -> Json {
     let field = |key: &str| campaign.field(key).cloned().unwrap_or_default();
     let patterns = match campaign.field("patterns_extracted") {
-        Some(Json::List(names)) => Json::List(names.clone()),
-        Some(_) | None => Json::List(Vec::new()),
+        Some(Json::Array(names)) => Json::Array(names.clone()),
+        Some(_) | None => Json::Array(Vec::new()),
     };
     Json::object([
         ("archive", Json::from(format!("{name}.json"))),
@@ -194,7 +194,7 @@ fn row(name: &str, similarity: f64, campaign: &Campaign, print: Json) -> Json {
 /// `complete` if somebody has said so or every task is, else `partial`.
 fn outcome(campaign: &Campaign) -> &'static str {
     let summary = campaign.field("summary");
-    let count = |key: &str| summary.and_then(|summary| summary.get(key)).and_then(Json::as_i64);
+    let count = |key: &str| summary.and_then(|summary| summary.get(key)).and_then(Json::as_whole);
     let said = summary.is_some_and(|summary| summary.as_str().is_some());
     let whole = count("total").is_some() && count("total") == count("complete");
     let replaced = campaign.field("replaced").is_some();

@@ -13,14 +13,15 @@ use super::archive;
 use super::campaign_state::{Campaign, progress};
 use super::projected::{Form, Projected};
 use super::projection::{json_text, stamp_pending};
+use super::raw;
 use super::scope::Scope;
 use super::sheet::{self, Sheet, Trail};
 use super::{RecordError, Records};
 use crate::plan_file::merge::{CampaignTask, merge, read_outline, read_task};
 use crate::plan_file::{self, LaxPlan, Plan, Reading};
-use ftl_core::json::Json;
-use ftl_core::json::rows;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_store::{Notebook as _, Notes, StoreError};
+use serde::Deserialize;
 
 /// A campaign that is looked at again and again.
 #[derive(Clone, Debug)]
@@ -280,7 +281,7 @@ impl Records {
             let mut items = BTreeMap::new();
             for task in &blocked {
                 let at = task.place.index();
-                let text = rows::put(&sheet.items()[at], &block(task, now));
+                let text = raw::put(&sheet.items()[at], &block(task, now));
                 items.insert(at, text.ok_or_else(|| damaged(format!("no task: {}", task.seq)))?);
             }
             Ok((items, blocked.iter().map(|task| task.seq.to_string()).collect()))
@@ -306,7 +307,7 @@ impl Records {
             campaign.head.put("summary", summary);
             campaign.head.put("fingerprint", fingerprint);
             if !patterns.is_empty() {
-                campaign.head.put("patterns_extracted", Json::list(patterns));
+                campaign.head.put("patterns_extracted", Json::from(patterns));
             }
             Ok((Some(archive::put(campaign, notes, now)?), campaign.clone()))
         })?;
@@ -436,7 +437,7 @@ fn guessed(
 fn settled(text: &str, status: Status, now: &str) -> Result<String, RecordError> {
     let mut one = read_task(&parsed(text)?).map_err(damaged)?;
     one.settle(status, now);
-    Ok(one.to_json().compact())
+    Ok(one.to_json().to_string())
 }
 
 impl Records {
@@ -467,15 +468,21 @@ fn block(cause: &Unreachable, now: &str) -> [(&'static str, Json); 5] {
     ]
 }
 
+/// What is read of each task of a long campaign: the rest of it becomes no tree.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Outline {
+    seq: Json,
+    depends: Json,
+    status: Json,
+}
+
 /// Of a task its seq, what it depends on and how far it is.
 fn outline(text: &str) -> Result<(String, Vec<String>, Status), RecordError> {
-    let all = rows::fields(text).ok_or_else(|| damaged(format!("no task: {text:.80}")))?;
-    let wanted = ["seq", "depends", "status"].map(|key| {
-        let value = all.iter().find(|(quoted, _)| quoted[1..quoted.len() - 1] == *key);
-        value.map_or(Ok(Json::Null), |(_, value)| parsed(value)).map(|value| (key, value))
-    });
-    let [seq, depends, status] = wanted;
-    read_outline(&Json::object([seq?, depends?, status?])).map_err(damaged)
+    let Outline { seq, depends, status } =
+        serde_json::from_str(text).map_err(|_| damaged(format!("no task: {text:.80}")))?;
+    let wanted = [("seq", seq), ("depends", depends), ("status", status)];
+    read_outline(&Json::object(wanted)).map_err(damaged)
 }
 
 /// The texts of a campaign's tasks.

@@ -12,7 +12,7 @@ use super::RecordError;
 use crate::plan_file::merge::{CampaignTask, read_task};
 use crate::plan_file::{Plan, Task};
 use ftl_code::names::bare;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// The version of the format of the original's files.
 const SCHEMA: &str = "1.0";
@@ -39,7 +39,7 @@ impl Campaign {
             ("framework", framework.map_or(Json::Null, Json::from)),
             ("created_at", Json::from(now)),
             ("status", Json::from("active")),
-            ("tasks", Json::List(Vec::new())),
+            ("tasks", Json::Array(Vec::new())),
             ("id", Json::from(id)),
         ]);
         Campaign { head, tasks: Vec::new() }
@@ -57,13 +57,13 @@ impl Campaign {
         }
         let tasks = match json.get("tasks") {
             None | Some(Json::Null) => &[],
-            Some(Json::List(tasks)) => tasks.as_slice(),
+            Some(Json::Array(tasks)) => tasks.as_slice(),
             Some(other) => return Err(format!("tasks is {}, not a list", other.kind())),
         };
         let tasks = tasks.iter().map(read_task).collect::<Result<Vec<_>, _>>()?;
         // The tasks stand beside: of a long plan they are nearly all of it.
-        let head = json.fields().iter().map(|(key, value)| {
-            let value = if key == "tasks" { Json::List(Vec::new()) } else { value.clone() };
+        let head = json.fields().map(|(key, value)| {
+            let value = if key == "tasks" { Json::Array(Vec::new()) } else { value.clone() };
             (key.as_str(), value)
         });
         Ok(Campaign { head: Json::object(head), tasks })
@@ -72,7 +72,7 @@ impl Campaign {
     /// The campaign as `campaign.json` has it.
     pub fn to_json(&self) -> Json {
         let mut json = self.head.clone();
-        json.put("tasks", Json::List(self.tasks.iter().map(CampaignTask::to_json).collect()));
+        json.put("tasks", Json::Array(self.tasks.iter().map(CampaignTask::to_json).collect()));
         json
     }
 
@@ -189,7 +189,7 @@ impl Campaign {
             ("framework", self.head.get("framework").cloned().unwrap_or_default()),
             ("task_count", Json::from(self.tasks.len())),
             ("task_types", Json::list(types)),
-            ("delta_files", Json::list(&files)),
+            ("delta_files", Json::from(files.as_slice())),
             ("objective_hash", Json::from(short_md5(self.objective()))),
             ("objective_preview", Json::from(preview)),
         ])

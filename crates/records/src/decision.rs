@@ -5,7 +5,7 @@
 
 use crate::extract::{self, fences};
 use crate::plan_file::{self, PlanErrors, Reading};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How many questions are taken from one text.
 pub const MAX_QUESTIONS: usize = 100;
@@ -337,7 +337,7 @@ impl Decision {
             ("markers_found", Json::list(self.markers.iter().copied())),
         ]);
         if !self.questions.is_empty() || self.kind == Kind::Clarify {
-            json.put("questions", Json::list(&self.questions));
+            json.put("questions", Json::from(self.questions.as_slice()));
         }
         if let Some(plan) = &self.plan_json {
             json.put("plan_json", plan.clone());
@@ -354,10 +354,12 @@ impl Decision {
             Some(Ok(_)) => Vec::new(),
             None => vec!["No plan found".to_owned()],
         };
-        let mut json =
-            Json::object([("valid", Json::Bool(messages.is_empty())), ("errors", Json::list(&messages))]);
+        let mut json = Json::object([
+            ("valid", Json::Bool(messages.is_empty())),
+            ("errors", Json::from(messages.as_slice())),
+        ]);
         if let Some(Err(errors)) = &self.plan {
-            json.put("details", Json::List(errors.iter().map(plan_file::PlanError::to_json).collect()));
+            json.put("details", Json::Array(errors.iter().map(plan_file::PlanError::to_json).collect()));
         }
         json
     }
@@ -452,7 +454,7 @@ mod tests {
             shown.get("validation").unwrap().get("errors").unwrap().line(),
             r#"["tasks list is empty"]"#
         );
-        let keys: Vec<&str> = shown.fields().iter().map(|(key, _)| key.as_str()).collect();
+        let keys: Vec<&str> = shown.fields().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, ["decision", "markers_found", "plan_json", "validation"]);
 
         let broken = parse("Decision: PROCEED\n```json\n{\"objective\": \"x\",\n \"tasks\": [,]}\n```");

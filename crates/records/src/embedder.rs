@@ -11,7 +11,7 @@ use std::time::Duration;
 use ftl_memory::embed::{Embedder, TokenTable, Vector};
 
 use crate::RecordError;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How long an endpoint may take for a text.
 pub const MAX_ENDPOINT_TIME: Duration = Duration::from_secs(10);
@@ -201,7 +201,8 @@ impl Endpoint {
 
     fn ask(&self, text: &str) -> Result<Vec<f32>, String> {
         let text: String = text.chars().take(MAX_TEXT_CHARS).collect();
-        let body = Json::object([("model", Json::from(&self.model)), ("input", Json::from(text))]).line();
+        let body =
+            Json::object([("model", Json::from(self.model.as_str())), ("input", Json::from(text))]).line();
         let mut request = self.agent.post(&self.url).header("Content-Type", "application/json");
         if let Some(key) = &self.key {
             request = request.header("Authorization", &format!("Bearer {key}"));

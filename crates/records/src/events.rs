@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use super::{RecordError, Records};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_store::{Notebook as _, Notes};
 
 const KIND: &str = "event";

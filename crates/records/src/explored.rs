@@ -13,7 +13,7 @@ use super::projection::json_text;
 use super::scope::{CACHE, Scope};
 use super::{RecordError, Records};
 use crate::exploration::{self, Mode};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 fn projected(scope: Scope) -> Projected {
     Projected {

@@ -3,7 +3,7 @@
 //! A real parser looks at every opening brace, so braces inside strings and nested objects are understood. Nothing is
 //! mended: a text that holds no whole object gives none.
 
-use ftl_core::json::{Cause, Json};
+use ftl_core::json::{Cause, Json, JsonExt as _};
 
 /// How large a text may be that objects are looked for in.
 pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;

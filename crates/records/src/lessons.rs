@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use ftl_core::json::JsonExt as _;
 use ftl_memory::carry::{Imported, Mode};
 use ftl_memory::{Kind, Lessons, Now, Trouble};
 

@@ -28,6 +28,7 @@ pub mod phase;
 pub mod plan_file;
 pub mod projected;
 pub mod projection;
+mod raw;
 pub mod scope;
 mod sheet;
 #[cfg(test)]

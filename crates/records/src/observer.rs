@@ -17,7 +17,7 @@ use super::{RecordError, Records};
 use crate::extract;
 use crate::observe::{self, NewFailure, NewPattern, Rerun, Score, Seen, Verification};
 use crate::workspace::{FileName, Status, Workspace};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::machine::Cause;
 use ftl_process::{Cut, Ended, How};
 
@@ -45,15 +45,15 @@ impl Verified {
     /// `{workspace, status, reason, output}`.
     pub fn to_json(&self) -> Json {
         let mut json = self.row();
-        json.put("output", &self.output);
+        json.put("output", self.output.as_str());
         json
     }
 
     fn row(&self) -> Json {
         Json::object([
-            ("workspace", Json::from(&self.workspace)),
+            ("workspace", Json::from(self.workspace.as_str())),
             ("status", Json::from(self.verification.standing.word())),
-            ("reason", Json::from(&self.verification.reason)),
+            ("reason", Json::from(self.verification.reason.as_str())),
         ])
     }
 }
@@ -108,9 +108,9 @@ impl Records {
         let rows = verified.unwrap_or_default().iter().map(Verified::row).collect();
         Ok(Json::object([
             ("workspaces", counts),
-            ("verified", Json::List(rows)),
-            ("failures_extracted", Json::List(learned.failures)),
-            ("patterns_extracted", Json::List(learned.patterns)),
+            ("verified", Json::Array(rows)),
+            ("failures_extracted", Json::Array(learned.failures)),
+            ("patterns_extracted", Json::Array(learned.patterns)),
             ("relationships_added", Json::from(learned.links)),
         ]))
     }

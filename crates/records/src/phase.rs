@@ -20,7 +20,7 @@ use super::projected::{Form, Projected};
 use super::projection::json_text;
 use super::scope::Scope;
 use super::{RecordError, Records};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::clock;
 use ftl_store::journal::{self, JournalError};
 use ftl_store::{Notebook as _, StoreError};
@@ -104,7 +104,7 @@ pub fn fresh() -> Json {
     Json::object([
         ("phase", Json::from("none")),
         ("started_at", Json::Null),
-        ("transitions", Json::List(Vec::new())),
+        ("transitions", Json::Array(Vec::new())),
     ])
 }
 
@@ -214,7 +214,7 @@ fn step(state: &mut Json, to: &str, now: &str) {
         state.put("started_at", now);
     }
     state.put("phase", to);
-    state.put("transitions", Json::List(all));
+    state.put("transitions", Json::Array(all));
 }
 
 /// The phases after one up to another, in the order of a flow.

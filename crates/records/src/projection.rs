@@ -21,7 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::projected::{Form, Projected};
 use super::sheet::{self, Sheet, stow};
 use super::{RecordError, Records};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::place::{Beside, mark};
 use ftl_folder::{self as folder, Use};
 use ftl_process::gate::{Gate, Inside};
@@ -566,7 +566,7 @@ fn keep_large(
     let value = Arc::new(value);
     let shared = value.clone();
     // Taking a large value apart takes a while: whoever is last does it.
-    let put = move |notes: &mut dyn Notes| stow(notes, what, &value.compact());
+    let put = move |notes: &mut dyn Notes| stow(notes, what, &value.to_string());
     keep_beside(notes, what, path, put, move || Ok(written(&shared)))
 }
 
@@ -622,7 +622,7 @@ fn keep_beside(
 
 /// Keeps a value as a note; the text of its copy, and the digest of that.
 fn keep_json(notes: &mut dyn Notes, what: &Projected, value: &Json) -> Result<(String, String), StoreError> {
-    stow(notes, what, &value.compact())?;
+    stow(notes, what, &value.to_string())?;
     let text = written(value);
     let digest = digest(text.as_bytes());
     stamp(notes, what, &digest)?;

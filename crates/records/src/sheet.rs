@@ -8,9 +8,10 @@
 use std::collections::BTreeSet;
 
 use super::projected::{Form, Projected};
-use ftl_core::json::Json;
-use ftl_core::json::rows::{self, Rows, Split};
+use super::raw::{self, Split};
+use ftl_core::json::{self, Json, JsonExt as _};
 use ftl_store::{Notebook, Notes, StoreError};
+use serde::ser::{Error as _, Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 
 /// A longer list stays in one note: to change ten thousand items in one go takes longer in ten thousand notes
 /// than in one.
@@ -65,7 +66,7 @@ impl Sheet {
 
     /// Takes a whole body apart, or the head of a parted one. An object without the list has no items.
     fn read(body: &str, what: &Projected) -> Result<Sheet, StoreError> {
-        if let Some(Split { before, items, after }) = rows::split(body, list(what)) {
+        if let Some(Split { before, items, after }) = raw::split(body, list(what)) {
             let is_parted = items.is_empty();
             let items = items.into_iter().map(str::to_owned).collect();
             return Ok(Sheet { before: before.to_owned(), items, after: after.to_owned(), is_parted });
@@ -118,12 +119,9 @@ impl Sheet {
 
     /// All of it, laid out for people.
     pub(super) fn pretty(&self, what: &Projected) -> Result<String, StoreError> {
-        let head = parsed(&self.head())?;
-        let mut rows = Rows::new("", self.items.iter().map(String::len).sum());
-        for item in &self.items {
-            rows.push(item);
-        }
-        Ok(rows.finish(&head, list(what), "").1)
+        let whole = Whole { head: parsed(&self.head())?, list: list(what), items: &self.items };
+        json::pretty(&whole)
+            .map_err(|error| StoreError::Corrupt(format!("a note is not valid JSON: {error}")))
     }
 
     /// Whether it is to be kept in parts.
@@ -171,6 +169,39 @@ impl Sheet {
     }
 }
 
+/// A sheet as one object, of whose items only one at a time becomes a tree.
+struct Whole<'a> {
+    head: Json,
+    list: &'a str,
+    items: &'a [String],
+}
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for (name, value) in self.head.fields() {
+            match name == self.list && value.is_array() {
+                true => map.serialize_entry(name, &Items(self.items))?,
+                false => map.serialize_entry(name, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// The texts of items, as what they say.
+struct Items<'a>(&'a [String]);
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut list = to.serialize_seq(Some(self.0.len()))?;
+        for item in self.0 {
+            list.serialize_element(&Json::parse(item).map_err(S::Error::custom)?)?;
+        }
+        list.end()
+    }
+}
+
 /// The body of a note, however it is kept, in the middle of a change.
 pub(super) fn fetch(notes: &mut dyn Notes, what: &Projected) -> Result<Option<String>, StoreError> {
     match what.form {
@@ -211,7 +242,7 @@ pub(super) fn drop_note(notes: &mut dyn Notes, what: &Projected) -> Result<bool,
 
 /// The object without its items, and whether it is kept in parts.
 pub(super) fn head_of(body: &str, what: &Projected) -> Result<(Json, bool), StoreError> {
-    match rows::split(body, list(what)) {
+    match raw::split(body, list(what)) {
         Some(found) => Ok((parsed(&format!("{}{}", found.before, found.after))?, found.items.is_empty())),
         None => Ok((parsed(body)?, false)),
     }

@@ -8,7 +8,7 @@ use super::projection::STAMPS;
 use super::sheet::MAX_PARTS;
 use super::*;
 use crate::plan_file::merge::CampaignTask;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_store::Notebook as _;
 
 const NOW: &str = "2026-01-02T03:04:05";
@@ -120,7 +120,7 @@ fn a_campaign_of_an_earlier_version_is_read_and_becomes_rows_with_its_next_chang
         store
             .amend(&mut |notes| {
                 keys.iter().try_for_each(|key| notes.remove("campaign", key))?;
-                notes.put("campaign", "current", &json.compact()).map(|()| true)
+                notes.put("campaign", "current", &json.to_string()).map(|()| true)
             })
             .unwrap();
         let bench = bench.after();

@@ -9,7 +9,7 @@ use ftl_core::plan::{Cascade, CascadeState, Status};
 use super::campaign_state::Campaign;
 use super::{RecordError, Records};
 use crate::workspace::Status as WorkspaceStatus;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How much of what was delivered a planner sees.
 const MAX_DELIVERED_CHARS: usize = 200;
@@ -41,7 +41,7 @@ pub fn cascade(cascade: &Cascade) -> Json {
             ("root_causes", Json::list(task.root_causes.iter().map(ToString::to_string))),
         ])
     });
-    json.put("unreachable", Json::List(rows.collect()));
+    json.put("unreachable", Json::Array(rows.collect()));
     json.put("in_progress", cascade.in_progress);
     json
 }
@@ -66,7 +66,7 @@ impl Campaign {
         for status in [Status::Complete, Status::Blocked, Status::Pending, Status::InProgress] {
             json.put(&format!("{}_count", status.as_str()), self.count(status));
         }
-        json.put("blocked_tasks", Json::List(self.blocked_tasks(evidence)));
+        json.put("blocked_tasks", Json::Array(self.blocked_tasks(evidence)));
         for key in ["created_at", "completed_at", "summary"] {
             json.put(key, field(key));
         }
@@ -79,8 +79,8 @@ impl Campaign {
         let done = of(Status::Complete).map(|one| {
             let said = evidence.get(&one.task.seq).map_or("", String::as_str);
             Json::object([
-                ("seq", Json::from(&one.task.seq)),
-                ("slug", Json::from(&one.task.slug)),
+                ("seq", Json::from(one.task.seq.as_str())),
+                ("slug", Json::from(one.task.slug.as_str())),
                 ("delivered", Json::from(cut(said, MAX_DELIVERED_CHARS))),
             ])
         });
@@ -88,8 +88,8 @@ impl Campaign {
             self.tasks().iter().filter(|one| matches!(one.status, Status::Pending | Status::InProgress));
         let rest = open.map(|one| {
             Json::object([
-                ("seq", Json::from(&one.task.seq)),
-                ("slug", Json::from(&one.task.slug)),
+                ("seq", Json::from(one.task.seq.as_str())),
+                ("slug", Json::from(one.task.slug.as_str())),
                 ("type", Json::from(one.task.kind.word())),
                 ("depends", one.task.depends_json()),
             ])
@@ -101,9 +101,9 @@ impl Campaign {
             ("completed_count", Json::from(self.count(Status::Complete))),
             ("blocked_count", Json::from(self.count(Status::Blocked))),
             ("pending_count", Json::from(self.count(Status::Pending))),
-            ("completed_tasks", Json::List(done.collect())),
-            ("blocked_tasks", Json::List(self.blocked_tasks(evidence))),
-            ("remaining_tasks", Json::List(rest.collect())),
+            ("completed_tasks", Json::Array(done.collect())),
+            ("blocked_tasks", Json::Array(self.blocked_tasks(evidence))),
+            ("remaining_tasks", Json::Array(rest.collect())),
         ])
     }
 
@@ -122,8 +122,8 @@ impl Campaign {
         let roots = progress.root_causes().into_iter().map(|place| {
             let seq = graph.seq(place).to_string();
             Json::object([
-                ("seq", Json::from(&seq)),
-                ("slug", Json::from(&self.tasks()[place.index()].task.slug)),
+                ("seq", Json::from(seq.as_str())),
+                ("slug", Json::from(self.tasks()[place.index()].task.slug.as_str())),
                 ("reason", Json::from(reason(evidence, &self.tasks()[place.index()]))),
                 ("unreachable", Json::list(waiting(&seq))),
             ])
@@ -144,9 +144,9 @@ impl Campaign {
             })
         });
         let mut json = cascade(&found);
-        json.put("root_blocks", Json::List(roots.collect()));
+        json.put("root_blocks", Json::Array(roots.collect()));
         json.put("reachable", Json::list(reachable.map(|(_, one)| one.task.seq.clone())));
-        json.put("suggested_cuts", Json::List(cuts.collect()));
+        json.put("suggested_cuts", Json::Array(cuts.collect()));
         Ok(json)
     }
 
@@ -155,8 +155,8 @@ impl Campaign {
         let row = |one| {
             let one: &crate::plan_file::merge::CampaignTask = one;
             Json::object([
-                ("seq", Json::from(&one.task.seq)),
-                ("slug", Json::from(&one.task.slug)),
+                ("seq", Json::from(one.task.seq.as_str())),
+                ("slug", Json::from(one.task.slug.as_str())),
                 ("reason", Json::from(cut(&reason(evidence, one), MAX_REASON_CHARS))),
             ])
         };

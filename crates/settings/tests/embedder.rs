@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::place::Place;
 use ftl_memory::Kind;
 use ftl_records::lessons::now;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use ftl_core::json::JsonExt as _;
 use ftl_core::run::{Action, ActionId, ROOT, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 use ftl_engine::hands::shell::Shell;
@@ -194,7 +195,7 @@ fn a_lesson_with_a_fix_matches_an_error() {
     let place = Place::at(bench.folder.path().to_owned());
     let paper = Records::new(place.clone(), Arc::new(SqliteStore::open(&place.store()).unwrap()));
     let lesson = r#"{"name":"cycle","trigger":"ImportError: circular import of models","fix":"import inside the function","cost":900,"tags":["flaky"]}"#;
-    let lesson = ftl_core::json::Json::parse(lesson).unwrap();
+    let lesson = Json::parse(lesson).unwrap();
     paper
         .learn(|lessons| lessons.learn(ftl_memory::Kind::Failure, lesson, &ftl_records::lessons::now()))
         .unwrap();

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 use crate::context::read_source;
 
@@ -37,7 +37,7 @@ pub struct Commands {
 impl Commands {
     /// The commands as exploration and people's JSON have them; nothing where there are none.
     pub fn to_json(&self) -> Option<Json> {
-        let list = |all: &[String]| Json::List(all.iter().map(|one| Json::from(one.as_str())).collect());
+        let list = |all: &[String]| Json::Array(all.iter().map(|one| Json::from(one.as_str())).collect());
         let mut json = Json::object([("tests", list(&self.tests)), ("lints", list(&self.lints))]);
         for (key, one) in [("setup", &self.setup), ("build", &self.build)] {
             if let Some(one) = one {

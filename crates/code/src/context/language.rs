@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use ftl_core::json::{Json, JsonExt as _, NotJson};
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 /// How large a text may be to be parsed.
@@ -145,12 +146,9 @@ fn report(errors: Vec<SyntaxError>) -> SyntaxReport {
 }
 
 fn json_error(text: &str) -> Vec<SyntaxError> {
-    let error = ftl_core::json::Json::parse(text).err();
-    let told = |error: ftl_core::json::NotJson| SyntaxError {
-        line: error.line,
-        column: error.column,
-        message: error.message,
-    };
+    let error = Json::parse(text).err();
+    let told =
+        |error: NotJson| SyntaxError { line: error.line, column: error.column, message: error.message };
     error.map(told).into_iter().collect()
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftl_core::catalogue::campaign as shapes;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::plan::Status;
 use ftl_core::run::Failure;
 
@@ -71,11 +71,11 @@ pub(super) fn cascade_status(
     let mut json = views::cascade(&records.cascade()?);
     for key in ["complete", "blocked", "pending", "ready"] {
         if json.get(key).is_none() {
-            json.put(key, Json::Int(0));
+            json.put(key, Json::from(0));
         }
     }
     if json.get("unreachable").is_none() {
-        json.put("unreachable", Json::List(Vec::new()));
+        json.put("unreachable", Json::Array(Vec::new()));
     }
     shaped(&json)
 }
@@ -100,7 +100,7 @@ pub(super) fn replan_input(
     let mut json = campaign_of(records)?.replan_input(&evidence);
     json.put("reason", asked.reason.clone());
     let rest = json.get("remaining_tasks").map(|rest| rest.items().to_vec()).unwrap_or_default();
-    json.put("remaining_tasks", Json::List(rest.into_iter().map(with_depends_listed).collect()));
+    json.put("remaining_tasks", Json::Array(rest.into_iter().map(with_depends_listed).collect()));
     shaped(&json)
 }
 
@@ -167,15 +167,15 @@ fn campaign_of(paper: &Records) -> Result<Campaign, Failure> {
 /// A task with its dependencies as a list, which plans may also say as a word.
 fn task_json(one: &CampaignTask) -> Json {
     let mut json = one.to_json();
-    json.put("depends", Json::list(&one.task.depends));
+    json.put("depends", Json::from(one.task.depends.as_slice()));
     json
 }
 
 fn with_depends_listed(mut task: Json) -> Json {
     let depends = match task.get("depends") {
-        Some(Json::List(list)) => Json::List(list.clone()),
-        Some(Json::Text(word)) if word != "none" && !word.is_empty() => Json::list([word.as_str()]),
-        Some(_) | None => Json::List(Vec::new()),
+        Some(Json::Array(list)) => Json::Array(list.clone()),
+        Some(Json::String(word)) if word != "none" && !word.is_empty() => Json::list([word.as_str()]),
+        Some(_) | None => Json::Array(Vec::new()),
     };
     task.put("depends", depends);
     task
@@ -187,7 +187,7 @@ fn plan_of(campaign: &Campaign) -> Json {
     Json::object([
         ("objective", field("objective")),
         ("framework", field("framework")),
-        ("tasks", Json::List(campaign.tasks().iter().map(|one| one.task.to_json()).collect())),
+        ("tasks", Json::Array(campaign.tasks().iter().map(|one| one.task.to_json()).collect())),
     ])
 }
 

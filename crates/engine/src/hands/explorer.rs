@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::run::FailureKind;
 use ftl_core::value::{Name, Value};
+use serde::Deserialize as _;
 
 use super::agents::{Agents, nothing_used};
 use super::site::Sites;
@@ -120,7 +121,7 @@ impl Explorer {
     /// What an agent makes of what code found; its failure leaves what code found.
     fn asked(&self, mode: Mode, found: Json, job: &Job) -> Report {
         let mut told = job.clone();
-        if let Ok(value) = found.to::<Value>() {
+        if let Ok(value) = Value::deserialize(&found) {
             told.action.params.insert(Name::from(FOUND), value);
         }
         let report = self.agents.perform(&told);
@@ -183,7 +184,7 @@ impl Hand for Completing {
         for mode in missing {
             let found = explore::look(mode, objective, &survey, Some(&self.paper)).ok();
             let alone = found.map(|found| explore::alone(found, "the explorer did not answer in time"));
-            all.extend(alone.and_then(|json| json.to::<Value>().ok()));
+            all.extend(alone.and_then(|json| Value::deserialize(json).ok()));
         }
         let mut told = job.clone();
         told.action.params.insert(Name::from("parts"), Value::list(all));
@@ -193,7 +194,7 @@ impl Hand for Completing {
 
 /// An agent's answer and what code found; an agent that found nothing to work with adds only why.
 fn united(mode: Mode, value: &Value, found: Json) -> Json {
-    let answer = Json::of(value).map_err(|error| error.to_string());
+    let answer = serde_json::to_value(value).map_err(|error| error.to_string());
     let answer = answer.and_then(|mut said| {
         said.put("mode", mode.word());
         exploration::answer(said, Some(mode))
@@ -209,7 +210,7 @@ fn united(mode: Mode, value: &Value, found: Json) -> Json {
 }
 
 fn done(json: &Json) -> Ended {
-    match json.to::<Value>() {
+    match Value::deserialize(json) {
         Ok(value) => Ended::Done(value),
         Err(error) => Ended::failed(FailureKind::CouldNotRun, format!("the answer cannot be kept: {error}")),
     }

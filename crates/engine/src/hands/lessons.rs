@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use ftl_core::catalogue::flow;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::run::{Failure, FailureKind};
 use ftl_memory::Kind;
 
@@ -34,7 +34,7 @@ pub(super) fn note_experience(
     asked: &flow::LessonExperience,
 ) -> Done<flow::LessonExperience> {
     let json = Json::object([
-        ("trigger", Json::from(&asked.trigger)),
+        ("trigger", Json::from(asked.trigger.as_str())),
         ("attempted", Json::list(asked.attempted.as_ref().map(words))),
         ("source", Json::list(asked.source.clone())),
     ]);

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use ftl_core::catalogue::flow;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 use super::Job;
 use super::table::Resources;
@@ -111,14 +111,14 @@ fn decided(asked: &flow::DecisionParse, root: &Path) -> flow::Decision {
 
 /// The explorers' answers: a list of them, or one under each mode. What is none is left out.
 fn pieces(parts: &Json) -> Vec<exploration::Answer> {
-    let named = parts.fields().iter().map(|(mode, part)| (exploration::Mode::parse(mode), part));
+    let named = parts.fields().map(|(mode, part)| (exploration::Mode::parse(mode), part));
     let listed = parts.items().iter().map(|part| (None, part));
     named
         .chain(listed)
         .filter_map(|(mode, part)| {
             let said = part.get("answer").or_else(|| part.get("value")).unwrap_or(part);
             match said {
-                Json::Text(text) => exploration::read_answer(text, mode).ok(),
+                Json::String(text) => exploration::read_answer(text, mode).ok(),
                 other => exploration::answer(other.clone(), mode).ok(),
             }
         })

@@ -53,11 +53,11 @@ fn misfit<A: Action>(what: &str, error: &serde_json::Error) -> Failure {
 
 /// A JSON document of the records in the shape that protocols know.
 pub(super) fn shaped<T: for<'de> serde::Deserialize<'de>>(json: &Json) -> Result<T, Failure> {
-    json.to()
+    T::deserialize(json)
         .map_err(|error| Failure::new(FailureKind::CouldNotRun, format!("an answer does not fit: {error}")))
 }
 
 /// A shape as the records read it.
 pub(super) fn json_of<T: serde::Serialize>(shape: &T) -> Result<Json, Failure> {
-    Json::of(shape).map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))
+    serde_json::to_value(shape).map_err(|error| Failure::new(FailureKind::CouldNotRun, error.to_string()))
 }

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use ftl_agents::secrets::Secrets;
+use ftl_core::json::JsonExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::SessionError;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ftl_code::commands::Commands;
 use ftl_code::commands::look::{self, Look};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::Rest;
@@ -477,7 +477,7 @@ pub(super) fn planned(session: &Session, run: &RunId) -> Result<Option<Plan>, Fa
     let Some(root) = machine.instance(ROOT) else { return Ok(None) };
     let Some(value) = root.tracked.get("plan").filter(|plan| !plan.is_none()) else { return Ok(None) };
     let cannot = |what: String| Failure::new(format!("the plan cannot be shown: {what}"), "run `ftl doctor`");
-    let json = Json::of(value).map_err(|error| cannot(error.to_string()))?;
+    let json = serde_json::to_value(value).map_err(|error| cannot(error.to_string()))?;
     let plan = plan_file::check(&json, Reading::default());
     plan.map(Some)
         .map_err(|errors| cannot(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))

@@ -1,6 +1,6 @@
 //! What becomes of a lesson that comes in.
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_memory::embed::{Embedder, Vector};
 use ftl_memory::learn::{Outcome, Warning};
 use ftl_memory::{Kind, Lessons, Trouble};

@@ -8,7 +8,7 @@ mod recalling;
 mod relating;
 mod tending;
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_memory::embed::TokenTable;
 use ftl_memory::learn::Learned;
 use ftl_memory::{Kind, Lesson, Lessons, Now, schema};

@@ -165,7 +165,7 @@ fn pruning_leaves_no_name_behind() {
     let counts = lessons.prune(&Keep::default(), &now()).unwrap();
     assert_eq!((counts.pruned_failures, counts.pruned_patterns), (1, 1));
     assert_eq!((counts.remaining_failures, counts.remaining_patterns), (6, 2));
-    let all = lessons.export(true).unwrap().compact();
+    let all = lessons.export(true).unwrap().to_string();
     assert!(!all.contains("cheap") && !all.contains("worthless"), "{all}");
     assert_eq!(memory.find(Kind::Failure, "a").texts("related"), ["b"]);
     assert_eq!(lessons.solutions("a").unwrap().unwrap().len(), 1);

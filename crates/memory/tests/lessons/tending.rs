@@ -36,7 +36,7 @@ fn what_was_injected_and_used_has_helped() {
     let used = [named(Kind::Failure, "a"), named(Kind::Pattern, "b")];
     let counts = memory.lessons().feedback_of(&injected, &used).unwrap();
     assert_eq!(counts, Helped { helped: 1, not_helped: 2 });
-    assert_eq!(counts.to_json().compact(), r#"{"helped":1,"not_helped":2}"#);
+    assert_eq!(counts.to_json().to_string(), r#"{"helped":1,"not_helped":2}"#);
     assert_eq!(memory.find(Kind::Failure, "a").count("times_helped"), 1);
     assert_eq!(memory.find(Kind::Failure, "b").count("times_failed"), 1);
 }
@@ -53,7 +53,7 @@ fn pruning_keeps_the_most_important() {
     let keep = Keep { max_failures: 3, ..Keep::default() };
     let counts = memory.lessons().prune(&keep, &now()).unwrap();
     let wanted = r#"{"pruned_failures":7,"pruned_patterns":0,"remaining_failures":3,"remaining_patterns":0}"#;
-    assert_eq!(counts.to_json().compact(), wanted);
+    assert_eq!(counts.to_json().to_string(), wanted);
     // log2(101)·1.5 is more than log2(801).
     let left: Vec<bool> =
         words.iter().map(|word| memory.lessons().find(Kind::Failure, word).unwrap().is_some()).collect();
@@ -81,7 +81,7 @@ fn statistics_have_the_fields_of_the_specification() {
     );
     memory.lessons().relate(Kind::Failure, "a", "b", "variant").unwrap();
     let stats = memory.lessons().stats(&now()).unwrap();
-    let failures = stats.as_object().unwrap().get("failures").unwrap().compact();
+    let failures = stats.as_object().unwrap().get("failures").unwrap().to_string();
     let wanted = concat!(
         r#"{"count":3,"avg_importance":4.29,"avg_age_days":59.5,"total_access_count":5,"with_relationships":2,"#,
         r#""health":{"stale_ratio":0.333,"untested_ratio":0.667,"orphan_count":1,"#,

@@ -12,7 +12,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::extract;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder as folder;
 
 /// How large one explorer's answer may be.
@@ -63,7 +63,7 @@ impl Mode {
 
     /// What getters answer where nothing is known.
     pub fn missing(self) -> Json {
-        let empty = || Json::List(Vec::new());
+        let empty = || Json::Array(Vec::new());
         let mut json = Json::object([("status", Json::from("missing"))]);
         match self {
             Mode::Structure => {}
@@ -76,7 +76,7 @@ impl Mode {
                 json.put("patterns", empty());
                 json.put(
                     "total_in_memory",
-                    Json::object([("failures", Json::Int(0)), ("patterns", Json::Int(0))]),
+                    Json::object([("failures", Json::from(0)), ("patterns", Json::from(0))]),
                 );
                 json.put("similar_campaigns", empty());
             }
@@ -162,7 +162,7 @@ pub fn read_answer(text: &str, expected: Option<Mode>) -> Result<Answer, String>
 pub fn answer(mut json: Json, expected: Option<Mode>) -> Result<Answer, String> {
     let named = match json.get("mode") {
         None | Some(Json::Null) => None,
-        Some(Json::Text(word)) => Some(Mode::parse(word).ok_or_else(|| format!("unknown mode {word:?}"))?),
+        Some(Json::String(word)) => Some(Mode::parse(word).ok_or_else(|| format!("unknown mode {word:?}"))?),
         Some(other) => return Err(format!("mode is {}, not a string", other.kind())),
     };
     let mode = named.or(expected).ok_or("an answer without a mode")?;

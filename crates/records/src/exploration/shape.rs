@@ -3,7 +3,7 @@
 //! Only what is clearly meant is changed; everything else stays as it was said.
 
 use super::Mode;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// The confidence of an answer that names a framework and no number.
 const DEFAULT_CONFIDENCE: f64 = 0.5;
@@ -19,17 +19,11 @@ pub(super) fn mend(mode: Mode, json: &mut Json) {
 
 fn structure(json: &mut Json) {
     change(json, "directories", |value| match value {
-        Json::List(items) => {
+        Json::Array(items) => {
             let names = items.iter().filter_map(|item| name_of(item, "name"));
             Some(Json::object(names.map(|name| (name, Json::Bool(true)))))
         }
-        Json::Null
-        | Json::Bool(_)
-        | Json::Int(_)
-        | Json::Large(_)
-        | Json::Float(_)
-        | Json::Text(_)
-        | Json::Object(_) => None,
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Object(_) => None,
     });
     change(json, "file_count", number);
     for field in ["entry_points", "config_files"] {
@@ -43,7 +37,7 @@ fn pattern(json: &mut Json) {
         let named = first.as_ref().and_then(|first| name_of(first, "name"));
         json.put("framework", named.unwrap_or_else(|| "none".to_owned()));
     }
-    change(json, "framework", |value| name_of(value, "name").filter(|_| value.is_object()).map(Json::Text));
+    change(json, "framework", |value| name_of(value, "name").filter(|_| value.is_object()).map(Json::String));
     change(json, "confidence", number);
     let stated = json.get("confidence").and_then(Json::as_f64);
     let of_first = first
@@ -60,17 +54,11 @@ fn pattern(json: &mut Json) {
         None => json.put("confidence", 0.0),
     }
     change(json, "idioms", |value| match value {
-        Json::List(items) => {
-            let empty = Json::List(Vec::new());
-            Some(Json::object([("required", Json::List(items.clone())), ("forbidden", empty)]))
+        Json::Array(items) => {
+            let empty = Json::Array(Vec::new());
+            Some(Json::object([("required", Json::Array(items.clone())), ("forbidden", empty)]))
         }
-        Json::Null
-        | Json::Bool(_)
-        | Json::Int(_)
-        | Json::Large(_)
-        | Json::Float(_)
-        | Json::Text(_)
-        | Json::Object(_) => None,
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Object(_) => None,
     });
 }
 
@@ -87,7 +75,7 @@ fn delta(json: &mut Json) {
     }
     change(json, "confidence", number);
     change(json, "candidates", |value| {
-        Some(Json::List(value.items().iter().filter_map(candidate).collect()))
+        Some(Json::Array(value.items().iter().filter_map(candidate).collect()))
     });
 }
 
@@ -95,10 +83,10 @@ fn delta(json: &mut Json) {
 fn candidate(value: &Json) -> Option<Json> {
     let path = name_of(value, "path").or_else(|| value.get("file")?.as_str().map(str::to_owned))?;
     if !value.is_object() {
-        return Some(Json::object([("path", Json::Text(path)), ("relevance", Json::from("medium"))]));
+        return Some(Json::object([("path", Json::String(path)), ("relevance", Json::from("medium"))]));
     }
-    let mut candidate = Json::object([("path", Json::Text(path))]);
-    for (key, field) in value.fields().iter().filter(|(key, _)| key != "path" && key != "file") {
+    let mut candidate = Json::object([("path", Json::String(path))]);
+    for (key, field) in value.fields().filter(|(key, _)| !["path", "file"].contains(&key.as_str())) {
         candidate.put(key, field.clone());
     }
     let relevance = candidate.get("relevance").and_then(Json::as_str).map(str::to_ascii_lowercase);
@@ -125,27 +113,25 @@ fn number(value: &Json) -> Option<Json> {
     }
     let (digits, scale) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
     let number = digits.trim().parse::<f64>().ok().filter(|number| number.is_finite())?;
-    Some(Json::Float(number / scale))
+    Some(Json::from(number / scale))
 }
 
 /// One value, or a map of names to values, as a list.
 fn list(value: &Json) -> Option<Json> {
     match value {
-        Json::List(_) | Json::Null => None,
-        Json::Text(_) | Json::Bool(_) | Json::Int(_) | Json::Large(_) | Json::Float(_) => {
-            Some(Json::List(vec![value.clone()]))
-        }
+        Json::Array(_) | Json::Null => None,
+        Json::String(_) | Json::Bool(_) | Json::Number(_) => Some(Json::Array(vec![value.clone()])),
         Json::Object(object) => {
-            let named = |(key, inner): (&str, &Json)| {
+            let named = |(key, inner): (&String, &Json)| {
                 let mut inner =
                     if inner.is_object() { inner.clone() } else { Json::object([("value", inner.clone())]) };
                 if inner.get("name").is_none() && inner.get("path").is_none() {
-                    inner.put("name", key);
-                    inner.put("path", key);
+                    inner.put("name", key.as_str());
+                    inner.put("path", key.as_str());
                 }
                 inner
             };
-            Some(Json::List(object.members().map(named).collect()))
+            Some(Json::Array(object.iter().map(named).collect()))
         }
     }
 }

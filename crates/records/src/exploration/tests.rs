@@ -15,7 +15,7 @@ fn streams_of_lines_and_of_pretty_objects() {
     assert_eq!(modes, [Mode::Structure, Mode::Delta, Mode::Pattern]);
     assert_eq!(ignored, ["unknown mode \"odd\"", "memory: no status", "an answer without a mode"]);
     let whole = aggregate(&answers, META);
-    let keys: Vec<&str> = whole.fields().iter().map(|(key, _)| key.as_str()).collect();
+    let keys: Vec<&str> = whole.fields().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["_meta", "structure", "pattern", "delta"]);
     assert_eq!(
         whole.get("_meta").unwrap().line(),
@@ -97,7 +97,7 @@ fn answers_are_brought_into_shape() {
         let mut json = Json::parse(said).unwrap();
         json.put("status", "ok");
         let found = answer(json, Mode::parse(mode)).unwrap().json;
-        let kept = found.fields().iter().filter(|(key, _)| key != "mode" && key != "status").cloned();
+        let kept = found.into_fields().into_iter().filter(|(key, _)| key != "mode" && key != "status");
         assert_eq!(Json::Object(kept.collect()).line(), expected, "{said}");
     }
 }

@@ -9,7 +9,7 @@ use super::structure::{language, test_pattern};
 use super::survey::{Found, Survey};
 use super::words::{self, Term, hits};
 use ftl_code::context::{Symbol, symbols};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How many files are named.
 pub const MAX_CANDIDATES: usize = 20;
@@ -67,14 +67,14 @@ pub(super) fn look(survey: &Survey<'_>, objective: &str) -> Json {
     let confidence = ranked.first().map_or(0.0, |best| best.relevance.confidence());
     let rows = ranked.iter().take(MAX_CANDIDATES).map(|one| {
         let mut row = Json::object([
-            ("path", Json::from(&one.path)),
+            ("path", Json::from(one.path.as_str())),
             ("relevance", Json::from(one.relevance.word())),
             ("lines", Json::from(one.lines)),
         ]);
         row.put("functions", functions(&one.functions));
         row
     });
-    let rows = Json::List(rows.collect());
+    let rows = Json::Array(rows.collect());
     Json::object([
         ("search_terms", Json::list(terms.iter().map(|term| term.word.as_str()))),
         ("candidates", rows),
@@ -84,8 +84,10 @@ pub(super) fn look(survey: &Survey<'_>, objective: &str) -> Json {
 
 /// Symbols as `[{name, line}]`.
 pub(super) fn functions(symbols: &[Symbol]) -> Json {
-    let row = |one: &Symbol| Json::object([("name", Json::from(&one.name)), ("line", Json::from(one.line))]);
-    Json::List(symbols.iter().map(row).collect())
+    let row = |one: &Symbol| {
+        Json::object([("name", Json::from(one.name.as_str())), ("line", Json::from(one.line))])
+    };
+    Json::Array(symbols.iter().map(row).collect())
 }
 
 /// Every file that has one of the terms, the nearest first.

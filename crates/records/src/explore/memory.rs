@@ -7,7 +7,7 @@ use ftl_memory::recall::Asked;
 
 use crate::lessons::{alike, now};
 use crate::{RecordError, Records};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How much alike a campaign must be, from 0 to 1.
 pub const SIMILAR: f64 = 0.5;
@@ -19,7 +19,7 @@ pub const MAX_SIMILAR: usize = 3;
 const TOLD: [&str; 4] = ["objective", "similarity", "outcome", "patterns_from"];
 
 pub(super) fn look(paper: Option<&Records>, objective: &str) -> Result<Json, RecordError> {
-    let Some(paper) = paper else { return Ok(found(Json::List(Vec::new()), &[], (0, 0))) };
+    let Some(paper) = paper else { return Ok(found(Json::Array(Vec::new()), &Json::Null, (0, 0))) };
     let (asked, now) = (Asked { objective: Some(objective.to_owned()), ..Asked::default() }, now());
     let (given, totals) = paper.look_up(|lessons| {
         let totals = (lessons.count(Kind::Failure)?, lessons.count(Kind::Pattern)?);
@@ -31,14 +31,14 @@ pub(super) fn look(paper: Option<&Records>, objective: &str) -> Result<Json, Rec
     let similar = paper.campaigns_like(objective, SIMILAR, MAX_SIMILAR, &alike)?;
     let told =
         |row: &Json| Json::object(TOLD.into_iter().filter_map(|key| Some((key, row.get(key)?.clone()))));
-    let similar = Json::List(similar.items().iter().map(told).collect());
-    Ok(found(similar, given.to_json(false).fields(), totals))
+    let similar = Json::Array(similar.items().iter().map(told).collect());
+    Ok(found(similar, &given.to_json(false), totals))
 }
 
-fn found(similar: Json, given: &[(String, Json)], (failures, patterns): (u64, u64)) -> Json {
-    let empty = |key| (key, Json::List(Vec::new()));
+fn found(similar: Json, given: &Json, (failures, patterns): (u64, u64)) -> Json {
+    let empty = |key| (key, Json::Array(Vec::new()));
     let mut json = Json::object([empty("failures"), empty("patterns")]);
-    for (key, value) in given {
+    for (key, value) in given.fields() {
         json.put(key, value.clone());
     }
     json.put("similar_campaigns", similar);

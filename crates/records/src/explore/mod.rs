@@ -25,7 +25,7 @@ pub use words::MAX_TERMS;
 
 use crate::exploration::Mode;
 use crate::{RecordError, Records};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// What code finds in one mode. Only the memory needs paperwork; without any it remembers nothing.
 pub fn look(
@@ -65,7 +65,8 @@ fn commands(survey: &Survey<'_>, paper: Option<&Records>) -> Option<Json> {
 pub fn united(said: &Json, found: &Json) -> Json {
     let mut all = said.clone();
     for (key, value) in found.fields() {
-        let is_said = said.get(key).is_some_and(|one| !one.is_null() && one.as_list() != Some(&[]));
+        let is_said =
+            said.get(key).is_some_and(|one| !one.is_null() && !one.as_array().is_some_and(Vec::is_empty));
         if !is_said {
             all.put(key, value.clone());
         }

@@ -8,7 +8,7 @@ use super::survey::{Found, Survey};
 use super::words;
 use ftl_code::context::symbols;
 use ftl_code::framework;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How many sections of the README are named.
 pub const MAX_SECTIONS: usize = 30;
@@ -27,7 +27,7 @@ pub(super) fn look(survey: &Survey<'_>, objective: &str) -> Json {
     let mut json = Json::object([
         ("framework", Json::from(found.framework)),
         ("confidence", Json::from(found.confidence)),
-        ("source", Json::from(&found.source)),
+        ("source", Json::from(found.source.as_str())),
         ("idioms", framework::idioms(found.framework).to_json()),
         ("style", style(survey)),
     ]);
@@ -41,9 +41,9 @@ fn similar(survey: &Survey<'_>, objective: &str) -> Json {
     let terms = words::terms(objective);
     let ranked = delta::ranked(survey, &terms);
     let rows = ranked.iter().filter(|one| !one.functions.is_empty()).take(MAX_SIMILAR_FILES).map(|one| {
-        Json::object([("path", Json::from(&one.path)), ("symbols", delta::functions(&one.functions))])
+        Json::object([("path", Json::from(one.path.as_str())), ("symbols", delta::functions(&one.functions))])
     });
-    Json::List(rows.collect())
+    Json::Array(rows.collect())
 }
 
 /// What was counted in the files that were read.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::survey::Survey;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How many folders are named.
 pub const MAX_DIRECTORIES: usize = 60;
@@ -155,7 +155,7 @@ pub(super) fn look(survey: &Survey<'_>) -> Json {
             ("bytes", Json::from(*bytes)),
         ])
     };
-    json.put("languages", Json::List(languages.iter().map(row).collect()));
+    json.put("languages", Json::Array(languages.iter().map(row).collect()));
     json
 }
 

@@ -3,7 +3,7 @@
 use super::score::{PATTERN_SCORE, Score};
 use crate::plan_file::slug_of;
 use crate::workspace::{Workspace, block_reason};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::machine::Cause;
 use ftl_core::run::REPEATED;
 
@@ -63,12 +63,12 @@ impl Failure {
     /// `{name, trigger, fix, match, cost, source}` and `tags` where there are some.
     pub fn to_json(&self) -> Json {
         let mut json = Json::object([
-            ("name", Json::from(&self.name)),
-            ("trigger", Json::from(&self.trigger)),
-            ("fix", Json::from(&self.fix)),
-            ("match", Json::from(&self.pattern)),
+            ("name", Json::from(self.name.as_str())),
+            ("trigger", Json::from(self.trigger.as_str())),
+            ("fix", Json::from(self.fix.as_str())),
+            ("match", Json::from(self.pattern.as_str())),
             ("cost", Json::from(self.cost)),
-            ("source", Json::list(&self.source)),
+            ("source", Json::from(self.source.as_slice())),
         ]);
         put_tags(&mut json, &self.tags);
         json
@@ -79,11 +79,11 @@ impl Pattern {
     /// `{name, trigger, insight, saved, source}` and `tags` where there are some.
     pub fn to_json(&self) -> Json {
         let mut json = Json::object([
-            ("name", Json::from(&self.name)),
-            ("trigger", Json::from(&self.trigger)),
-            ("insight", Json::from(&self.insight)),
+            ("name", Json::from(self.name.as_str())),
+            ("trigger", Json::from(self.trigger.as_str())),
+            ("insight", Json::from(self.insight.as_str())),
             ("saved", Json::from(self.saved)),
-            ("source", Json::list(&self.source)),
+            ("source", Json::from(self.source.as_slice())),
         ]);
         put_tags(&mut json, &self.tags);
         json
@@ -92,7 +92,7 @@ impl Pattern {
 
 fn put_tags(json: &mut Json, tags: &[String]) {
     if !tags.is_empty() {
-        json.put("tags", Json::list(tags));
+        json.put("tags", Json::from(tags));
     }
 }
 
@@ -346,7 +346,7 @@ pub fn experience(json: &Json) -> Option<Failure> {
     let tried = (!attempted.is_empty()).then(|| format!("Attempted: {}", start(&attempted, TRIED_CHARS)));
     let known = text("fix").filter(|fix| *fix != UNKNOWN_FIX).map(str::to_owned);
     let name = slug_of(text("name").unwrap_or(start(&trigger, NAME_FROM_CHARS)), NAME_CHARS);
-    let cost = json.get("cost").and_then(Json::as_i64).and_then(|cost| u64::try_from(cost).ok());
+    let cost = json.get("cost").and_then(Json::as_whole).and_then(|cost| u64::try_from(cost).ok());
     Some(Failure {
         name: if name.is_empty() { "failure".to_owned() } else { name },
         pattern: generalise(&trigger),

@@ -15,7 +15,7 @@ pub use lesson::{
 pub use score::{NOVEL_BELOW, PATTERN_SCORE, Score, Seen, score, was_blocked};
 
 use crate::workspace::{FileName, LessonKind, Status, Used, Workspace};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How many pairs of failures of one analysis are linked.
 pub const MAX_PAIRS: usize = 1000;

@@ -1,7 +1,7 @@
 //! How much a complete workspace is worth learning from.
 
 use crate::workspace::{FileName, Status, Workspace};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// From this score on, a workspace yields a pattern.
 pub const PATTERN_SCORE: u64 = 3;
@@ -52,7 +52,7 @@ impl Score {
         Json::object([
             ("score", Json::from(self.total)),
             ("breakdown", self.breakdown_json()),
-            ("workspace", Json::from(&workspace.id)),
+            ("workspace", Json::from(workspace.id.as_str())),
             ("path", Json::from(path)),
         ])
     }

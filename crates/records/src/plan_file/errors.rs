@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How many errors of one plan are told one by one.
 pub const MAX_ERRORS: usize = 1000;
@@ -24,9 +24,9 @@ impl PlanError {
     /// `{path, message, hint}`.
     pub fn to_json(&self) -> Json {
         Json::object([
-            ("path", Json::from(&self.path)),
-            ("message", Json::from(&self.message)),
-            ("hint", Json::from(&self.hint)),
+            ("path", Json::from(self.path.as_str())),
+            ("message", Json::from(self.message.as_str())),
+            ("hint", Json::from(self.hint.as_str())),
         ])
     }
 }

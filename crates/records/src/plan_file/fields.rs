@@ -14,7 +14,7 @@ use super::{
 };
 use ftl_code::finding::Allowance;
 use ftl_code::names::{Wrong, check_path, check_seq, check_slug, shown};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 const PLAN_FIELDS: [&str; 6] =
     ["objective", "campaign", "framework", "framework_confidence", "idioms", "tasks"];
@@ -91,10 +91,10 @@ impl At<'_> {
 fn objective(json: &Json, how: Reading<'_>, found: &mut Found) -> String {
     let hint = "say in one sentence what the plan is to reach";
     match (json.get("objective"), how.objective) {
-        (Some(Json::Text(text)), _) if !text.trim().is_empty() => return text.clone(),
-        (None | Some(Json::Null | Json::Text(_)), Some(known)) => return known.to_owned(),
+        (Some(Json::String(text)), _) if !text.trim().is_empty() => return text.clone(),
+        (None | Some(Json::Null | Json::String(_)), Some(known)) => return known.to_owned(),
         (None | Some(Json::Null), None) => found.add("objective", "Missing required field: objective", hint),
-        (Some(Json::Text(_)), None) => found.add("objective", "objective is empty", hint),
+        (Some(Json::String(_)), None) => found.add("objective", "objective is empty", hint),
         (Some(other), _) => {
             found.add("objective", format!("objective must be a string, not {}", other.kind()), hint);
         }
@@ -105,7 +105,7 @@ fn objective(json: &Json, how: Reading<'_>, found: &mut Found) -> String {
 fn optional_text(json: &Json, field: &str, found: &mut Found) -> Option<String> {
     match json.get(field) {
         None | Some(Json::Null) => None,
-        Some(Json::Text(text)) => Some(text.clone()),
+        Some(Json::String(text)) => Some(text.clone()),
         Some(other) => {
             found.add(field, format!("{field} must be a string, not {}", other.kind()), "write it in quotes");
             None
@@ -144,7 +144,7 @@ fn idioms(json: &Json, found: &mut Found) -> Rules {
 fn texts(value: Option<&Json>, path: &str, found: &mut Found) -> Vec<String> {
     let items = match value {
         None | Some(Json::Null) => return Vec::new(),
-        Some(Json::List(items)) => items,
+        Some(Json::Array(items)) => items,
         Some(other) => {
             found.add(
                 path,
@@ -157,7 +157,7 @@ fn texts(value: Option<&Json>, path: &str, found: &mut Found) -> Vec<String> {
     let mut list = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
         match item {
-            Json::Text(text) => list.push(text.clone()),
+            Json::String(text) => list.push(text.clone()),
             other => {
                 let message = format!("{path} must hold strings, not {}", other.kind());
                 found.add(format!("{path}[{at}]"), message, "write it in quotes");
@@ -171,10 +171,10 @@ fn tasks(json: &Json, how: Reading<'_>, found: &mut Found) -> Vec<Task> {
     let hint = "give a list with at least one task: {\"seq\", \"slug\", \"delta\", \"verify\"}";
     match json.get("tasks") {
         None | Some(Json::Null) if how.may_be_empty => {}
-        Some(Json::List(items)) if items.is_empty() && how.may_be_empty => {}
+        Some(Json::Array(items)) if items.is_empty() && how.may_be_empty => {}
         None | Some(Json::Null) => found.add("tasks", "Missing required field: tasks", hint),
-        Some(Json::List(items)) if items.is_empty() => found.add("tasks", "tasks list is empty", hint),
-        Some(Json::List(items)) => {
+        Some(Json::Array(items)) if items.is_empty() => found.add("tasks", "tasks list is empty", hint),
+        Some(Json::Array(items)) => {
             return items.iter().enumerate().map(|(index, json)| task(&At { index, json }, found)).collect();
         }
         Some(_) => found.add("tasks", "tasks must be a list", hint),
@@ -248,14 +248,15 @@ fn seq(at: &At<'_>, found: &mut Found) -> String {
             at.missing("seq", "number the tasks \"001\", \"002\", …", found);
             return String::new();
         }
-        Some(Json::Text(text)) => text.clone(),
+        Some(Json::String(text)) => text.clone(),
         Some(other) => {
-            let hint = other.as_i64().map_or("write it as a string, such as \"001\"".to_owned(), |number| {
-                format!("write it as a string: \"{number:03}\"")
-            });
+            let hint =
+                other.as_whole().map_or("write it as a string, such as \"001\"".to_owned(), |number| {
+                    format!("write it as a string: \"{number:03}\"")
+                });
             let what = "must be 3-digit string (three digits or more)".to_owned();
             at.wrong("seq", &Wrong { what, hint }, found);
-            return other.as_i64().map(|number| number.to_string()).unwrap_or_default();
+            return other.as_whole().map(|number| number.to_string()).unwrap_or_default();
         }
     };
     if let Err(wrong) = check_seq(&text) {
@@ -267,7 +268,7 @@ fn seq(at: &At<'_>, found: &mut Found) -> String {
 fn slug(at: &At<'_>, found: &mut Found) -> String {
     match at.given("slug") {
         None => at.missing("slug", "give the task a short name such as \"add-login\"", found),
-        Some(Json::Text(slug)) => match check_slug(slug) {
+        Some(Json::String(slug)) => match check_slug(slug) {
             Ok(()) => return slug.clone(),
             Err(wrong) => at.wrong("slug", &wrong, found),
         },
@@ -316,7 +317,7 @@ fn story(at: &At<'_>, found: &mut Found) -> Option<String> {
 fn allow(at: &At<'_>, found: &mut Found) -> Vec<String> {
     let Some(value) = at.given("allow") else { return Vec::new() };
     let hint = "write a list such as [\"test_removed tests/old_test.py\"]";
-    let Json::List(items) = value else {
+    let Json::Array(items) = value else {
         found.add(at.path("allow"), at.says("allow must be a list"), hint);
         return Vec::new();
     };
@@ -337,11 +338,11 @@ fn delta(at: &At<'_>, kind: Option<TaskType>, found: &mut Found) -> Vec<String> 
     match at.given("delta") {
         None if needed => at.missing("delta", hint, found),
         None => {}
-        Some(Json::List(items)) if items.is_empty() && needed => {
+        Some(Json::Array(items)) if items.is_empty() && needed => {
             let hint = "list the files that the task may change; only a VERIFY task may have none";
             found.add(at.path("delta"), at.says("delta is empty"), hint);
         }
-        Some(Json::List(_)) => return paths(at, "delta", found),
+        Some(Json::Array(_)) => return paths(at, "delta", found),
         Some(_) => found.add(at.path("delta"), at.says("delta must be a list"), hint),
     }
     Vec::new()
@@ -350,7 +351,7 @@ fn delta(at: &At<'_>, kind: Option<TaskType>, found: &mut Found) -> Vec<String> 
 fn paths(at: &At<'_>, field: &str, found: &mut Found) -> Vec<String> {
     let items = match at.given(field) {
         None => return Vec::new(),
-        Some(Json::List(items)) => items,
+        Some(Json::Array(items)) => items,
         Some(_) => {
             found.add(at.path(field), at.says(&format!("{field} must be a list")), "write a list of paths");
             return Vec::new();
@@ -376,10 +377,10 @@ fn verify(at: &At<'_>, found: &mut Found) -> String {
     let hint = "give the command that shows whether the task is done";
     match at.given("verify") {
         None => at.missing("verify", hint, found),
-        Some(Json::Text(text)) if text.trim().is_empty() => {
+        Some(Json::String(text)) if text.trim().is_empty() => {
             found.add(at.path("verify"), at.says("verify is empty"), hint);
         }
-        Some(Json::Text(text)) => return command(at, "verify", text, found),
+        Some(Json::String(text)) => return command(at, "verify", text, found),
         Some(other) => {
             let message = at.says(&format!("verify must be a string, not {}", other.kind()));
             found.add(at.path("verify"), message, hint);
@@ -402,7 +403,7 @@ fn command(at: &At<'_>, field: &str, text: &str, found: &mut Found) -> String {
 fn commands(at: &At<'_>, found: &mut Found) -> Vec<String> {
     let list = match at.given("preflight") {
         None => return Vec::new(),
-        Some(Json::Text(text)) => vec![text.clone()],
+        Some(Json::String(text)) => vec![text.clone()],
         Some(value) => texts(Some(value), &at.path("preflight"), found),
     };
     let list = list.into_iter().filter(|text| !text.trim().is_empty());
@@ -428,7 +429,7 @@ fn verify_source(at: &At<'_>, found: &mut Found) -> Option<String> {
 
 fn budget(at: &At<'_>, found: &mut Found) -> u64 {
     let Some(value) = at.given("budget") else { return DEFAULT_BUDGET };
-    let number = value.as_i64().and_then(|number| u64::try_from(number).ok());
+    let number = value.as_whole().and_then(|number| u64::try_from(number).ok());
     match number.filter(|number| (1..=MAX_BUDGET).contains(number)) {
         Some(number) => number,
         None => {
@@ -454,7 +455,7 @@ fn direct(at: &At<'_>, found: &mut Found) -> Option<DirectMode> {
 /// A number that the plan may give in place of a setting of the builder.
 fn count(at: &At<'_>, field: &str, most: u64, found: &mut Found) -> Option<u64> {
     let value = at.given(field)?;
-    let number = value.as_i64().and_then(|number| u64::try_from(number).ok());
+    let number = value.as_whole().and_then(|number| u64::try_from(number).ok());
     let number = number.filter(|number| *number <= most);
     if number.is_none() {
         let what = format!("must be a whole number from 0 to {most}");
@@ -468,7 +469,7 @@ fn depends(at: &At<'_>, found: &mut Found) -> Vec<String> {
     let hint = "write \"none\", a seq, or a list of seqs";
     match at.given("depends") {
         None => Vec::new(),
-        Some(Json::List(items)) => {
+        Some(Json::Array(items)) => {
             let mut list = Vec::with_capacity(items.len());
             for (place, item) in items.iter().enumerate() {
                 match dependency(item) {
@@ -496,13 +497,12 @@ fn depends(at: &At<'_>, found: &mut Found) -> Vec<String> {
 fn dependency(value: &Json) -> Result<Option<String>, ()> {
     match value {
         Json::Null => Ok(None),
-        Json::Text(text) => {
+        Json::String(text) => {
             let text = text.trim();
             Ok((!text.is_empty() && !text.eq_ignore_ascii_case("none")).then(|| text.to_owned()))
         }
-        Json::Int(number) => Ok(Some(number.to_string())),
-        Json::Large(number) => Ok(Some(number.to_string())),
-        Json::Bool(_) | Json::Float(_) | Json::List(_) | Json::Object(_) => Err(()),
+        Json::Number(number) if !number.is_f64() => Ok(Some(number.to_string())),
+        Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => Err(()),
     }
 }
 
@@ -519,7 +519,7 @@ fn target_lines(at: &At<'_>, found: &mut Found) -> Vec<(String, Lines)> {
         if let Err(wrong) = check_path(file) {
             found.add(path.clone(), at.says(&format!("target_lines {}", wrong.what)), wrong.hint);
         }
-        let number = lines.as_i64().map(|number| number.to_string());
+        let number = lines.as_whole().map(|number| number.to_string());
         let text = lines.as_str().or(number.as_deref());
         match text.and_then(Lines::parse) {
             Some(lines) => list.push((file.clone(), lines)),
@@ -534,7 +534,8 @@ fn target_lines(at: &At<'_>, found: &mut Found) -> Vec<(String, Lines)> {
 }
 
 fn others(json: &Json, known: &[&str]) -> Vec<(String, Json)> {
-    json.fields().iter().filter(|(key, _)| !known.contains(&key.as_str())).cloned().collect()
+    let others = json.fields().filter(|(key, _)| !known.contains(&key.as_str()));
+    others.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// What is wrong between the tasks: seqs that are there twice, dependencies that lead nowhere, cycles.

@@ -9,7 +9,7 @@ use ftl_core::plan::{Graph, Problem, Seq, Status};
 
 use super::errors::{Found, PlanErrors};
 use super::{DEFAULT_BUDGET, DirectMode, Plan, Spelled, Task, TaskType, Worker, fields};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// A task of a campaign.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,22 +75,22 @@ impl CampaignTask {
     /// The task as `campaign.json` has it.
     pub fn to_json(&self) -> Json {
         let mut json = Json::object([
-            ("seq", Json::from(&self.task.seq)),
-            ("slug", Json::from(&self.task.slug)),
+            ("seq", Json::from(self.task.seq.as_str())),
+            ("slug", Json::from(self.task.slug.as_str())),
             ("type", Json::from(self.task.kind.word())),
             ("depends", self.task.depends_json()),
             ("status", Json::from(self.status.as_str())),
         ]);
         if let Some(at) = &self.updated_at {
-            json.put("updated_at", at);
+            json.put("updated_at", at.as_str());
         }
         if self.is_cascade() {
-            json.put("blocked_by", Json::list(&self.blocked_by));
+            json.put("blocked_by", Json::from(self.blocked_by.as_slice()));
             json.put("cascade", true);
-            json.put("root_causes", Json::list(&self.root_causes));
+            json.put("root_causes", Json::from(self.root_causes.as_slice()));
         }
         if let Some(at) = &self.revised_at {
-            json.put("revised_at", at);
+            json.put("revised_at", at.as_str());
         }
         for (key, value) in self.task.to_json().into_fields() {
             if json.get(&key).is_none() {
@@ -242,7 +242,7 @@ fn path_of(problem: &Problem, revised: &Plan) -> String {
 /// Reads only what the graph of a campaign is made of: a task's seq, what it depends on, how far it is.
 pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, Status), String> {
     let text = |key: &str| json.get(key).and_then(Json::as_str);
-    let number = || json.get("seq")?.as_i64().map(|number| format!("{number:03}"));
+    let number = || json.get("seq")?.as_whole().map(|number| format!("{number:03}"));
     let seq = text("seq").map(str::to_owned).or_else(number).ok_or("a task has no seq")?;
     let status = Status::parse(text("status").unwrap_or("pending"));
     let status = status.map_err(|error| format!("task {seq}: {error}"))?;
@@ -252,7 +252,7 @@ pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, Status), String
 /// Reads a task as `campaign.json` has it, also one of the original's, which says less.
 pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
     let text = |key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
-    let count = |key: &str| json.get(key).and_then(Json::as_i64).and_then(|n| u64::try_from(n).ok());
+    let count = |key: &str| json.get(key).and_then(Json::as_whole).and_then(|n| u64::try_from(n).ok());
     let (seq, depends, status) = read_outline(json)?;
     let kind = [TaskType::Spec, TaskType::Build, TaskType::Verify]
         .into_iter()
@@ -260,7 +260,7 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
     let worker = [Worker::Builder, Worker::Coder]
         .into_iter()
         .find(|worker| text("worker").as_deref() == Some(worker.word()));
-    let target_lines = json.get("target_lines").map(Json::fields).unwrap_or_default().iter();
+    let target_lines = json.get("target_lines").into_iter().flat_map(Json::fields);
     let task = Task {
         slug: text("slug").unwrap_or_default(),
         kind: kind.unwrap_or(TaskType::Build),
@@ -285,7 +285,11 @@ pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
         worker_given: Spelled(json.get("worker").cloned().unwrap_or_default()),
         allow: list(json, "allow"),
         story: text("story"),
-        other: json.fields().iter().filter(|(key, _)| !is_known(key)).cloned().collect(),
+        other: json
+            .fields()
+            .filter(|(key, _)| !is_known(key))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
         seq,
     };
     let (updated_at, revised_at) = (text("updated_at"), text("revised_at"));
@@ -304,13 +308,12 @@ fn is_known(key: &str) -> bool {
 /// A list of texts or numbers, or one of them; `none` and empty texts are left out.
 fn list(json: &Json, key: &str) -> Vec<String> {
     let text = |value: &Json| match value {
-        Json::Text(text) => (!text.trim().is_empty() && text != "none").then(|| text.clone()),
-        Json::Int(number) => Some(number.to_string()),
-        Json::Large(number) => Some(number.to_string()),
-        Json::Null | Json::Bool(_) | Json::Float(_) | Json::List(_) | Json::Object(_) => None,
+        Json::String(text) => (!text.trim().is_empty() && text != "none").then(|| text.clone()),
+        Json::Number(number) => (!number.is_f64()).then(|| number.to_string()),
+        Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => None,
     };
     match json.get(key) {
-        Some(Json::List(items)) => items.iter().filter_map(text).collect(),
+        Some(Json::Array(items)) => items.iter().filter_map(text).collect(),
         Some(value) => text(value).into_iter().collect(),
         None => Vec::new(),
     }

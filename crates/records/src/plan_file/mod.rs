@@ -23,7 +23,7 @@ use ftl_code::framework::Rules;
 pub use ftl_code::names::{
     MAX_PATH_BYTES, MAX_SLUG_BYTES, Wrong, check_path, check_seq, check_slug, slug_of,
 };
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 pub use missing::{MissingFile, missing_files};
 
 /// How large the text of a plan may be.
@@ -196,7 +196,7 @@ pub fn validation(json: &Json) -> Json {
         ("errors", Json::list(errors.iter().flatten().map(|error| error.message.as_str()))),
     ]);
     if let Some(errors) = errors {
-        result.put("details", Json::List(errors.iter().map(PlanError::to_json).collect()));
+        result.put("details", Json::Array(errors.iter().map(PlanError::to_json).collect()));
     }
     result
 }
@@ -210,14 +210,14 @@ impl Plan {
 
     /// The plan as the file has it, with what was left out filled in.
     pub fn to_json(&self) -> Json {
-        let mut json = Json::object([("objective", Json::from(&self.objective))]);
+        let mut json = Json::object([("objective", Json::from(self.objective.as_str()))]);
         if let Some(campaign) = &self.campaign {
-            json.put("campaign", campaign);
+            json.put("campaign", campaign.as_str());
         }
         json.put("framework", self.framework.clone());
         json.put("framework_confidence", self.framework_confidence);
         json.put("idioms", self.idioms.to_json());
-        json.put("tasks", Json::List(self.tasks.iter().map(Task::to_json).collect()));
+        json.put("tasks", Json::Array(self.tasks.iter().map(Task::to_json).collect()));
         for (key, value) in &self.other {
             json.put(key, value.clone());
         }
@@ -231,7 +231,7 @@ impl Plan {
             Json::Object(task.to_json().into_fields().into_iter().filter(|(key, _)| keeps(key)).collect())
         };
         let mut json = self.to_json();
-        json.put("tasks", Json::List(self.tasks.iter().map(as_given).collect()));
+        json.put("tasks", Json::Array(self.tasks.iter().map(as_given).collect()));
         json
     }
 
@@ -272,14 +272,14 @@ impl Task {
     /// The task as the file has it, with what was left out filled in.
     pub fn to_json(&self) -> Json {
         let mut json = Json::object([
-            ("seq", Json::from(&self.seq)),
-            ("slug", Json::from(&self.slug)),
+            ("seq", Json::from(self.seq.as_str())),
+            ("slug", Json::from(self.slug.as_str())),
             ("type", Json::from(self.kind.word())),
-            ("delta", Json::list(&self.delta)),
-            ("verify", Json::from(&self.verify)),
+            ("delta", Json::from(self.delta.as_slice())),
+            ("verify", Json::from(self.verify.as_str())),
         ]);
         if let Some(source) = &self.verify_source {
-            json.put("verify_source", source);
+            json.put("verify_source", source.as_str());
         }
         json.put("budget", self.budget);
         if let Some(direct) = self.direct {
@@ -292,19 +292,19 @@ impl Task {
             json.put("plan_reads", reads);
         }
         json.put("depends", self.depends_json());
-        json.put("preflight", Json::list(&self.preflight));
+        json.put("preflight", Json::from(self.preflight.as_slice()));
         if !self.target_lines.is_empty() {
             json.put("target_lines", self.target_lines_json());
         }
         if !self.creates.is_empty() {
-            json.put("creates", Json::list(&self.creates));
+            json.put("creates", Json::from(self.creates.as_slice()));
         }
         json.put("worker", self.worker.word());
         if !self.allow.is_empty() {
-            json.put("allow", Json::list(&self.allow));
+            json.put("allow", Json::from(self.allow.as_slice()));
         }
         if let Some(story) = &self.story {
-            json.put("story", story);
+            json.put("story", story.as_str());
         }
         for (key, value) in &self.other {
             json.put(key, value.clone());
@@ -316,7 +316,7 @@ impl Task {
     pub fn depends_json(&self) -> Json {
         match &self.depends_given.0 {
             Json::Null if self.depends.is_empty() => Json::from("none"),
-            Json::Null => Json::list(&self.depends),
+            Json::Null => Json::from(self.depends.as_slice()),
             given => given.clone(),
         }
     }

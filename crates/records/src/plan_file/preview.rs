@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::plan::{Graph, Place};
 
 use super::{Plan, Task};
@@ -66,24 +66,24 @@ impl<'a> Preview<'a> {
     pub fn to_json(&self) -> Json {
         let task = |(task, depth): &(&Task, usize)| {
             Json::object([
-                ("seq", Json::from(&task.seq)),
-                ("slug", Json::from(&task.slug)),
+                ("seq", Json::from(task.seq.as_str())),
+                ("slug", Json::from(task.slug.as_str())),
                 ("depth", Json::from(*depth)),
                 ("budget", Json::from(task.budget)),
-                ("depends", Json::list(&task.depends)),
+                ("depends", Json::from(task.depends.as_slice())),
             ])
         };
         let conflict = |one: &Conflict| {
             Json::object([
-                ("tasks", Json::list([&one.tasks.0, &one.tasks.1])),
-                ("files", Json::list(&one.files)),
+                ("tasks", Json::list([one.tasks.0.as_str(), &one.tasks.1])),
+                ("files", Json::from(one.files.as_slice())),
             ])
         };
         Json::object([
-            ("order", Json::List(self.order.iter().map(task).collect())),
+            ("order", Json::Array(self.order.iter().map(task).collect())),
             ("depth", Json::from(self.depth())),
             ("budget", Json::from(self.budget())),
-            ("conflicts", Json::List(self.conflicts.iter().map(conflict).collect())),
+            ("conflicts", Json::Array(self.conflicts.iter().map(conflict).collect())),
             ("whole", Json::Bool(self.is_whole)),
         ])
     }

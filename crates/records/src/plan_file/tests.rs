@@ -119,7 +119,7 @@ fn each_wrong_field_is_told_with_its_path() {
         for (key, value) in Json::parse(change).unwrap().fields() {
             task.put(key, value.clone());
         }
-        let plan = Json::object([("objective", Json::from("x")), ("tasks", Json::List(vec![task]))]);
+        let plan = Json::object([("objective", Json::from("x")), ("tasks", Json::Array(vec![task]))]);
         let errors = check(&plan, Reading::default()).err();
         let told: Vec<String> = errors.iter().flatten().map(ToString::to_string).collect();
         assert_eq!(told.join("; "), expected.trim(), "{change}");
@@ -167,7 +167,7 @@ fn plan_of(tasks: Rows<'_>) -> String {
             ("depends", Json::list(depends.iter().copied())),
         ])
     };
-    Json::object([("objective", Json::from("x")), ("tasks", Json::List(tasks.iter().map(task).collect()))])
+    Json::object([("objective", Json::from("x")), ("tasks", Json::Array(tasks.iter().map(task).collect()))])
         .pretty()
 }
 
@@ -276,7 +276,7 @@ fn a_chain_of_ten_thousand_is_fast_forwards_and_backwards() {
     let mut tasks = json.get("tasks").unwrap().items().to_vec();
     tasks.reverse();
     tasks.last_mut().unwrap().put("depends", "10000");
-    json.put("tasks", Json::List(tasks));
+    json.put("tasks", Json::Array(tasks));
     let errors = check(&json, Reading::default()).unwrap_err();
     assert!(errors.to_string().contains("Cycle detected in task dependencies: 10000 → 9999 → "), "{errors}");
 }

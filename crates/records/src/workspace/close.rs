@@ -5,7 +5,7 @@
 
 use super::xml::{self, Element};
 use super::{FileName, LessonKind, Refusal, Status, Used, Workspace, parse};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 /// How long a delivery or a reason may be.
 pub const MAX_DELIVERED_BYTES: usize = 1024 * 1024;
@@ -168,7 +168,7 @@ fn closed(file_name: &FileName, root: &Element) -> Result<Closed, Refusal> {
 pub fn read_utilized(text: &str) -> Result<Vec<Used>, Refusal> {
     let hint = "write [{\"name\": \"…\", \"type\": \"failure\"}]";
     let json = Json::parse(text).map_err(|error| Refusal::new(format!("--utilized is {error}"), hint))?;
-    let Json::List(items) = &json else {
+    let Json::Array(items) = &json else {
         return Err(Refusal::new(format!("--utilized must be a list, not {}", json.kind()), hint));
     };
     items.iter().enumerate().map(|(at, item)| used(at, item)).collect()

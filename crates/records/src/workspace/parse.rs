@@ -10,7 +10,7 @@ use super::{
 use crate::plan_file::{DEFAULT_BUDGET, MAX_PLAN_READS, MAX_REPAIRS, TaskType};
 use ftl_code::context::CodeContext;
 use ftl_code::framework::Rules;
-use ftl_core::json::{Json, NotJson};
+use ftl_core::json::{Json, JsonExt as _};
 
 /// Reads the text of a workspace file.
 pub fn parse(text: &str) -> Result<Workspace, Refusal> {
@@ -198,18 +198,18 @@ impl Workspace {
     /// The workspace as `workspace parse` prints it.
     pub fn to_json(&self) -> Json {
         let mut json = Json::object([
-            ("id", Json::from(&self.id)),
+            ("id", Json::from(self.id.as_str())),
             ("status", Json::from(self.status.word())),
             ("created_at", Json::from(self.created_at.clone())),
             ("completed_at", Json::from(self.completed_at.clone())),
             ("blocked_at", Json::from(self.blocked_at.clone())),
-            ("objective", Json::from(&self.objective)),
-            ("delta", Json::list(&self.delta)),
-            ("verify", Json::from(&self.verify)),
-            ("verify_source", Json::from(&self.verify_source)),
+            ("objective", Json::from(self.objective.as_str())),
+            ("delta", Json::from(self.delta.as_slice())),
+            ("verify", Json::from(self.verify.as_str())),
+            ("verify_source", Json::from(self.verify_source.as_str())),
             ("budget", Json::from(self.budget)),
-            ("preflight", Json::list(&self.preflight)),
-            ("delivered", Json::from(&self.delivered)),
+            ("preflight", Json::from(self.preflight.as_slice())),
+            ("delivered", Json::from(self.delivered.as_str())),
         ]);
         for (name, number) in [("repairs", self.repairs), ("plan_reads", self.plan_reads)] {
             if let Some(number) = number {
@@ -217,7 +217,7 @@ impl Workspace {
             }
         }
         if !self.allow.is_empty() {
-            json.put("allow", Json::list(&self.allow));
+            json.put("allow", Json::from(self.allow.as_slice()));
         }
         self.put_code(&mut json);
         self.put_framework(&mut json);
@@ -228,12 +228,12 @@ impl Workspace {
     }
 
     /// The workspace in the shape that protocols know.
-    pub fn to_spec(&self) -> Result<Spec, NotJson> {
+    pub fn to_spec(&self) -> Result<Spec, serde_json::Error> {
         let mut json = self.to_json();
         if self.framework_confidence.is_none() {
             json.put("framework_confidence", DEFAULT_CONFIDENCE);
         }
-        json.to()
+        serde_json::from_value(json)
     }
 
     fn put_code(&self, json: &mut Json) {
@@ -241,7 +241,7 @@ impl Workspace {
         let Some(first) = contexts.next() else { return };
         if self.contexts.len() > 1 {
             let all = std::iter::once(first.clone()).chain(contexts);
-            json.put("code_contexts", Json::List(all.collect()));
+            json.put("code_contexts", Json::Array(all.collect()));
         }
         json.put("code_context", first);
     }
@@ -258,15 +258,18 @@ impl Workspace {
 
     fn put_knowledge(&self, json: &mut Json) {
         if let Some(known) = &self.prior_knowledge {
-            let failures = Json::List(known.failures.iter().map(failure_json).collect());
-            let patterns = Json::List(known.patterns.iter().map(pattern_json).collect());
+            let failures = Json::Array(known.failures.iter().map(failure_json).collect());
+            let patterns = Json::Array(known.patterns.iter().map(pattern_json).collect());
             json.put("prior_knowledge", Json::object([("failures", failures), ("patterns", patterns)]));
         }
         if let Some(used) = &self.utilized {
             let used = used.iter().map(|used| {
-                Json::object([("name", Json::from(&used.name)), ("type", Json::from(used.kind.word()))])
+                Json::object([
+                    ("name", Json::from(used.name.as_str())),
+                    ("type", Json::from(used.kind.word())),
+                ])
             });
-            json.put("utilized_memories", Json::List(used.collect()));
+            json.put("utilized_memories", Json::Array(used.collect()));
         }
     }
 
@@ -275,14 +278,14 @@ impl Workspace {
         let parent = |parent: &Parent| {
             Json::object([
                 ("seq", Json::from(parent.seq.clone())),
-                ("workspace", Json::from(&parent.workspace)),
-                ("prior_delivery", Json::from(&parent.prior_delivery)),
+                ("workspace", Json::from(parent.workspace.as_str())),
+                ("prior_delivery", Json::from(parent.prior_delivery.as_str())),
             ])
         };
         let lineage = Json::object([
-            ("parents", Json::List(self.parents.iter().map(parent).collect())),
-            ("parent", Json::from(&first.workspace)),
-            ("prior_delivery", Json::from(&first.prior_delivery)),
+            ("parents", Json::Array(self.parents.iter().map(parent).collect())),
+            ("parent", Json::from(first.workspace.as_str())),
+            ("prior_delivery", Json::from(first.prior_delivery.as_str())),
         ]);
         json.put("lineage", lineage);
     }
@@ -293,13 +296,13 @@ impl Workspace {
             json.put("type", kind.word());
         }
         if let Some(campaign) = &self.campaign {
-            json.put("campaign", campaign);
+            json.put("campaign", campaign.as_str());
         }
         if self.escalated {
             json.put("escalated", true);
         }
         if let Some(pattern) = &self.pattern {
-            json.put("pattern", pattern);
+            json.put("pattern", pattern.as_str());
         }
     }
 }
@@ -308,11 +311,11 @@ impl Workspace {
 fn context_json(context: &CodeContext) -> Json {
     let content = String::from_utf8_lossy(&context.content);
     let mut json = Json::object([
-        ("path", Json::from(&context.path)),
-        ("lines", Json::from(&context.lines)),
+        ("path", Json::from(context.path.as_str())),
+        ("lines", Json::from(context.lines.as_str())),
         ("content", Json::from(content.as_ref())),
-        ("exports", Json::from(&context.exports)),
-        ("imports", Json::from(&context.imports)),
+        ("exports", Json::from(context.exports.as_str())),
+        ("imports", Json::from(context.imports.as_str())),
     ]);
     if std::str::from_utf8(&context.content).is_err() {
         let hex: String = context.content.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -326,21 +329,21 @@ fn context_json(context: &CodeContext) -> Json {
 
 fn failure_json(failure: &KnownFailure) -> Json {
     Json::object([
-        ("name", Json::from(&failure.name)),
+        ("name", Json::from(failure.name.as_str())),
         ("cost", Json::from(failure.cost)),
-        ("trigger", Json::from(&failure.trigger)),
-        ("fix", Json::from(&failure.fix)),
-        ("match", Json::from(&failure.pattern)),
+        ("trigger", Json::from(failure.trigger.as_str())),
+        ("fix", Json::from(failure.fix.as_str())),
+        ("match", Json::from(failure.pattern.as_str())),
         ("injected", Json::from(failure.injected)),
     ])
 }
 
 fn pattern_json(pattern: &KnownPattern) -> Json {
     Json::object([
-        ("name", Json::from(&pattern.name)),
+        ("name", Json::from(pattern.name.as_str())),
         ("saved", Json::from(pattern.saved)),
-        ("trigger", Json::from(&pattern.trigger)),
-        ("insight", Json::from(&pattern.insight)),
+        ("trigger", Json::from(pattern.trigger.as_str())),
+        ("insight", Json::from(pattern.insight.as_str())),
         ("injected", Json::from(pattern.injected)),
     ])
 }

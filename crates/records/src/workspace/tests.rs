@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::*;
 use crate::plan_file::{self, Plan};
 use ftl_code::context;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 
 const NOW: &str = "2026-01-02T03:04:05.000006";
 
@@ -100,7 +100,7 @@ fn the_file_is_exactly_this() {
 #[test]
 fn parsing_gives_the_fields_in_their_order() {
     let json = parse(&created().text).unwrap().to_json();
-    let keys: Vec<&str> = json.fields().iter().map(|(key, _)| key.as_str()).collect();
+    let keys: Vec<&str> = json.fields().map(|(key, _)| key.as_str()).collect();
     let expected = [
         "id",
         "status",
@@ -129,7 +129,7 @@ fn parsing_gives_the_fields_in_their_order() {
         json.get("lineage").unwrap().get("prior_delivery").unwrap().as_str(),
         Some("tests\r\nwritten")
     );
-    assert_eq!(json.get("budget"), Some(&Json::Int(7)));
+    assert_eq!(json.get("budget"), Some(&Json::from(7)));
     assert_eq!(json.get("completed_at"), Some(&Json::Null));
     let spec = parse(&created().text).unwrap().to_spec().unwrap();
     assert_eq!((spec.budget, spec.framework_confidence), (7, 0.85));

@@ -196,7 +196,7 @@ impl Sites {
         let name = branch.as_ref().map(|branch| branch.name.clone());
         let target = branch.as_ref().and_then(|branch| branch.target.clone()).or_else(|| name.clone());
         let reasons = campaign.replan_input(&self.paper.evidence()?);
-        let blocked_tasks = reasons.get("blocked_tasks").cloned().unwrap_or(Json::List(Vec::new()));
+        let blocked_tasks = reasons.get("blocked_tasks").cloned().unwrap_or(Json::Array(Vec::new()));
         Ok(Summary {
             objective: Some(campaign.objective().to_owned()),
             total,

@@ -11,9 +11,10 @@ use ftl_core::catalogue::lifecycle::{Finding, Severity, Signal};
 use ftl_core::catalogue::roles::{
     CodeReviews, FileIntent, PhaseDone, PlanReviews, Reviewer, ReviewerDecision, TaskPlan,
 };
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::run::{Failure, FailureKind, Usage, Wanted};
 use ftl_core::value::{Fields, Name, Value};
+use serde::Deserialize as _;
 
 use super::{disk, folder};
 use crate::hands::site::Sites;
@@ -161,9 +162,7 @@ fn unfit(error: &serde_json::Error) -> Failure {
 fn tell(folder: &Folder, params: &mut Fields, patch: bool) -> Result<(), Failure> {
     params.insert(Name::from("brief"), Value::text(desk::brief(folder)));
     if let Some(plan) = folder.read(PLAN)? {
-        let plan = plan
-            .json()
-            .to::<Value>()
+        let plan = Value::deserialize(plan.json())
             .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
         params.insert(Name::from("plan"), plan);
     }
@@ -183,7 +182,7 @@ fn shown(patch: &[u8]) -> String {
 }
 
 fn signals(signals: Option<&Vec<Signal>>) -> Result<Json, Failure> {
-    Json::of(&signals.cloned().unwrap_or_default())
+    serde_json::to_value(&signals.cloned().unwrap_or_default())
         .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))
 }
 
@@ -193,16 +192,17 @@ fn write_plan(folder: &Folder, plan: &TaskPlan) -> Result<(), Failure> {
         let one = |(number, text): (usize, &String)| {
             Json::object([
                 ("id", Json::from(format!("{prefix}{}", number + 1))),
-                ("description", Json::from(text)),
+                ("description", Json::from(text.as_str())),
             ])
         };
-        Json::List(texts.iter().enumerate().map(one).collect())
+        Json::Array(texts.iter().enumerate().map(one).collect())
     };
-    let intent = |intent: &FileIntent| Json::of(intent).unwrap_or_default();
+    let intent = |intent: &FileIntent| serde_json::to_value(intent).unwrap_or_default();
     let file = |file: &ftl_core::catalogue::roles::PlannedFile| {
-        let mut json = Json::object([("path", Json::from(&file.path)), ("intent", intent(&file.intent))]);
+        let mut json =
+            Json::object([("path", Json::from(file.path.as_str())), ("intent", intent(&file.intent))]);
         if let Some(summary) = &file.summary {
-            json.put("summary", summary);
+            json.put("summary", summary.as_str());
         }
         json
     };
@@ -210,8 +210,8 @@ fn write_plan(folder: &Folder, plan: &TaskPlan) -> Result<(), Failure> {
     let question = |(number, one): (usize, &ftl_core::catalogue::roles::PlanQuestion)| {
         Json::object([
             ("id", Json::from(format!("Q{}", number + 1))),
-            ("role", one.role.as_ref().map_or(Json::Null, Json::from)),
-            ("question", Json::from(&one.question)),
+            ("role", Json::from(one.role.clone())),
+            ("question", Json::from(one.question.as_str())),
             ("blocking", Json::from(one.blocking)),
             ("state", Json::from("open")),
             ("answer", Json::Null),
@@ -219,9 +219,9 @@ fn write_plan(folder: &Folder, plan: &TaskPlan) -> Result<(), Failure> {
     };
     let json = Json::object([
         ("id", Json::from(folder.id().as_str())),
-        ("title", Json::from(&plan.title)),
+        ("title", Json::from(plan.title.as_str())),
         ("brief", Json::from(desk::brief(folder))),
-        ("summary", Json::from(&plan.summary)),
+        ("summary", Json::from(plan.summary.as_str())),
         (
             "scope",
             Json::object([
@@ -230,10 +230,10 @@ fn write_plan(folder: &Folder, plan: &TaskPlan) -> Result<(), Failure> {
             ]),
         ),
         ("acceptance_criteria", numbered("AC", &plan.acceptance_criteria)),
-        ("file_plan", Json::List(plan.file_plan.iter().map(file).collect())),
+        ("file_plan", Json::Array(plan.file_plan.iter().map(file).collect())),
         ("risks", numbered("R", plan.risks.as_deref().unwrap_or_default())),
-        ("test_plan", Json::object([("strategy", plan.test_plan.as_ref().map_or(Json::Null, Json::from))])),
-        ("open_questions", Json::List(questions.iter().enumerate().map(question).collect())),
+        ("test_plan", Json::object([("strategy", Json::from(plan.test_plan.clone()))])),
+        ("open_questions", Json::Array(questions.iter().enumerate().map(question).collect())),
         ("signals", signals(plan.signals.as_ref())?),
         ("meta", Json::object([("created_at", Json::from(now())), ("generator", Json::from("ftl"))])),
     ]);
@@ -330,8 +330,11 @@ fn write_plan_review(folder: &Folder, said: Vec<(&str, PlanReviews)>) -> Result<
         ("ok", Json::from(ok)),
         ("blocked", Json::from(blocked)),
         ("aggregate", Json::object([("ok", Json::from(ok)), ("decision", Json::from(decision))])),
-        ("summary", Json::from(&answer.summary)),
-        ("reviewers", without_nulls(Json::of(&answer.reviewers).map_err(|error| not_json(&error))?)),
+        ("summary", Json::from(answer.summary.as_str())),
+        (
+            "reviewers",
+            without_nulls(serde_json::to_value(&answer.reviewers).map_err(|error| not_json(&error))?),
+        ),
         ("signals", signals(answer.signals.as_ref())?),
         ("meta", meta("plan_hash", plan.as_deref())),
     ]);
@@ -349,7 +352,7 @@ fn write_code_review(folder: &Folder, said: Vec<(&str, CodeReviews)>) -> Result<
             ("id", Json::from(concern.replace(' ', "-"))),
             ("role", Json::from(concern)),
             ("ok", Json::from(!blocks && signals.is_empty())),
-            ("summary", Json::from(&reviews.summary)),
+            ("summary", Json::from(reviews.summary.as_str())),
         ];
         reviewers.push(Json::object(reviewer));
         summaries.push(format!("{concern}: {}", reviews.summary));
@@ -367,9 +370,9 @@ fn write_code_review(folder: &Folder, said: Vec<(&str, CodeReviews)>) -> Result<
     let patch = folder.digest(PATCH)?.map(|digest| digest.to_string());
     let json = Json::object([
         ("task_id", Json::from(folder.id().as_str())),
-        ("issues", without_nulls(Json::of(&answer.issues).map_err(|error| not_json(&error))?)),
-        ("summary", Json::from(&answer.summary)),
-        ("reviewers", without_nulls(Json::List(reviewers))),
+        ("issues", without_nulls(serde_json::to_value(&answer.issues).map_err(|error| not_json(&error))?)),
+        ("summary", Json::from(answer.summary.as_str())),
+        ("reviewers", without_nulls(Json::Array(reviewers))),
         ("signals", signals(answer.signals.as_ref())?),
         ("meta", meta("diff_hash", patch.as_deref())),
     ]);
@@ -380,11 +383,11 @@ fn write_code_review(folder: &Folder, said: Vec<(&str, CodeReviews)>) -> Result<
 fn write_code(folder: &Folder, plan: Option<&Plan>, said: &PhaseDone, made: &Made) -> Result<(), Failure> {
     let mut meta = Json::object([("created_at", Json::from(now()))]);
     if let Some(plan) = plan {
-        meta.put("plan_hash", &plan.digest);
+        meta.put("plan_hash", plan.digest.as_str());
     }
     let json = Json::object([
         ("task_id", Json::from(folder.id().as_str())),
-        ("summary", Json::from(&said.summary)),
+        ("summary", Json::from(said.summary.as_str())),
         ("signals", signals(said.signals.as_ref())?),
         ("meta", meta),
     ]);
@@ -411,19 +414,19 @@ fn meta(key: &str, digest: Option<&str>) -> Json {
     meta
 }
 
-fn not_json(error: &ftl_core::json::NotJson) -> Failure {
+fn not_json(error: &serde_json::Error) -> Failure {
     Failure::new(FailureKind::CouldNotRun, error.to_string())
 }
 
 /// The same without fields that say nothing.
 fn without_nulls(json: Json) -> Json {
     match json {
-        Json::List(items) => Json::List(items.into_iter().map(without_nulls).collect()),
-        Json::Object(_) => {
-            let fields = json.into_fields().into_iter().filter(|(_, value)| !value.is_null());
+        Json::Array(items) => Json::Array(items.into_iter().map(without_nulls).collect()),
+        Json::Object(fields) => {
+            let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
             Json::object(fields.map(|(key, value)| (key, without_nulls(value))))
         }
-        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Large(_) | Json::Float(_) | Json::Text(_) => json,
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use ftl_core::catalogue::lifecycle as shapes;
 use ftl_core::catalogue::scalars::Digest;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_core::run::{Failure, FailureKind};
 
 use super::{disk, folder};
@@ -54,12 +54,12 @@ pub(in crate::hands) fn evaluate(with: &Resources, job: &Job, _: &shapes::EvalRu
         ("status", Json::from("completed")),
         ("overall_pass", Json::from(overall_pass)),
         ("summary", counts(&total)),
-        ("suites", Json::List(told)),
-        ("signals", Json::List(Vec::new())),
+        ("suites", Json::Array(told)),
+        ("signals", Json::Array(Vec::new())),
         (
             "meta",
             Json::object([
-                ("diff_hash", Json::from(&digest)),
+                ("diff_hash", Json::from(digest.as_str())),
                 ("tree", Json::from(tree.as_str())),
                 ("started_at", Json::from(began)),
                 ("finished_at", Json::from(now())),
@@ -106,13 +106,13 @@ fn suite_json(suite: &Suite, index: usize, total: &mut shapes::CaseCounts) -> Js
     total.skipped += own.skipped;
     Json::object([
         ("id", Json::from(format!("{}-{}", suite.kind, index + 1))),
-        ("name", Json::from(&ran.command)),
+        ("name", Json::from(ran.command.as_str())),
         ("kind", Json::from(suite.kind)),
-        ("command", Json::from(&ran.command)),
+        ("command", Json::from(ran.command.as_str())),
         ("status", Json::from(if passed { "completed" } else { "failed" })),
         ("overall_pass", Json::from(passed)),
         ("summary", counts(&own)),
-        ("cases", Json::List(cases)),
+        ("cases", Json::Array(cases)),
     ])
 }
 
@@ -152,12 +152,12 @@ pub(in crate::hands) fn apply(
     let saying = Saying { message: &message, trailers: &trailers, when: clock::wall() / 1000 };
     let made = with.sites.commit_patch(job, &bytes, saying)?;
     let commit = Json::object([
-        ("commit", Json::from(&made.commit)),
-        ("parent", Json::from(&made.parent)),
-        ("branch", Json::from(&made.branch)),
+        ("commit", Json::from(made.commit.as_str())),
+        ("parent", Json::from(made.parent.as_str())),
+        ("branch", Json::from(made.branch.as_str())),
         ("files", Json::from(files.clone())),
         ("timestamp", Json::from(now())),
-        ("meta", Json::object([("diff_hash", Json::from(&digest))])),
+        ("meta", Json::object([("diff_hash", Json::from(digest.as_str()))])),
     ]);
     let same = folder.read(COMMIT).ok().flatten();
     let same = same.is_some_and(|old| old.json().get("commit").and_then(Json::as_str) == Some(&made.commit));
@@ -196,15 +196,15 @@ pub(in crate::hands) fn revert(
         None => None,
     };
     let target = applied.unwrap_or_else(|| String::from("nothing was applied"));
-    let text = |value: Option<&String>| value.map_or(Json::Null, Json::from);
+    let text = |value: Option<&String>| Json::from(value.cloned());
     let record = Json::object([
-        ("reason", Json::from(&asked.reason)),
+        ("reason", Json::from(asked.reason.as_str())),
         ("timestamp", Json::from(now())),
-        ("target", Json::from(&target)),
+        ("target", Json::from(target.as_str())),
         ("commit", text(undone.as_ref().map(|undone| &undone.commit))),
         ("branch", text(undone.as_ref().map(|undone| &undone.branch))),
         ("partial", Json::from(false)),
-        ("signals", Json::List(Vec::new())),
+        ("signals", Json::Array(Vec::new())),
         ("meta", Json::object([("diff_hash", text(patch.as_ref())), ("key", Json::from(job.key()))])),
     ]);
     folder.archive(&[RECORD]).map_err(|error| disk(&error))?;
@@ -272,7 +272,7 @@ mod tests {
         let title = "x".repeat(MAX_SUBJECT_LETTERS + 1);
         let plan = Json::object([
             ("id", Json::from("t1")),
-            ("title", Json::from(&title)),
+            ("title", Json::from(title.as_str())),
             ("brief", Json::from("Do it")),
         ]);
         folder.put_json(PLAN, &plan).unwrap();

@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use ftl_core::json::Json;
-use ftl_core::json::Object;
+use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 use ftl_memory::figures::{self, Record};
 use ftl_memory::{Now, Trouble};
 use ftl_records::lessons::{built_in, now};
@@ -65,7 +64,7 @@ fn print(out: &Out, value: &Json) -> Result<Exit, Failure> {
 }
 
 fn rows(records: &[Record]) -> Json {
-    Json::List(records.iter().map(Record::to_json).collect())
+    Json::Array(records.iter().map(Record::to_json).collect())
 }
 
 fn told<T>(done: Result<T, Trouble>) -> Result<T, Failure> {
@@ -130,12 +129,12 @@ fn report(cli: &Cli, input: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
 /// list, such as the metadata, has none.
 fn records(json: &Json) -> Option<Vec<&Json>> {
     match json {
-        Json::List(rows) => Some(rows.iter().collect()),
+        Json::Array(rows) => Some(rows.iter().collect()),
         Json::Object(_) => {
-            let lists: Vec<&[Json]> = json.fields().iter().filter_map(|(_, part)| part.as_list()).collect();
+            let lists: Vec<&Vec<Json>> = json.fields().filter_map(|(_, part)| part.as_array()).collect();
             (!lists.is_empty()).then(|| lists.into_iter().flatten().collect())
         }
-        Json::Null | Json::Bool(_) | Json::Int(_) | Json::Large(_) | Json::Float(_) | Json::Text(_) => None,
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
     }
 }
 

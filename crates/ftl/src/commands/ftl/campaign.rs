@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ftl_core::json::{Json, Object};
+use ftl_core::json::{Json, JsonExt as _, Object};
 use ftl_core::plan::Status;
 use ftl_folder::clock;
 use ftl_records::campaign::no_campaign;
@@ -93,7 +93,7 @@ fn shown(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
     let Some(campaign) = paper.campaign()? else { return Ok(nothing(verb)) };
     Ok(match verb {
         Campaign::NextTask => campaign.ready()?.first().map_or(Json::Null, |one| one.to_json()),
-        Campaign::ReadyTasks => Json::List(campaign.ready()?.iter().map(|one| one.to_json()).collect()),
+        Campaign::ReadyTasks => Json::Array(campaign.ready()?.iter().map(|one| one.to_json()).collect()),
         Campaign::Active if !campaign.is_active() => Json::Null,
         Campaign::GetReplanInput => campaign.replan_input(&paper.evidence()?),
         Campaign::Summary => campaign.summary(&paper.evidence()?),
@@ -106,10 +106,10 @@ fn shown(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
 fn nothing(verb: &Campaign) -> Json {
     let empty = || Json::Object(Object::new());
     match verb {
-        Campaign::ReadyTasks | Campaign::FindSimilar { .. } => Json::List(Vec::new()),
+        Campaign::ReadyTasks | Campaign::FindSimilar { .. } => Json::Array(Vec::new()),
         Campaign::CascadeStatus | Campaign::CascadeAnalysis => Json::object([("state", Json::from("none"))]),
         Campaign::Status | Campaign::Summary => Json::object([("status", Json::from("none"))]),
-        Campaign::History => Json::object([("archives", Json::List(Vec::new()))]),
+        Campaign::History => Json::object([("archives", Json::Array(Vec::new()))]),
         Campaign::Fingerprint | Campaign::GetReplanInput => empty(),
         _ => Json::Null,
     }
@@ -119,7 +119,11 @@ fn nothing(verb: &Campaign) -> Json {
 fn merge(cli: &Cli, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> {
     let paper = existing(cli)?;
     let refused = |message: &str| {
-        Json::object([("error", Json::from(message)), ("merged", Json::Int(0)), ("unchanged", Json::Int(0))])
+        Json::object([
+            ("error", Json::from(message)),
+            ("merged", Json::from(0)),
+            ("unchanged", Json::from(0)),
+        ])
     };
     if with(out, &paper, Records::campaign)?.is_none() {
         return Err(failure(&no_campaign()));
@@ -151,7 +155,7 @@ fn merge(cli: &Cli, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> 
             let mut answer = refused(&said.message);
             answer.put(
                 "errors",
-                Json::List(errors.iter().map(ftl_records::plan_file::PlanError::to_json).collect()),
+                Json::Array(errors.iter().map(ftl_records::plan_file::PlanError::to_json).collect()),
             );
             print(out, &answer)
         }

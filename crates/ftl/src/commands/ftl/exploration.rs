@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::clock;
 use ftl_records::Records;
 use ftl_records::exploration::{self, Answer, Meta, Mode};

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::Path;
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _, Object, ObjectExt as _};
 use ftl_memory::Kind;
 use ftl_memory::carry::Mode;
 use ftl_memory::recall::Asked;
@@ -68,7 +68,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Memory>, out: &Out) -> Result<Exit, F
                 note(out, &format!("there is no failure `{failure}`"));
             }
             let rows = found.unwrap_or_default().into_iter().map(ftl_memory::Lesson::into_json).collect();
-            print(out, &Json::List(rows))
+            print(out, &Json::Array(rows))
         }
         Memory::Import { file } => import(cli, file, out),
         Memory::Export { file } => export(cli, file.as_deref(), out),
@@ -169,7 +169,7 @@ fn add(cli: &Cli, kind: Kind, entry: &Entry, out: &Out) -> Result<Exit, Failure>
 pub(crate) fn query(cli: &Cli, asked: &Query, out: &Out) -> Result<Exit, Failure> {
     let (topic, now) = (asked.topic.join(" "), now());
     let rows = look(cli, out, |lessons| lessons.query(&topic, asked.max, &now))?;
-    print(out, &Json::List(rows.iter().map(ftl_memory::recall::Row::to_json).collect()))
+    print(out, &Json::Array(rows.iter().map(ftl_memory::recall::Row::to_json).collect()))
 }
 
 pub(crate) fn prune(cli: &Cli, asked: &Prune, out: &Out) -> Result<Exit, Failure> {
@@ -195,7 +195,7 @@ pub(crate) fn related(cli: &Cli, asked: &Related, out: &Out) -> Result<Exit, Fai
         note(out, &format!("there is no {} `{}`", asked.kind.kind().word(), asked.name));
     }
     let rows = found.unwrap_or_default();
-    print(out, &Json::List(rows.iter().map(ftl_memory::relate::Relative::to_json).collect()))
+    print(out, &Json::Array(rows.iter().map(ftl_memory::relate::Relative::to_json).collect()))
 }
 
 pub(crate) fn stats(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
@@ -218,7 +218,7 @@ fn import(cli: &Cli, file: &Path, out: &Out) -> Result<Exit, Failure> {
     }
     print(
         out,
-        &ftl_core::json::Object::new()
+        &Object::new()
             .with("failures", done.failures)
             .with("patterns", done.patterns)
             .with("united", done.united)
@@ -256,11 +256,11 @@ fn quarantine(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
     let kept = look(cli, out, |lessons| lessons.quarantined())?;
     let row = |one: &ftl_memory::Quarantined| {
         let reasons: Vec<Json> = one.reasons.iter().map(|reason| Json::from(reason.as_str())).collect();
-        let row = ftl_core::json::Object::new().with("type", one.lesson.kind().word());
-        let row = row.with("name", one.lesson.name()).with("reasons", Json::List(reasons));
+        let row = Object::new().with("type", one.lesson.kind().word());
+        let row = row.with("name", one.lesson.name()).with("reasons", Json::Array(reasons));
         Json::from(row.with("trigger", one.lesson.trigger()))
     };
-    print(out, &Json::List(kept.iter().map(row).collect()))
+    print(out, &Json::Array(kept.iter().map(row).collect()))
 }
 
 fn reembed(cli: &Cli, out: &Out) -> Result<Exit, Failure> {

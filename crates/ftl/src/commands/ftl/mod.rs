@@ -19,7 +19,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder as folder;
 use ftl_records::{RecordError, Records};
 use ftl_store::StoreError;

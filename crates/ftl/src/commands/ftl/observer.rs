@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ftl_core::json::Json;
 use ftl_engine::hands::shell::Shell;
 use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
 use ftl_records::Records;
@@ -28,7 +29,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Observer>, out: &Out) -> Result<Exit,
             let rows = verifying(cli, &paper, *timeout, out, |by| {
                 with(out, &paper, |paper| paper.verify_blocks(&folder, by))
             })?;
-            print(out, &ftl_core::json::Json::List(rows.iter().map(Verified::to_json).collect()))
+            print(out, &Json::Array(rows.iter().map(Verified::to_json).collect()))
         }
         Observer::List { workspace_dir } => {
             let found = match (look(cli)?, workspace_dir) {

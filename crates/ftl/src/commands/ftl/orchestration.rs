@@ -1,6 +1,6 @@
 //! `ftl orchestration`: waiting for explorers, checking edges, recording states.
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::clock;
 use ftl_records::phase::check_transition;
 
@@ -17,8 +17,10 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Orchestration>, out: &Out) -> Result<
         Orchestration::ValidateTransition { from, to } => {
             let checked = check_transition(from, to);
             let reason = checked.as_ref().unwrap_or_else(|why| why);
-            let answer =
-                Json::object([("valid", Json::from(checked.is_ok())), ("reason", Json::from(reason))]);
+            let answer = Json::object([
+                ("valid", Json::from(checked.is_ok())),
+                ("reason", Json::from(reason.as_str())),
+            ]);
             print(out, &answer)?;
             Ok(if checked.is_ok() { Exit::Done } else { Exit::Error })
         }

@@ -6,7 +6,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::FromArgMatches as _;
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_lifecycle::folder::TRANSCRIPT;
 use ftl_lifecycle::phases::{Phases, command};
 use ftl_lifecycle::{Folder, desk, write};
@@ -235,7 +235,7 @@ fn note(bench: &Bench<'_>, text: &str) -> Result<Exit, Failure> {
     let line = Json::object([
         ("ts", Json::from(write::now())),
         ("kind", Json::from("note")),
-        ("by", Json::from(&bench.by)),
+        ("by", Json::from(bench.by.as_str())),
         ("text", Json::from(bench.session.secrets().redact(text))),
     ]);
     folder.add_line(TRANSCRIPT, &line).map_err(|error| super::bench::disk_failure(&folder, &error))?;

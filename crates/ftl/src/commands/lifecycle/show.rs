@@ -1,6 +1,6 @@
 //! `ftl show`: a task as it stands, without touching it.
 
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_lifecycle::edges::{Edge, Outlook};
 use ftl_lifecycle::folder::{PATCH, PLAN_TEXT};
 use ftl_lifecycle::state::State;
@@ -35,10 +35,10 @@ pub(super) fn run(cli: &Cli, asked: &TaskArg, out: &Out) -> Result<Exit, Failure
             let missing = forward.map(|edge| edge.missing).unwrap_or_default();
             (guard_list(outlook), Json::from(missing), outlook.open(), Json::Null)
         }
-        Err(error) => (Json::List(Vec::new()), Json::List(Vec::new()), None, Json::from(error.to_string())),
+        Err(error) => (Json::Array(Vec::new()), Json::Array(Vec::new()), None, Json::from(error.to_string())),
     };
     let artifacts = desk::digests(folder);
-    let artifacts = Json::object(artifacts.iter().map(|(name, digest)| (*name, Json::from(digest))));
+    let artifacts = Json::object(artifacts.iter().map(|(name, digest)| (*name, Json::from(digest.as_str()))));
     let text = |word: Option<&str>| word.map_or(Json::Null, Json::from);
     let mut json = Json::object([
         ("task", Json::from(folder.id().as_str())),
@@ -67,7 +67,7 @@ fn guard_list(outlook: &Outlook) -> Json {
             ("missing", Json::from(edge.missing.clone())),
         ])
     };
-    Json::List(outlook.edges.iter().map(one).collect())
+    Json::Array(outlook.edges.iter().map(one).collect())
 }
 
 fn tell(view: &View, seen: &Seen, looked: &Result<Outlook, Malformed>, out: &Out) -> Result<Exit, Failure> {
