@@ -41,7 +41,7 @@ const MAX_COMMAND_BYTES: usize = 400;
 /// Who an owner is, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
-    /// Its process.
+    /// The process number, in the owner's own PID namespace.
     pub pid: u32,
     /// Which machine it runs on.
     pub host: String,
@@ -180,7 +180,7 @@ pub enum Life {
     Alive {
         /// Who it is, if its file says so.
         card: Option<Card>,
-        /// The last beat.
+        /// The last heartbeat in its file; one that no longer changes shows a stopped process.
         beat: u64,
     },
 }

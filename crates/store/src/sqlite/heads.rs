@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use ftl_folder::clock;
 use ftl_folder::{self as folder, Refusal, Use};
 
-/// The file's name.
+/// The name of the file, beside the database.
 pub(super) const HEADS: &str = "heads";
 
 /// The length of a slot.
@@ -70,9 +70,9 @@ impl StoreHead {
 pub(super) struct RunHead {
     /// Its number in the table of runs.
     pub(super) number: i64,
-    /// Its name.
+    /// The name of the run.
     pub(super) name: String,
-    /// Its last entry.
+    /// The number of the last acknowledged entry of the run.
     pub(super) seq: u64,
     /// The hash of that.
     pub(super) hash: [u8; 32],
@@ -94,11 +94,11 @@ pub(super) struct Heads {
 /// What was found where the file should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing.
+    /// There is no such file.
     Missing,
     /// Something that is no head of a store.
     Unreadable,
-    /// Heads.
+    /// A file of heads that can be read, or parts of one.
     Heads(Heads),
 }
 

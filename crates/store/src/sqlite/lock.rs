@@ -40,7 +40,7 @@ pub(super) struct Held<'a> {
     file: &'a File,
     /// A file of its own that was waited with, and keeps the lock until it is closed.
     _waited: Option<Locked>,
-    /// After the lock.
+    /// Dropped after the lock: fields are dropped in their order.
     _inside: Inside,
 }
 

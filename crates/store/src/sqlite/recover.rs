@@ -32,7 +32,7 @@ use ftl_folder::{self as folder, Use};
 /// How the folders of copies begin.
 const COPIES: &str = "damaged-";
 
-/// What is copied.
+/// The files that are copied before a damaged store is changed.
 const FILES: [&str; 3] = [DATABASE, LOG, heads::HEADS];
 
 /// How many lines about what is missing an event keeps.

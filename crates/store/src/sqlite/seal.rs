@@ -181,7 +181,7 @@ struct Delta {
     touched: BTreeMap<i64, RunHead>,
     /// Whether any row was.
     is_changed: bool,
-    /// Whether lessons were.
+    /// Whether rows of lessons were changed.
     has_lessons: bool,
     /// The sum of the index of words, if it was computed again.
     words: Option<[u64; 4]>,
