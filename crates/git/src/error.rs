@@ -20,7 +20,7 @@ pub struct GitError {
     pub hint: Option<String>,
 }
 
-/// Kinds of trouble.
+/// The kinds of error that callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// There is no repository here.

@@ -36,9 +36,9 @@ pub struct Kept {
     pub id: WorktreeId,
     /// Which of that worktree's, beginning with 1.
     pub number: u64,
-    /// The ref.
+    /// The private ref that keeps the work.
     pub name: String,
-    /// The commit.
+    /// The commit that the ref names.
     pub commit: Oid,
     /// The commit that the work is compared with.
     pub base: Option<Oid>,

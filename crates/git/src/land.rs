@@ -31,7 +31,7 @@ pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// What is to land.
 #[derive(Clone, Debug)]
 pub struct Landing<'a> {
-    /// The worktree.
+    /// The worktree whose work lands.
     pub worktree: &'a WorktreeId,
     /// The key under which the same landing comes again.
     pub key: &'a Key,
@@ -48,7 +48,7 @@ pub struct Landing<'a> {
 pub struct Merged {
     /// A clean checkout of it, in which anything may be run.
     pub path: PathBuf,
-    /// Its tree.
+    /// The merged tree, as it would be on the branch.
     pub tree: Oid,
     /// The commit that it would become.
     pub commit: Oid,
@@ -61,7 +61,7 @@ pub struct Merged {
 /// What looking at it came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// It may land.
+    /// Every look at the merged tree passed.
     Passed,
     /// It may not; this is why.
     Failed(String),
@@ -73,7 +73,7 @@ pub enum Checked {
 pub enum Landed {
     /// The branch has it.
     Done {
-        /// The commit.
+        /// The commit on the branch of the run.
         commit: Oid,
         /// The tree that was verified.
         tree: Oid,
@@ -91,7 +91,7 @@ pub enum Landed {
     },
     /// It does not land; this is why.
     Failed {
-        /// Why.
+        /// The reason, in sentences for people and agents.
         summary: String,
     },
 }
@@ -99,11 +99,11 @@ pub enum Landed {
 /// A conflict, as it is written down: what the worktree is to become.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Rebase {
-    /// What stood there.
+    /// The tree of the worktree before the conflict.
     from: Oid,
     /// What is to stand there.
     to: Oid,
-    /// The tip.
+    /// The tip of the run's branch, which the worktree is put on.
     onto: Oid,
     answer: Landed,
     done: bool,

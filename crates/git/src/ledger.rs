@@ -55,7 +55,7 @@ impl Repo {
         self.chamber.home().join("index").join(id.as_str())
     }
 
-    /// Writes something down.
+    /// Replaces a record as a whole, synced before it returns.
     pub(super) fn write<T: Serialize>(&self, file: &Path, what: &T) -> Result<(), GitError> {
         self.runner.step("write ledger")?;
         let above = file.parent().unwrap_or(Path::new("."));

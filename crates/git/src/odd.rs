@@ -25,7 +25,7 @@ pub const MAX_ODD_FILES: usize = 200_000;
 /// The most bytes of odd files that are kept of one worktree.
 const MAX_ODD_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
-/// One odd file.
+/// A file that no tree can hold as it is, with the name that it is kept under.
 pub(super) struct Odd {
     disk: PathBuf,
     /// Where it goes in the tree.

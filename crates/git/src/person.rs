@@ -39,7 +39,7 @@ pub(super) enum Moved {
 
 /// Where a branch is checked out.
 enum Reach {
-    /// Nowhere.
+    /// It is checked out nowhere, and only the ref has to move.
     Free,
     /// In the person's checkout.
     Here,

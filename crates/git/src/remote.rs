@@ -28,10 +28,10 @@ const SILENCE: [&str; 15] = [
     "The requested URL returned error: 429",
 ];
 
-/// Another repository.
+/// A repository elsewhere, such as that of a forge.
 #[derive(Clone, Copy, Debug)]
 pub struct Remote<'a> {
-    /// Its address.
+    /// The address that git pushes to and fetches from.
     pub address: &'a str,
     /// A header that shows who we are, where HTTP is spoken.
     pub header: Option<&'a str>,

@@ -41,11 +41,11 @@ const MAX_READINGS: usize = 4;
 /// A worktree that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
-    /// Its name.
+    /// The name: the run and the number of the instance.
     pub id: WorktreeId,
     /// The run that it belongs to.
     pub run: RunId,
-    /// Where it is.
+    /// The folder with the files.
     pub path: PathBuf,
     /// The commit that its work is compared with.
     pub base: Oid,
