@@ -49,7 +49,7 @@ impl Followed {
         progress.ready().map(|place| &self.campaign.tasks[place.index()]).collect()
     }
 
-    /// The campaign.
+    /// The campaign as it was at the last look.
     pub fn campaign(&self) -> &Campaign {
         &self.campaign
     }

@@ -33,17 +33,17 @@ pub enum EmbedderChoice {
     Table,
     /// A model in a folder.
     MiniLm {
-        /// The folder.
+        /// The folder with the weights and the vocabulary.
         folder: String,
     },
-    /// A service.
+    /// An embedding service over HTTP, by its settings.
     Endpoint(EndpointSettings),
 }
 
 /// How an embeddings endpoint is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointSettings {
-    /// Its address.
+    /// The address that texts are posted to.
     pub url: String,
     /// The model that is asked for.
     pub model: String,
@@ -58,7 +58,7 @@ pub enum Chosen {
     /// A model in a folder.
     #[cfg(feature = "minilm")]
     MiniLm(Box<ftl_memory::embed::minilm::MiniLm>),
-    /// A service.
+    /// An embedding service over HTTP, ready to be asked.
     Endpoint(Endpoint),
     /// None that answers: lessons are found by words alone, and none can be learned.
     Words(TokenTable),

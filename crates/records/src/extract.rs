@@ -13,7 +13,7 @@ pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 pub struct Fence<'a> {
     /// What stands after the opening fence, such as `json`.
     pub label: &'a str,
-    /// What stands inside.
+    /// The text between the fences.
     pub body: &'a str,
 }
 

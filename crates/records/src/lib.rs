@@ -85,7 +85,7 @@ impl Records {
         &self.options
     }
 
-    /// Where it lies.
+    /// The repository and its folder `.ftl`.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -113,14 +113,14 @@ impl Records {
 pub enum RecordError {
     /// It makes no sense as things stand.
     Refused {
-        /// What is wrong.
+        /// The sentence for people.
         message: String,
         /// What to do about it.
         hint: String,
     },
     /// A file does not hold what it should.
     Malformed {
-        /// The file.
+        /// The file that does not hold what it should.
         path: PathBuf,
         /// What is wrong with it.
         message: String,
@@ -131,9 +131,9 @@ pub enum RecordError {
     Plan(PlanErrors),
     /// A file could not be read or written.
     Disk {
-        /// The file.
+        /// The file that could not be read or written.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         message: String,
     },
     /// The store did not do it.
@@ -155,7 +155,7 @@ impl From<RecordError> for Failure {
 }
 
 impl RecordError {
-    /// A refusal.
+    /// A refusal with a hint; nothing has changed.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> RecordError {
         RecordError::Refused { message: message.into(), hint: hint.into() }
     }

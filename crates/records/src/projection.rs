@@ -538,7 +538,6 @@ pub(super) fn keep(notes: &mut dyn Notes, what: &Projected, value: Option<&Json>
 
 /// The copy of a note that was kept, with its digest.
 enum Copied {
-    /// Its text.
     Text((String, String)),
     /// It is being written beside the one that it replaces.
     Writing(JoinHandle<io::Result<Beside>>, String),
