@@ -42,6 +42,7 @@ use super::task::{artifacts, patches};
 use super::{
     Hand, Job, Report, Workshop, campaigns, lessons, planned, plans, stories, task, typed, workspaces,
 };
+use ftl_gates::quality;
 use ftl_lifecycle::phases::Routes;
 use ftl_records::Records;
 
@@ -135,7 +136,7 @@ pub struct Executor {
     pub name: &'static str,
     /// Where its jobs wait.
     pub queue: QueueKind,
-    /// The function, by its path below the engine's executors.
+    /// The function, by its path below the engine's executors or, for a gate over finished work, in `ftl_gates`.
     pub function: &'static str,
     /// What is done around it, the innermost first.
     pub wrappers: &'static [Wrapper],
@@ -252,6 +253,11 @@ macro_rules! action {
     (@ sites, $action:ty, $function:path) => {
         Perform::All(|with, job| typed::perform::<$action, _>(job, |asked| $function(&with.sites, job, asked)))
     };
+    (@ work, $action:ty, $function:path) => {
+        Perform::All(|with, job| {
+            typed::perform::<$action, _>(job, |asked| with.sites.look_at_work(job, |work| $function(asked, work)))
+        })
+    };
     (@ resources, $action:ty, $function:path) => {
         Perform::All(|with, job| typed::perform::<$action, _>(job, |asked| $function(with, job, asked)))
     };
@@ -304,7 +310,7 @@ pub const EXECUTORS: &[Executor] = &[
     // Gates on a worktree, and its way to a branch.
     action!(VerifyRun, Builds, sites => Sites::run_verify),
     action!(PreflightCheck, Builds, sites => Sites::check_syntax),
-    action!(QualityCheck, Actions, sites => Sites::check_quality),
+    action!(QualityCheck, Actions, work => quality::look),
     action!(FileRead, Actions, sites => Sites::read_file),
     action!(WorkLand, Builds, sites => Sites::land_work),
     action!(BranchDeliver, Builds, sites => Sites::deliver_branch),
