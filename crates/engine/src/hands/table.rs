@@ -49,11 +49,11 @@ use ftl_records::Records;
 /// Where a job waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
-    /// With the agents.
+    /// The queue of jobs of agents.
     Agents,
     /// With the commands of the repository, which take long and use a whole machine.
     Builds,
-    /// With everything else.
+    /// The queue of jobs that are soon done.
     Actions,
     /// The same; what a campaign does after a task's end, before another one is ready.
     TaskEnd,
@@ -146,7 +146,7 @@ pub struct Executor {
 /// The function of an executor, by what it needs.
 #[derive(Clone, Copy)]
 enum Perform {
-    /// Records alone.
+    /// It works with records alone, so it can be performed without a worktree, a supervisor or a roster.
     Records(fn(&RecordAccess, &Job) -> Report),
     /// Worktrees, commands or agents.
     All(fn(&Resources, &Job) -> Report),
@@ -186,7 +186,7 @@ pub struct Resources {
     pub admission: Arc<Admission>,
 }
 
-/// Who answers roles.
+/// What the executors of roles work with.
 pub struct AgentResources {
     /// The agents, by role.
     pub agents: Arc<Agents>,
@@ -276,7 +276,7 @@ macro_rules! whole_job {
     };
 }
 
-/// Who performs what.
+/// Every action and role of the catalogue, each in one row.
 pub const EXECUTORS: &[Executor] = &[
     // Campaigns.
     action!(CampaignCreate, Actions, paper => campaigns::create, [RefuseInDryRun]),
