@@ -1,7 +1,7 @@
 //! The store: where journals, content and commands are kept, behind one trait.
 //!
 //! A store keeps and orders; it understands no fact. It acknowledges nothing that a power cut could
-//! take away, and it refuses whoever no longer owns a run. Everything above goes through this trait,
+//! take away, and it refuses a process that no longer owns a run. Everything above goes through this trait,
 //! so that a store for many machines can stand in the place of the one on this disk.
 
 pub mod audit;
@@ -39,7 +39,7 @@ pub const FORMAT: u32 = 3;
 ///
 /// Every method that changes something returns only when the change would survive a power cut.
 /// Methods may be called from many threads and many processes at once; none of them fails because
-/// somebody else is writing.
+/// another process is writing.
 pub trait Store: Send + Sync {
     /// Whether it can be written, and if not, why not.
     fn writable(&self) -> Result<(), StoreError>;
@@ -58,7 +58,7 @@ pub trait Store: Send + Sync {
     /// given back.
     fn append(&self, lease: &Lease, append: Append) -> Result<(), StoreError>;
 
-    /// Makes somebody the owner of a run if its epoch is still the one they saw: the epoch goes up by
+    /// Makes a process the owner of a run if its epoch is still the one they saw: the epoch goes up by
     /// one, and every older lease is worth nothing from now on. `Fenced` if somebody was faster.
     fn take(&self, run: &RunId, seen: u64, owner: &str) -> Result<Lease, StoreError>;
 
@@ -72,7 +72,7 @@ pub trait Store: Send + Sync {
     /// Every run whose name begins so, the one added last first.
     fn runs(&self, prefix: &str) -> Result<Vec<RunRow>, StoreError>;
 
-    /// The newest runs that have entries, so many of each kind. Whoever lists runs wants no more, and a
+    /// The newest runs that have entries, so many of each kind. A command that lists runs wants no more, and a
     /// store need not read the others.
     fn newest(&self, most: Most) -> Result<Newest, StoreError> {
         let mut newest = Newest::default();

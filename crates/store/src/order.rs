@@ -1,7 +1,7 @@
 //! Orders: what people tell a run, as they stand in the store until its owner takes them.
 //!
 //! An order is data with a name in it. It is taken exactly once, together with the facts that follow
-//! from it, and whoever sent it finds the reply beside it.
+//! from it, and the sender finds the reply beside it.
 
 use ftl_core::run::{ActionId, Event, InstanceId, Refusal, RefusalKind};
 use ftl_core::value::{Fields, Name, Value};

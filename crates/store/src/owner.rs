@@ -2,7 +2,7 @@
 //!
 //! A process that drives runs holds a kernel lock on a file of its own, so that its death is known at
 //! once and without a clock: the lock dies with it. A thread of it writes a beat into the file, so
-//! that a process that was stopped in the middle is told from one that works. What stands in the file
+//! that a process that was stopped in the middle is told from one that works. What is in the file
 //! is for people; only the lock and the moving beat count.
 
 use std::fs::{self, File};
@@ -75,7 +75,7 @@ impl Card {
         }
     }
 
-    /// What stands in the file: never so long that it reaches the beat.
+    /// What is in the file: never so long that it reaches the beat.
     fn text(mut self) -> io::Result<Vec<u8>> {
         let mut text = serde_json::to_vec(&self)?;
         while text.len() as u64 >= BEAT_AT && !self.command.is_empty() {

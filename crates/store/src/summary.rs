@@ -1,6 +1,6 @@
 //! The summary of a run: what it looks like from outside, kept beside its journal.
 //!
-//! It is a projection, made again with every entry and never read back by the engine: whoever lists a
+//! It is a projection, made again with every entry and never read back by the engine: a command that lists a
 //! thousand runs reads a thousand summaries and no journal.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub const MAX_TEXT: usize = 400;
 pub struct Summary {
     /// The name of the protocol of the root instance.
     pub protocol: String,
-    /// What it is for, in the words of whoever opened it.
+    /// What it is for, in the words of the person who opened it.
     pub title: String,
     /// The state of the root.
     pub state: String,

@@ -17,7 +17,7 @@ use ftl_folder::rewind::Rewound;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A store of an earlier format got its sums: what stood there then is taken for what was written.
+    /// A store of an earlier format got its sums: what was there then is taken for what was written.
     Sealed {
         /// The format it had.
         format: u32,
