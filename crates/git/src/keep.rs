@@ -327,7 +327,7 @@ impl Repo {
         Ok(left.map(|(path, _)| path.to_vec()).collect())
     }
 
-    /// What stands in the agent's own index, where that can be told.
+    /// What is in the agent's own index, where that can be told.
     fn staged(&self, id: &WorktreeId) -> Result<Option<Oid>, GitError> {
         let theirs = self.admin(id).join("index");
         let found = ftl_folder::metadata(&theirs).ok().filter(Metadata::is_file);

@@ -1,6 +1,6 @@
 //! What is written down beside the refs: runs, worktrees, landings, deliveries.
 //!
-//! Refs can be moved by whoever can write to the repository, agents included. What the engine relies on
+//! Refs can be moved by everyone who can write to the repository, agents included. What the engine relies on
 //! stands here, in files under `.ftl/store`, each replaced as a whole. A file that cannot be read is an
 //! error and never a fresh start.
 

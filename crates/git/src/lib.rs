@@ -18,7 +18,7 @@
 //! | `told` | the person's settings of git, read once |
 //! | `names`, `error` | words that are checked once; sentences for people |
 //! | `lock`, `ledger`, `lost`, `durable` | kernel locks; what is written down beside the refs, and made again when it is gone; syncing |
-//! | `tree`, `look` | what stands in a folder now, as a tree; what differs between trees |
+//! | `tree`, `look` | what is in a folder now, as a tree; what differs between trees |
 //! | `glance` | whether a folder is as it was, without starting git |
 //! | `lay` | files written into a folder, so that doing it twice is doing it once |
 //! | `commit` | commits whose names depend on nothing but their arguments |

@@ -56,7 +56,7 @@ impl Odds {
         self.files.is_empty()
     }
 
-    /// Adds what stands at a path, with all that is below it, to be stored below a name.
+    /// Adds what is at a path, with all that is below it, to be stored below a name.
     pub(super) fn add(&mut self, folder: &Path, path: &[u8], name: &[u8]) -> Result<(), GitError> {
         let disk = below(folder, path);
         let mode = match look(folder, path).at(&disk)? {

@@ -1,4 +1,4 @@
-//! A run's branch and a forge's repository: what stands there is fetched, and the branch is pushed. This is the
+//! A run's branch and a forge's repository: what is there is fetched, and the branch is pushed. This is the
 //! only place where git speaks to another repository, and only to the one that the settings name.
 
 use super::{GitError, Oid, Repo, Trouble};
