@@ -450,7 +450,7 @@ impl Records {
         self.project_later(&projected(scope.clone()))
     }
 
-    /// Writes the copy of the campaign if it lags. Where that fails, whoever looks next writes it.
+    /// Writes the copy of the campaign if it lags. Where that fails, the next reader writes it.
     pub(super) fn catch_up_campaign(&self) {
         let _ = self.campaign_note().and_then(|what| self.catch_up(&what));
     }

@@ -1,7 +1,7 @@
 //! Which embedder makes the vectors of lessons: the built-in table, MiniLM, or an endpoint.
 //!
-//! An endpoint may not answer. Then nothing is stored without its vector: whoever learns is told and
-//! nothing changes, whoever looks is answered by words alone. A key comes out of the environment and
+//! An endpoint may not answer. Then nothing is stored without its vector: a caller that learns is told and
+//! nothing changes, a caller that searches is answered by words alone. A key comes out of the environment and
 //! goes nowhere else.
 
 use std::io::Read as _;

@@ -1,7 +1,7 @@
 //! The records of the FTL protocol: plans, workspaces, the campaign and its archive, exploration, lessons, observer.
 //!
-//! The store is the truth. What stands in `.ftl/` beside it is a copy for people and scripts that can
-//! be made again at any time; a copy that somebody changed by hand is taken over if it makes sense and
+//! The store is the truth. What is in `.ftl/` beside it is a copy for people and scripts that can
+//! be made again at any time; a copy that was changed by hand is taken over if it makes sense and
 //! refused with its path if it does not. Nothing here prints: what a person should hear is a notice.
 //! The crate sees the store, the lessons and what source text says; never an agent, a worktree, a run's driver or settings.
 

@@ -280,7 +280,7 @@ pub fn short_head(root: &Path) -> String {
     }
 }
 
-/// One section of an exploration, or what stands for a missing one.
+/// One section of an exploration, or the placeholder for a missing one.
 pub fn section(exploration: Option<&Json>, mode: Mode) -> Json {
     let found = exploration.and_then(|json| json.get(mode.word())).filter(|section| section.is_object());
     found.cloned().unwrap_or_else(|| mode.missing())

@@ -205,7 +205,7 @@ fn trigger(workspace: &Workspace, output: Option<&str>) -> String {
     start(found.unwrap_or(UNKNOWN_ERROR), MAX_TRIGGER_CHARS).to_owned()
 }
 
-/// What stands between `Tried:` and `Unknown:`.
+/// What is between `Tried:` and `Unknown:`.
 fn fix(delivered: &str) -> String {
     let tried =
         delivered.split_once("Tried:").map(|(_, rest)| rest.split("Unknown:").next().unwrap_or(rest).trim());

@@ -286,7 +286,7 @@ impl LessonKind {
     }
 }
 
-/// Why a workspace is blocked: what stands after the first `BLOCKED:` of what was delivered.
+/// Why a workspace is blocked: what is after the first `BLOCKED:` of what was delivered.
 pub fn block_reason(delivered: &str) -> Option<&str> {
     delivered.split_once("BLOCKED:").map(|(_, reason)| reason.trim())
 }
