@@ -54,13 +54,13 @@ impl Stop {
     }
 }
 
-/// Whoever wants to see what happens.
+/// A watcher of a run: it sees every entry as soon as it is durable.
 pub trait Watch {
     /// Entries that were just written, and what the run looks like now.
     fn see(&mut self, entries: &[Entry], summary: &Summary);
 }
 
-/// Nobody watches.
+/// Watching without a watcher, for tests and commands that show nothing.
 impl Watch for () {
     fn see(&mut self, _: &[Entry], _: &Summary) {}
 }
@@ -171,7 +171,7 @@ fn answered(value: Value) -> Outcome {
     Outcome::Failed(Failure::new(FailureKind::Failed, message))
 }
 
-/// What is done with each thing that comes in. Whoever turns it calls `first` once, then `look` and
+/// What is done with each thing that comes in. The caller calls `first` once, then `look` and
 /// `hear` in any order until `look` says that it rests; to stop, `cancel_all`, `hear_last` as long as
 /// there is patience, and `interrupt_all`. After an error nothing but `drop_all` makes sense.
 pub struct Wheel<'a> {
@@ -205,7 +205,7 @@ impl<'a> Wheel<'a> {
         &self.driver
     }
 
-    /// The run, given back to whoever turned it.
+    /// The run, given back to the caller.
     pub fn into_driver(self) -> Driver {
         self.driver
     }

@@ -23,13 +23,13 @@ use ftl_store::{Append, Lease, NewRun, Store, StoreError};
 /// What is to be done after an input was taken; its entries are durable already.
 #[derive(Debug, Default)]
 pub struct Todo {
-    /// What to start.
+    /// Actions to start; their entries are in the journal.
     pub start: Vec<Action>,
-    /// What to cancel.
+    /// Actions at work whose answers nobody waits for any more.
     pub cancel: Vec<(InstanceId, ActionId)>,
     /// Why the input was refused, if it was.
     pub refusal: Option<Refusal>,
-    /// What was written.
+    /// The entries that the input led to, in order.
     pub entries: Vec<Entry>,
 }
 
@@ -68,7 +68,7 @@ impl std::error::Error for DriveError {}
 /// A run to be opened.
 #[derive(Clone, Debug)]
 pub struct Opening {
-    /// The protocol.
+    /// The name of the protocol of the root instance.
     pub protocol: Name,
     /// What it is opened with.
     pub inputs: Fields,
@@ -99,7 +99,7 @@ impl Driver {
         Driver::open_at(store, library, (id, owner), opening, None, at)
     }
 
-    /// The same for work that began elsewhere: it stands where it stood there.
+    /// The same for work that began elsewhere: it stands where it was there.
     pub fn open_at(
         store: Arc<dyn Store>,
         library: Arc<Library>,
@@ -236,7 +236,7 @@ impl Driver {
         })
     }
 
-    /// A decision from which nothing follows, as whoever gave the order must hear of it.
+    /// A decision from which nothing follows, as the person who gave the order must hear of it.
     fn in_vain(&self, decision: &Decision) -> Option<Refused> {
         if !decision.entries.is_empty() {
             return None;
@@ -256,7 +256,7 @@ impl Driver {
         &self.run
     }
 
-    /// Its name.
+    /// The name of the run.
     pub fn id(&self) -> &RunId {
         &self.lease.run
     }

@@ -31,7 +31,7 @@ pub const PULL: &str = "pull request ";
 /// A pull request, as a forge has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
-    /// Its number.
+    /// The number by which the forge names it.
     pub number: u64,
     /// Where people see it.
     pub url: String,
@@ -46,7 +46,7 @@ pub struct Pull {
 /// The checks of a commit that are not green.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// Those that failed.
+    /// The names of the checks that failed.
     pub red: Vec<String>,
     /// Those that are not done.
     pub running: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Checks {
 pub struct Wanted<'a> {
     /// What it is called.
     pub title: &'a str,
-    /// What it says.
+    /// The text below the title.
     pub body: &'a str,
     /// The branch with the work.
     pub head: &'a str,
@@ -94,7 +94,7 @@ impl fmt::Display for ForgeError {
 impl std::error::Error for ForgeError {}
 
 /// What is asked of a forge. Each may be asked again after a crash. Nothing is asked twice by itself: after a
-/// silence nobody knows what was done, so whoever asks again looks first.
+/// silence nobody knows what was done, so a second request looks first.
 pub trait Forge: Send + Sync {
     /// The pull request of a branch, made if there is none that is open or merged.
     fn pull(&self, wanted: &Wanted<'_>) -> Result<Pull, ForgeError>;

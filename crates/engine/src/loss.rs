@@ -1,8 +1,8 @@
 //! Accepting a loss of the store, for a person: the store goes on with what is left of it, and git goes back to what the
 //! journals still know.
 //!
-//! Both are one step: what git has is brought back first, and then the loss is final in the store. Whoever is killed in
-//! between finds the same damage again and does the same again. While somebody drives a run nothing is changed.
+//! Both are one step: what git has is brought back first, and then the loss is final in the store. A process that is killed in
+//! between finds the same damage again and does the same again. While a process drives a run nothing is changed.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub enum LossError {
     Store(StoreError),
     /// A process drives runs of this store.
     Driven {
-        /// Its number.
+        /// The process number of the driver.
         pid: i32,
     },
     /// Git could not be brought back.

@@ -24,7 +24,7 @@ pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 /// How much is told of why a service does not answer.
 pub const MAX_WHY_LETTERS: usize = 120;
 
-/// What stands between the name of a service and why it does not answer.
+/// What is between the name of a service and why it does not answer.
 const WHY: &str = " (";
 
 /// A service with why it does not answer: its address and the first line of what was heard.

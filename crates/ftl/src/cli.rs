@@ -102,7 +102,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub(crate) repo: Option<PathBuf>,
 
-    /// Who you are, for the record; else git's user.name
+    /// Your name, for the record; else git's user.name
     #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
     #[arg(env = "FTL_BY", hide_env_values = true)]
     pub(crate) by: Option<String>,
@@ -129,10 +129,10 @@ pub(crate) enum Command {
     /// Continue runs that were interrupted
     Resume(Resume),
 
-    /// Try the blocked tasks of a run again, and what waited for them
+    /// Retry the blocked tasks of a run and the tasks that waited for them
     Retry(Retry),
 
-    /// List what ended runs have left in git and nobody needs; with --yes, take it away
+    /// List leftovers of ended runs in git; with --yes, remove them
     Clean(Clean),
 
     /// Stop a run, or one instance of it
@@ -141,7 +141,7 @@ pub(crate) enum Command {
     /// List runs: state, cost, and what each waits for
     Status(Status),
 
-    /// Explain why a run stands where it does, and what you can do
+    /// Explain the state of a run and list what you can do
     Why {
         /// A run, or the beginning of it; RUN/SEQ is one task of its plan, RUN/INSTANCE an instance
         #[arg(value_name = "RUN[/SEQ]")]
@@ -240,10 +240,10 @@ pub(crate) enum Command {
 
     /// Print campaigns that are like this one: `campaign find-similar`
     Similar {
-        /// How much alike, from 0 to 1
+        /// The least similarity, from 0 to 1
         #[arg(long, value_name = "N", default_value_t = 0.6)]
         threshold: f64,
-        /// How many at most
+        /// The largest number of results
         #[arg(long, value_name = "N", default_value_t = 5)]
         max: usize,
     },
@@ -286,7 +286,7 @@ pub(crate) enum Command {
 
     /// Print a completion script for your shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
 
@@ -303,7 +303,7 @@ pub(crate) struct Run {
     #[arg(value_name = "NAME")]
     pub(crate) protocol: String,
 
-    /// What it is opened with: name=value, the value JSON or text
+    /// The inputs: name=value, the value JSON or text
     #[arg(value_name = "INPUT=VALUE")]
     pub(crate) inputs: Vec<String>,
 
@@ -318,7 +318,7 @@ pub(crate) struct Run {
 
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Where the repository is made: an empty folder, or one that is not there
+    /// The folder for the repository: empty, or not yet there
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -349,7 +349,7 @@ pub(crate) struct Retry {
     #[arg(value_name = "SEQ")]
     pub(crate) tasks: Vec<String>,
 
-    /// Begin anew, not from the work that is kept
+    /// Start from scratch, not from kept work
     #[arg(long)]
     pub(crate) fresh: bool,
 
@@ -360,11 +360,11 @@ pub(crate) struct Retry {
 /// What is cleaned.
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
-    /// Take away what is listed; for seven days `ftl clean --undo` brings it back
+    /// Remove what is listed; for seven days `ftl clean --undo` brings it back
     #[arg(long)]
     pub(crate) yes: bool,
 
-    /// Bring back what was taken away last
+    /// Bring back what was removed last
     #[arg(long, conflicts_with_all = ["yes", "older_than"])]
     pub(crate) undo: bool,
 
@@ -378,7 +378,7 @@ pub(crate) struct Stop {
     /// A run or run/instance, or the beginning of it
     pub(crate) id: String,
 
-    /// Why, for the record
+    /// The reason, for the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }
@@ -398,7 +398,7 @@ pub(crate) struct Log {
     /// A run or run/instance, or the beginning of it
     pub(crate) id: String,
 
-    /// Go on until the run has ended
+    /// Follow until the run has ended
     #[arg(long, short)]
     pub(crate) follow: bool,
 
@@ -406,7 +406,7 @@ pub(crate) struct Log {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Begin after this entry
+    /// Show only entries after this number
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) after: u64,
 }
@@ -417,7 +417,7 @@ pub(crate) struct Transcript {
     #[arg(value_name = "RUN[/SEQ]")]
     pub(crate) id: String,
 
-    /// Go on until the run has ended
+    /// Follow until the run has ended
     #[arg(long, short)]
     pub(crate) follow: bool,
 
@@ -449,11 +449,11 @@ pub(crate) struct Answer {
     #[arg(long, value_name = "N.M")]
     pub(crate) question: Option<String>,
 
-    /// Why, for the record, where a word is said
+    /// The reason, for the record, where a word is said
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
-    /// Only leave it in the store, for whoever drives the run next
+    /// Leave it in the store for the next process that drives the run, and do not drive it
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -466,11 +466,11 @@ pub(crate) struct Override {
     /// The state to go to
     pub(crate) state: String,
 
-    /// Why, for the record
+    /// The reason, for the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
 
-    /// Only leave it in the store, for whoever drives the run next
+    /// Leave it in the store for the next process that drives the run, and do not drive it
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -486,11 +486,11 @@ pub(crate) struct Raise {
     /// The new limit, such as 8M, 12.50 or 4h
     pub(crate) amount: String,
 
-    /// Why, for the record
+    /// The reason, for the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
 
-    /// Only leave it in the store, for whoever drives the run next
+    /// Leave it in the store for the next process that drives the run, and do not drive it
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -538,7 +538,7 @@ pub(crate) struct Doctor {
     #[arg(long, requires = "reason", conflicts_with = "deep")]
     pub(crate) accept_loss: bool,
 
-    /// Why, for the record
+    /// The reason, for the record
     #[arg(long, value_name = "TEXT", requires = "accept_loss")]
     pub(crate) reason: Option<String>,
 }
@@ -645,7 +645,7 @@ fn flow_words(words: &mut Vec<OsString>) {
     }
 }
 
-/// What somebody meant who gave an objective of one word, which is taken for a command or a verb.
+/// The hint for an objective of one word, which is taken for a command or a verb.
 pub(crate) fn flow_hint(kind: clap::error::ErrorKind, words: &[OsString]) -> Option<String> {
     if kind != clap::error::ErrorKind::InvalidSubcommand {
         return None;

@@ -1,7 +1,7 @@
 //! A run as a JSON document: what every command with `--json` says about one.
 //!
 //! The fields are a contract, in the order of the alphabet; every field is there, also one that says
-//! nothing. It is written straight from what is known, because whoever lists a thousand runs waits for it.
+//! nothing. It is written straight from what is known, because a command that lists a thousand runs waits for it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use crate::runs::{self, Known};
 use crate::when;
 
-/// A run.
+/// A run as the JSON of `status`, `run` and `resume` shows it.
 #[derive(Serialize)]
 pub(crate) struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ impl<'a> Document<'a> {
         Document { interrupted: Some(interrupted), ..Document::of(run, summary) }
     }
 
-    /// A run that somebody else drives.
+    /// A run that another process drives.
     pub(crate) fn driven_by(self, card: Option<&'a Card>) -> Document<'a> {
         Document { owner: Some(card.map(OwnerDocument::of)), ..self }
     }

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 #[repr(u8)]
 #[allow(dead_code, reason = "the codes are a contract; some belong to commands that come later")]
 pub(crate) enum Exit {
-    /// Done.
+    /// It did what was asked.
     Done = 0,
-    /// An error.
+    /// It could not be done.
     Error = 1,
     /// The command line was not understood.
     Usage = 2,

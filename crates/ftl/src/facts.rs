@@ -56,7 +56,7 @@ pub(crate) struct ProtocolFacts {
     pub(crate) problems: Vec<ProblemFact>,
 }
 
-/// A state.
+/// A state of a protocol, as `ftl check --json` shows it.
 #[derive(Debug, Serialize)]
 pub(crate) struct StateFact {
     pub(crate) name: Name,
@@ -222,7 +222,7 @@ impl ProblemFact {
 /// A span, located: where it starts, and how much of its first line it covers.
 pub(crate) struct Place<'a> {
     pub(crate) path: &'a str,
-    /// From 1.
+    /// The line in the document, from 1.
     pub(crate) line: usize,
     /// From 1, in characters.
     pub(crate) column: usize,

@@ -129,15 +129,15 @@ pub(crate) enum Campaign {
     Run(Flow),
     /// Open a campaign; one that is still active goes to the archive
     Create {
-        /// What it is to reach
+        /// The objective
         objective: String,
         /// The framework of the repository
         #[arg(long, value_name = "NAME")]
         framework: Option<String>,
     },
-    /// Give it the tasks of a plan: JSON on standard input
+    /// Add the tasks of a plan: JSON on standard input
     AddTasks,
-    /// Record how far a task is: pending, in_progress, complete or blocked
+    /// Set the status of a task: pending, in_progress, complete or blocked
     UpdateTask {
         /// The task, by seq; 1 is 001
         seq: String,
@@ -148,7 +148,7 @@ pub(crate) enum Campaign {
     NextTask,
     /// Print every task that may start
     ReadyTasks,
-    /// Print how the campaign stands and what can no longer be reached
+    /// Print the status of the campaign and the tasks that can no longer be reached
     CascadeStatus,
     /// Block every task that can never run
     PropagateBlocks,
@@ -156,7 +156,7 @@ pub(crate) enum Campaign {
     Status,
     /// Close the campaign and keep a copy in the archive
     Complete {
-        /// How it went; the counts of its tasks if left out
+        /// The summary; the counts of its tasks if left out
         #[arg(long, value_name = "TEXT")]
         summary: Option<String>,
     },
@@ -179,10 +179,10 @@ pub(crate) enum Campaign {
     Fingerprint,
     /// Print campaigns of the archive that are like this one
     FindSimilar {
-        /// How much alike, from 0 to 1
+        /// The least similarity, from 0 to 1
         #[arg(long, value_name = "N", default_value_t = 0.6)]
         threshold: f64,
-        /// How many at most
+        /// The largest number of results
         #[arg(long, value_name = "N", default_value_t = 5)]
         max: usize,
     },
@@ -193,7 +193,7 @@ pub(crate) enum Campaign {
         /// The plan, or - for standard input
         file: PathBuf,
     },
-    /// Print what became of the campaign, in counts
+    /// Print the counts of tasks by status
     Summary,
     /// Print which blocked tasks hold up which others, and what to cut
     CascadeAnalysis,
@@ -234,11 +234,11 @@ pub(crate) enum Workspace {
 pub(crate) struct Block {
     /// The workspace
     pub(crate) path: PathBuf,
-    /// Why; `-` reads it from standard input
+    /// The reason; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", required_unless_present = "reason_file")]
     #[arg(alias = "delivered")]
     pub(crate) reason: Option<String>,
-    /// Why, from a file, or - for standard input
+    /// The reason, from a file, or - for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "reason")]
     pub(crate) reason_file: Option<PathBuf>,
     /// What was tried
@@ -260,18 +260,18 @@ pub(crate) enum Phase {
     Transition {
         /// none, explore, plan, build, observe or complete
         phase: String,
-        /// Also where the machine has no such move
+        /// Move also where the machine has no such edge
         #[arg(long)]
         force: bool,
     },
     /// Print whether a move exists: valid or invalid
     CanTransition {
-        /// From this phase
+        /// The phase to leave
         from: String,
-        /// To this one
+        /// The one to enter
         to: String,
     },
-    /// Begin anew
+    /// Reset the phase to none
     Reset,
 }
 
@@ -290,9 +290,9 @@ pub(crate) enum Orchestration {
     CheckExplorers,
     /// Print whether the task flow has an edge
     ValidateTransition {
-        /// From this state
+        /// The state to leave
         from: String,
-        /// To this one
+        /// The one to enter
         to: String,
     },
     /// Record that a state was entered
@@ -309,13 +309,13 @@ pub(crate) enum Orchestration {
 pub(crate) enum Exploration {
     /// Make one exploration of results on standard input
     Aggregate {
-        /// What it is for
+        /// The objective
         #[arg(long, value_name = "TEXT")]
         objective: Option<String>,
     },
     /// Make one exploration of the results that explorers left
     AggregateFiles {
-        /// What it is for
+        /// The objective
         #[arg(long, value_name = "TEXT")]
         objective: Option<String>,
     },
@@ -438,11 +438,11 @@ pub(crate) enum Memory {
     Prune(Prune),
     /// Link two lessons
     AddRelationship {
-        /// The one
+        /// The first lesson
         source: String,
-        /// The other
+        /// The second lesson
         target: String,
-        /// Of which kind both are
+        /// The kind of both lessons
         #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
         kind: LessonKind,
         /// How they are related: co_occurs, causes, solves, prerequisite or variant
@@ -542,7 +542,7 @@ pub(crate) struct Query {
     /// What to look for
     #[arg(required = true)]
     pub(crate) topic: Vec<String>,
-    /// How many at most
+    /// The largest number of results
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) max: usize,
 }

@@ -1,7 +1,7 @@
 //! Limits of the process that are too low to work under, found before they end it.
 //!
 //! Where memory cannot be had the standard library ends the process without a word that helps, so whoever is about
-//! to drive runs looks at the limits first. Whoever only reads is let through and given a stack of its own.
+//! to drive runs looks at the limits first. A command that only reads is let through and given a stack of its own.
 
 use rustix::process::{Resource, getrlimit};
 

@@ -1,6 +1,6 @@
 //! Printing: the one place that writes to the terminal.
 //!
-//! Whoever prints hands over a whole text, coloured; whether the colours are kept is decided here
+//! A command hands over a whole text, coloured; whether the colours are kept is decided here
 //! and nowhere else. A reader that went away (`ftl check | head`) is not an error: the rest is
 //! dropped, and the exit code stays what it would have been. A command that obeys signals prints
 //! through a queue, so that a reader that does not read keeps it from nothing.
@@ -58,7 +58,7 @@ impl Out {
         self.respell.get().map_or_else(|| text.to_owned(), |respell| respell(text))
     }
 
-    /// From now on a thread prints, and a signal ends the waiting for whoever reads.
+    /// From now on a thread prints, and a signal ends the waiting for the reader.
     pub(crate) fn obey(&self, stop: &Stop) -> io::Result<()> {
         let queue = Queue::start(stop.clone(), write_out)?;
         let _ = self.behind.set(Behind { queue, stop: stop.clone(), unread: AtomicBool::new(false) });
@@ -70,7 +70,7 @@ impl Out {
         self.json
     }
 
-    /// Whether whoever read the answer has gone away: a stream ends then.
+    /// Whether the reader of the answer has gone away: a stream ends then.
     pub(crate) fn is_unread(&self) -> bool {
         self.gone.load(Ordering::Relaxed) || has_no_reader()
     }

@@ -23,7 +23,7 @@ pub(crate) const MAIN: Page = Page {
         "ftl campaign \"add a login\"     many tasks in a graph, each verified and landed by itself",
         "ftl code \"export as CSV\"       one story: planned, reviewed, coded, tested, reviewed, merged",
         "ftl status                     list runs: where each stands, what it spent, what it waits for",
-        "ftl why k3v9                   explain why a run stands where it does, and what you can do",
+        "ftl why k3v9                   explain the state of a run, and what you can do",
         "ftl diff k3v9/002              show the changes of the task 002",
     ],
     last: "Exit codes: 0 done, 1 error, 2 usage, 3 blocked or held, 4 refused, 5 not allowed here, \
@@ -160,7 +160,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         command: "watch",
-        more: "On a terminal the board of every run that goes on, as whoever drives it sees it: its tasks or steps, what it \
+        more: "On a terminal the board of every run that goes on, as its driver shows it: its tasks or steps, what it \
             waits for, what it spent. Elsewhere a line for each entry as it comes, with `--json` as JSON.",
         examples: &[
             "ftl watch                      every run, until Ctrl-C",
@@ -188,7 +188,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         command: "raise",
-        more: "Sets a limit higher; whoever is held for it goes on.",
+        more: "Sets a limit higher; instances that are held for it go on.",
         examples: &[
             "ftl raise k3v9 tokens 8M --reason \"worth it\"",
             "ftl raise k3v9/2 rounds 30 --reason \"nearly there\"",

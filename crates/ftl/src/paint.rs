@@ -134,7 +134,7 @@ pub(crate) fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// What stands between the entries of a row.
+/// What is between the entries of a row.
 pub(crate) const DOT: &str = " · ";
 
 /// A text whose lines are at most `width` wide, each but the first indented. A word that is wider

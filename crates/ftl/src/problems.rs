@@ -84,7 +84,7 @@ fn excerpt(place: &Place<'_>, gutter: usize, style: anstyle::Style) -> String {
     )
 }
 
-/// The part of the line that is shown, what stands before the carets, and how many there are.
+/// The part of the line that is shown, what is before the carets, and how many there are.
 fn window(place: &Place<'_>) -> (String, String, usize) {
     let line: Vec<char> = safe(place.text).chars().collect();
     let at = (place.column - 1).min(line.len());

@@ -123,7 +123,7 @@ pub(crate) fn named(run: impl std::fmt::Display, instance: u32) -> String {
     if instance == 0 { run.to_string() } else { format!("{run}/{instance}") }
 }
 
-/// What to type.
+/// A command in the colour of hints.
 pub(crate) fn command(words: &str) -> String {
     paint(paint::HINT, words)
 }
@@ -258,7 +258,7 @@ pub(crate) fn at_rest(run: &RunId, summary: &Summary) -> String {
     text
 }
 
-/// Why a run stands so, where somebody has said why.
+/// Why a run stands so, where a reason is known.
 pub(crate) fn reason(summary: &Summary) -> Option<&str> {
     summary.reason.as_deref().filter(|reason| !reason.trim().is_empty())
 }

@@ -134,7 +134,7 @@ fn has_a_name(place: &Place) -> Result<(), Failure> {
     ))
 }
 
-/// Makes the folders of the state, where whoever asks may.
+/// Makes the folders of the state, where the caller may.
 pub(crate) fn prepare(place: &Place) -> Result<(), Failure> {
     place.prepare().map_err(|error| {
         let message = format!("the state in `{}` cannot be prepared: {error}", place.state().display());
@@ -153,7 +153,7 @@ pub(crate) fn not_root_elsewhere(place: &Place) -> Result<(), Failure> {
     }
 }
 
-/// The store of a place, if there is one, for whoever looks.
+/// The store of a place, if there is one, for readers.
 pub(crate) fn existing(place: &Place) -> Result<Option<SqliteStore>, Failure> {
     SqliteStore::open_existing(&place.store()).map_err(|error| match (&error, place.stranger()) {
         (StoreError::ReadOnly(_), Some(stranger)) if access(place.store(), Access::READ_OK).is_err() => {

@@ -25,7 +25,7 @@ const MAX_USER_DOCUMENTS: usize = 500;
 pub(crate) enum Asked {
     /// A protocol of the library.
     Name(String),
-    /// A document.
+    /// A document by its path.
     File(PathBuf),
 }
 
@@ -46,7 +46,7 @@ impl Asked {
 pub(crate) struct Unreadable {
     /// Its path, as messages show it.
     pub(crate) path: String,
-    /// Why.
+    /// Why it could not be read, with a hint.
     pub(crate) failure: Failure,
 }
 
@@ -273,7 +273,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-/// What stands below `.ftl` and is not read, or is too large to be.
+/// What is below `.ftl` and is not read, or is too large to be.
 fn refused(path: &Path, refusal: &Refusal) -> Failure {
     match refusal {
         Refusal::NotAFile(_) if path.is_dir() => is_folder(path),

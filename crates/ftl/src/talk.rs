@@ -17,7 +17,7 @@ use crate::paint::{self, paint, safe};
 /// How long a line may become before it is shown without its end.
 const MAX_LINE: usize = 400;
 
-/// Follows agents.
+/// Prints what agents say while they work, for `--talk`.
 pub(crate) struct Talk {
     out: Out,
     lines: Mutex<BTreeMap<String, String>>,
@@ -35,7 +35,7 @@ impl Talk {
         }
     }
 
-    /// Adds to the line of somebody; lines that are complete are shown.
+    /// Adds to the line of an agent; lines that are complete are shown.
     fn add(&self, key: String, who: &str, text: &str) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let line = lines.entry(key).or_default();
@@ -49,7 +49,7 @@ impl Talk {
         }
     }
 
-    /// Shows what is left of the line of somebody.
+    /// Shows what is left of the line of an agent.
     fn flush(&self, key: &str, who: &str) {
         let left = self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.show(who, &left.unwrap_or_default());

@@ -27,11 +27,11 @@ pub(crate) struct Target {
 /// A part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All of it.
+    /// The whole run.
     Whole,
     /// A task of its plan.
     Task(String),
-    /// An instance.
+    /// An instance of the run, by its number.
     Instance(InstanceId),
 }
 

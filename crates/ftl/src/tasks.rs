@@ -14,7 +14,7 @@ pub(crate) struct TaskArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// What the task is, in your words
+    /// The brief, in your words
     pub(crate) brief: String,
 
     /// The name of the task; one is made up if left out
@@ -43,16 +43,16 @@ pub(crate) enum Reviewed {
 
 #[derive(Debug, Args)]
 pub(crate) struct Accept {
-    /// What you decide: accepted, needs_work, rejected or deferred
+    /// The decision: accepted, needs_work, rejected or deferred
     #[arg(long, value_name = "WORD", default_value = "accepted", hide_default_value = true)]
     #[arg(value_parser = ["accepted", "needs_work", "rejected", "deferred"], hide_possible_values = true)]
     pub(crate) verdict: String,
 
-    /// Where the work goes, if it is not accepted: codegen, review, planning or revert
+    /// The phase that the work goes to, if it is not accepted: codegen, review, planning or revert
     #[arg(long, value_name = "PHASE")]
     pub(crate) route: Option<String>,
 
-    /// Why, for the record
+    /// The reason, for the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
@@ -62,7 +62,7 @@ pub(crate) struct Accept {
 
 #[derive(Debug, Args)]
 pub(crate) struct RevertArgs {
-    /// Why, for the record
+    /// The reason, for the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
@@ -97,7 +97,7 @@ pub(crate) struct Redo {
     /// The phase to go back to
     pub(crate) phase: String,
 
-    /// Why, for the record; the phase is told
+    /// The reason, for the record and for the agents of the phase
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
 

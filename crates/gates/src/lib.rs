@@ -13,6 +13,7 @@ pub mod quality;
 mod restore;
 pub mod scope;
 pub mod verify;
+mod work;
 mod yard;
 pub mod yardstick;
 
@@ -21,4 +22,5 @@ pub use ftl_code::finding::{
 };
 pub use pattern::{MAX_PATTERN_BYTES, Pattern, Place};
 pub use restore::{Restore, restore};
+pub use work::Work;
 pub use yard::Yard;

@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ftl_core::catalogue::build::{Quality, Violation};
+use ftl_core::catalogue::build::{Quality, QualityCheck, Violation};
 use ftl_core::catalogue::scalars::Digest;
 use ftl_core::catalogue::spec::Spec;
 
+use super::Work;
 use super::integrity::split;
 use super::pattern::{Pattern, has_hole};
 use ftl_code::context::{Language, exports, read_source};
@@ -31,6 +32,11 @@ pub struct Looked {
     pub after: Option<String>,
     /// Whether the file is gone.
     pub is_gone: bool,
+}
+
+/// Looks at finished work: performs `quality.check`.
+pub fn look(asked: &QualityCheck, work: &Work<'_>) -> Quality {
+    check(&asked.spec, &files(&asked.spec, work.change, work.folder), work.tree)
 }
 
 /// The files of a brief: the changed ones, and those of its delta that did not change, as the worktree has

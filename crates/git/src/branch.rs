@@ -14,7 +14,7 @@ use ftl_process::Cancel;
 /// The branch of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// The run.
+    /// The run that the branch belongs to.
     pub run: RunId,
     /// The name of the branch, as people say it.
     pub name: String,

@@ -88,7 +88,7 @@ impl Chamber {
         "0".repeat(self.digits)
     }
 
-    /// A call here.
+    /// A call of git that reads and writes objects of the private git folder.
     pub(super) fn call<'a>(&self, folder: &Path) -> Call<'a> {
         let call = Call::new(folder)
             .var("GIT_DIR", &self.folder)

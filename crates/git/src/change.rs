@@ -21,7 +21,7 @@ pub struct FileChange {
     pub after: Option<Content>,
 }
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// What kind of thing.

@@ -46,14 +46,14 @@ pub struct Leftover {
     reference: Option<(String, Oid)>,
 }
 
-/// What can go.
+/// What ended runs have left behind and nobody needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Branches of runs.
+    /// Branches of runs that have ended.
     pub branches: Vec<Leftover>,
-    /// Kept work.
+    /// Refs with work that was kept when a worktree was closed.
     pub kept: Vec<Leftover>,
-    /// Worktrees.
+    /// Worktrees of runs that have ended.
     pub worktrees: Vec<Leftover>,
     /// How many bytes the kept work has that is not part of a commit of yours.
     pub bytes: u64,

@@ -11,9 +11,9 @@ use super::{GitError, Oid, Repo};
 /// Who is named in a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Person {
-    /// The name.
+    /// The name, as git's `user.name`.
     pub name: String,
-    /// The address.
+    /// The mail address, as git's `user.email`.
     pub email: String,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Making<'a> {
     pub(super) tree: &'a Oid,
     pub(super) parents: &'a [&'a Oid],
     pub(super) message: String,
-    /// Seconds since 1970.
+    /// The author and commit time, in seconds since 1970.
     pub(super) when: u64,
 }
 

@@ -21,9 +21,9 @@ use ftl_process::Cancel;
 /// What is to be delivered, and how.
 #[derive(Clone, Debug)]
 pub struct Delivering<'a> {
-    /// The run.
+    /// The run whose branch is delivered.
     pub run: &'a RunId,
-    /// How.
+    /// The way to the person's branch: forward, squashed, or not at all.
     pub how: Delivery,
     /// What a commit says that is made for it.
     pub message: &'a str,

@@ -10,10 +10,10 @@ pub(super) const MODE_LINK: u32 = 0o120_000;
 pub(super) const MODE_TREE: u32 = 0o040_000;
 pub(super) const MODE_SUBMODULE: u32 = 0o160_000;
 
-/// What stands in a folder.
+/// What is in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The tree.
+    /// The tree of everything in the folder that git does not ignore.
     pub tree: Oid,
     /// What is left out of it, as bytes of paths: repositories inside, pipes, sockets, devices, and names
     /// that no repository may hold.

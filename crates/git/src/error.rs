@@ -20,7 +20,7 @@ pub struct GitError {
     pub hint: Option<String>,
 }
 
-/// Kinds of trouble.
+/// The kinds of error that callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// There is no repository here.
@@ -29,7 +29,7 @@ pub enum Trouble {
     Unsuitable,
     /// Another repository stands where ours stood.
     Replaced,
-    /// What was given is not what stands there now.
+    /// What was given is not what is there now.
     Stale,
     /// There is no such worktree, run or kept work.
     Unknown,

@@ -33,13 +33,13 @@ pub enum Namer {
 /// An object that is named and is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingObject {
-    /// Who names it.
+    /// The ref or record that names the object.
     pub by: Namer,
     /// Its name; where git found it itself, what it said.
     pub what: String,
 }
 
-/// What was found.
+/// The result of looking for every object that refs, records and journals name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
     /// How many names were looked for.
@@ -50,7 +50,7 @@ pub struct Examined {
     pub given_back: usize,
     /// How many locks of dead movers of ours were removed.
     pub unlocked: usize,
-    /// What is missing.
+    /// Objects that are named and were not found.
     pub missing: Vec<MissingObject>,
     /// Lock files that somebody else has left or holds.
     pub locks: Vec<LockFile>,

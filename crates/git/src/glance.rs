@@ -1,8 +1,8 @@
 //! A folder at a glance: what each thing in it is known by, without opening anything and without git.
 //!
-//! Git has to be started to say what stands in a folder, and between two steps of a task mostly nothing has
+//! Git has to be started to say what is in a folder, and between two steps of a task mostly nothing has
 //! changed. A glance that equals the one before answers that question, and only that one: it never says what
-//! stands there. It is never believed about a thing that was touched in the tick of the clock in which it was
+//! is there. It is never believed about a thing that was touched in the tick of the clock in which it was
 //! taken, or on another disk than the clock's. A folder of many things is left to git.
 
 use std::fs;
@@ -112,7 +112,7 @@ impl Repo {
         self.known_of(index).map(|known| known.tree)
     }
 
-    /// What stands in a folder, where neither it nor our index has changed since that was last found out.
+    /// What is in a folder, where neither it nor our index has changed since that was last found out.
     pub(super) fn as_before(&self, index: &Path, folder: &Path) -> Option<Standing> {
         let known = self.known_of(index)?;
         let glance = known.glance?;

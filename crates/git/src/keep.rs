@@ -36,9 +36,9 @@ pub struct Kept {
     pub id: WorktreeId,
     /// Which of that worktree's, beginning with 1.
     pub number: u64,
-    /// The ref.
+    /// The private ref that keeps the work.
     pub name: String,
-    /// The commit.
+    /// The commit that the ref names.
     pub commit: Oid,
     /// The commit that the work is compared with.
     pub base: Option<Oid>,
@@ -327,7 +327,7 @@ impl Repo {
         Ok(left.map(|(path, _)| path.to_vec()).collect())
     }
 
-    /// What stands in the agent's own index, where that can be told.
+    /// What is in the agent's own index, where that can be told.
     fn staged(&self, id: &WorktreeId) -> Result<Option<Oid>, GitError> {
         let theirs = self.admin(id).join("index");
         let found = ftl_folder::metadata(&theirs).ok().filter(Metadata::is_file);

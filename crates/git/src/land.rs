@@ -1,9 +1,9 @@
 //! Landing: the work of a worktree onto the run's branch, one at a time.
 //!
-//! What stands in the worktree becomes a commit on its base; merged onto the tip it is checked out clean
+//! What is in the worktree becomes a commit on its base; merged onto the tip it is checked out clean
 //! and verified there; then the branch moves, from where it was seen and nowhere else, and what was done
 //! is synced and written down. The same landing asked for again is answered again. A conflict brings the
-//! worktree onto the tip, with both sides marked in its files, after what stood there was kept.
+//! worktree onto the tip, with both sides marked in its files, after what was there was kept.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// What is to land.
 #[derive(Clone, Debug)]
 pub struct Landing<'a> {
-    /// The worktree.
+    /// The worktree whose work lands.
     pub worktree: &'a WorktreeId,
     /// The key under which the same landing comes again.
     pub key: &'a Key,
@@ -48,20 +48,20 @@ pub struct Landing<'a> {
 pub struct Merged {
     /// A clean checkout of it, in which anything may be run.
     pub path: PathBuf,
-    /// Its tree.
+    /// The merged tree, as it would be on the branch.
     pub tree: Oid,
     /// The commit that it would become.
     pub commit: Oid,
     /// The commit that it would follow.
     pub onto: Oid,
-    /// Whether it is exactly what stood in the worktree.
+    /// Whether it is exactly what was in the worktree.
     pub unchanged: bool,
 }
 
 /// What looking at it came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// It may land.
+    /// Every look at the merged tree passed.
     Passed,
     /// It may not; this is why.
     Failed(String),
@@ -73,7 +73,7 @@ pub enum Checked {
 pub enum Landed {
     /// The branch has it.
     Done {
-        /// The commit.
+        /// The commit on the branch of the run.
         commit: Oid,
         /// The tree that was verified.
         tree: Oid,
@@ -91,7 +91,7 @@ pub enum Landed {
     },
     /// It does not land; this is why.
     Failed {
-        /// Why.
+        /// The reason, in sentences for people and agents.
         summary: String,
     },
 }
@@ -99,11 +99,11 @@ pub enum Landed {
 /// A conflict, as it is written down: what the worktree is to become.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Rebase {
-    /// What stood there.
+    /// The tree of the worktree before the conflict.
     from: Oid,
     /// What is to stand there.
     to: Oid,
-    /// The tip.
+    /// The tip of the run's branch, which the worktree is put on.
     onto: Oid,
     answer: Landed,
     done: bool,
@@ -126,13 +126,13 @@ struct LandedRecord {
     origin: Option<Origin>,
 }
 
-/// What stood in a worktree before its landing: with this it can be made again.
+/// What was in a worktree before its landing: with this it can be made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Origin {
     pub(super) worktree: WorktreeId,
     /// What the work was compared with.
     pub(super) base: Oid,
-    /// The tree that stood there.
+    /// The tree that was there.
     pub(super) work: Oid,
 }
 
@@ -229,7 +229,7 @@ impl Repo {
         message(landing.message, &[("Ftl-Run", worktree.run.as_str()), ("Ftl-Key", landing.key.as_str())])
     }
 
-    /// What stands in the worktree, as a commit on its base, merged onto the tip.
+    /// What is in the worktree, as a commit on its base, merged onto the tip.
     fn merge_work(
         &self,
         landing: &Landing<'_>,
@@ -294,7 +294,7 @@ impl Repo {
         self.write(&self.landed_file(&record.run, &intent.key), &outcome)?;
         if let Some(mut worktree) = worktree {
             worktree.has_landed = true;
-            // Merged with somebody else's, the branch does not hold every byte that stood there.
+            // Merged with somebody else's, the branch does not hold every byte that was there.
             if intent.tree == intent.work && !worktree.landed.contains(&intent.work) {
                 worktree.landed.push(intent.work.clone());
             }

@@ -1,5 +1,5 @@
 //! Lays files into a folder: the difference between two trees, written so that doing it again after a
-//! crash, wherever that was, comes to the same. Whoever calls this has looked first that nothing is in
+//! crash, wherever that was, comes to the same. The caller has looked first that nothing is in
 //! the way that exists only there.
 
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What is written down beside the refs: runs, worktrees, landings, deliveries.
 //!
-//! Refs can be moved by whoever can write to the repository, agents included. What the engine relies on
+//! Refs can be moved by everyone who can write to the repository, agents included. What the engine relies on
 //! stands here, in files under `.ftl/store`, each replaced as a whole. A file that cannot be read is an
 //! error and never a fresh start.
 
@@ -55,7 +55,7 @@ impl Repo {
         self.chamber.home().join("index").join(id.as_str())
     }
 
-    /// Writes something down.
+    /// Replaces a record as a whole, synced before it returns.
     pub(super) fn write<T: Serialize>(&self, file: &Path, what: &T) -> Result<(), GitError> {
         self.runner.step("write ledger")?;
         let above = file.parent().unwrap_or(Path::new("."));

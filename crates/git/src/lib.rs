@@ -18,7 +18,7 @@
 //! | `told` | the person's settings of git, read once |
 //! | `names`, `error` | words that are checked once; sentences for people |
 //! | `lock`, `ledger`, `lost`, `durable` | kernel locks; what is written down beside the refs, and made again when it is gone; syncing |
-//! | `tree`, `look` | what stands in a folder now, as a tree; what differs between trees |
+//! | `tree`, `look` | what is in a folder now, as a tree; what differs between trees |
 //! | `glance` | whether a folder is as it was, without starting git |
 //! | `lay` | files written into a folder, so that doing it twice is doing it once |
 //! | `commit` | commits whose names depend on nothing but their arguments |
@@ -141,7 +141,7 @@ pub struct Settings {
     /// Where the person's own settings of git are looked up: their home, and the folder `git` among
     /// their settings.
     pub home: Option<PathBuf>,
-    /// See `home`.
+    /// The folder `git` among the person's settings; `home` explains it.
     pub config: Option<PathBuf>,
 }
 
@@ -189,7 +189,7 @@ pub struct Repo {
     objects: Arc<Reader>,
     /// Answers about refs, out of the repository itself, where their files do not.
     refs: Arc<Reader>,
-    /// Moves refs.
+    /// The git that stays and moves refs of the repository.
     mover: Arc<Mover>,
     /// What was found through indexes of ours, as long as these are the same.
     trees: Arc<Mutex<BTreeMap<PathBuf, Known>>>,
@@ -309,7 +309,7 @@ impl Repo {
         }
     }
 
-    /// The place.
+    /// The repository and the folder `.ftl` in it.
     pub fn place(&self) -> &Place {
         &self.place
     }

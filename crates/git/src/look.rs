@@ -1,4 +1,4 @@
-//! What stands at a path below a folder, without following a link and without opening anything.
+//! What is at a path below a folder, without following a link and without opening anything.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// Nothing, or something stands in the way to it.

@@ -17,7 +17,7 @@ impl Repo {
         Ok(RunRecord { tip, base, ..fresh })
     }
 
-    /// A worktree that git knows and that stands there although its record is gone.
+    /// A worktree that git knows and that is there although its record is gone.
     pub(super) fn standing_unrecorded(
         &self,
         id: &WorktreeId,

@@ -25,7 +25,7 @@ pub(super) enum Merge {
     Clean(Oid),
     /// A tree with marks in it where both sides changed the same.
     Conflict {
-        /// The tree.
+        /// The tree with conflict marks in it.
         tree: Oid,
         /// The files, as bytes of paths.
         files: Vec<Vec<u8>>,

@@ -25,7 +25,7 @@ pub const MAX_ODD_FILES: usize = 200_000;
 /// The most bytes of odd files that are kept of one worktree.
 const MAX_ODD_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
-/// One odd file.
+/// A file that no tree can hold as it is, with the name that it is kept under.
 pub(super) struct Odd {
     disk: PathBuf,
     /// Where it goes in the tree.
@@ -56,7 +56,7 @@ impl Odds {
         self.files.is_empty()
     }
 
-    /// Adds what stands at a path, with all that is below it, to be stored below a name.
+    /// Adds what is at a path, with all that is below it, to be stored below a name.
     pub(super) fn add(&mut self, folder: &Path, path: &[u8], name: &[u8]) -> Result<(), GitError> {
         let disk = below(folder, path);
         let mode = match look(folder, path).at(&disk)? {

@@ -24,9 +24,9 @@ pub const MAX_MADE_BYTES: u64 = 64 * 1024 * 1024;
 pub struct Step {
     /// The branch, as a whole ref.
     pub target: String,
-    /// Where it is.
+    /// The commit that the branch is at.
     pub from: Oid,
-    /// Where it goes.
+    /// The commit that the branch moves to.
     pub to: Oid,
 }
 
@@ -40,9 +40,9 @@ impl Step {
 /// What a commit is to say.
 #[derive(Clone, Copy, Debug)]
 pub struct Saying<'a> {
-    /// The message.
+    /// The text of the commit, without trailers.
     pub message: &'a str,
-    /// Trailers below it.
+    /// Trailers, each a name and a value, that end the message.
     pub trailers: &'a [(&'a str, &'a str)],
     /// When, in seconds since 1970.
     pub when: u64,

@@ -39,7 +39,7 @@ pub(super) enum Moved {
 
 /// Where a branch is checked out.
 enum Reach {
-    /// Nowhere.
+    /// It is checked out nowhere, and only the ref has to move.
     Free,
     /// In the person's checkout.
     Here,
@@ -193,7 +193,7 @@ impl Repo {
         }
     }
 
-    /// The same as `look_first`, if the branch is still checked out here: whoever had the lock before may have checked
+    /// The same as `look_first`, if the branch is still checked out here: the process that had the lock before may have checked
     /// out another one.
     fn look_locked(
         &self,

@@ -1,4 +1,4 @@
-//! A run's branch and a forge's repository: what stands there is fetched, and the branch is pushed. This is the
+//! A run's branch and a forge's repository: what is there is fetched, and the branch is pushed. This is the
 //! only place where git speaks to another repository, and only to the one that the settings name.
 
 use super::{GitError, Oid, Repo, Trouble};
@@ -28,10 +28,10 @@ const SILENCE: [&str; 15] = [
     "The requested URL returned error: 429",
 ];
 
-/// Another repository.
+/// A repository elsewhere, such as that of a forge.
 #[derive(Clone, Copy, Debug)]
 pub struct Remote<'a> {
-    /// Its address.
+    /// The address that git pushes to and fetches from.
     pub address: &'a str,
     /// A header that shows who we are, where HTTP is spoken.
     pub header: Option<&'a str>,

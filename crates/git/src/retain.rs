@@ -80,7 +80,6 @@ fn marked(found: &Metadata) -> String {
     format!("{}:{}.{:09}", mark(found), found.ctime(), found.ctime_nsec())
 }
 
-/// A retained file.
 struct Retained {
     slot: Slot,
     number: usize,

@@ -171,9 +171,9 @@ impl<'a> Call<'a> {
 
 /// What a call came to.
 pub(super) struct Output {
-    /// The exit code.
+    /// The exit code of git.
     pub(super) code: i32,
-    /// What it printed.
+    /// Its standard output, up to the limit of the call.
     pub(super) out: Vec<u8>,
     /// What it said besides.
     pub(super) said: String,
@@ -233,7 +233,7 @@ impl Runner {
         GitError::new(Trouble::TimedOut, message)
     }
 
-    /// The same, watched.
+    /// The same runner; `watch` sees every step before it is taken.
     pub(super) fn watched(self, watch: Arc<dyn Watch>) -> Runner {
         Runner { watch: Some(watch), ..self }
     }

@@ -136,7 +136,7 @@ impl DeadMark {
 /// A lock file that was found below our refs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockFile {
-    /// Where it is.
+    /// The path of the lock file.
     pub path: PathBuf,
     /// Since when it has been there.
     pub age: Duration,

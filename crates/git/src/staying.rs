@@ -68,7 +68,7 @@ impl Staying {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Tells it something.
+    /// Writes to its standard input.
     pub(super) fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         self.to.as_mut().ok_or_else(gone)?.write_all(bytes)

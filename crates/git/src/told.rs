@@ -7,7 +7,6 @@ use super::commit::Person;
 use super::runner::Runner;
 use super::{GitError, Settings, Trouble, ask_as_person, look};
 
-/// One setting.
 struct One {
     /// Which kind of file it is from.
     scope: String,

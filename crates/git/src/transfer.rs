@@ -122,7 +122,7 @@ pub(super) enum Slot {
     Old,
     /// The new file, taken out again.
     Back,
-    /// What stood in the checkout while two files changed places in several steps.
+    /// What was in the checkout while two files changed places in several steps.
     Aside,
 }
 

@@ -1,4 +1,4 @@
-//! What stands in a folder now, as a tree, and what differs between two trees.
+//! What is in a folder now, as a tree, and what differs between two trees.
 //!
 //! A folder is looked at with an index of our own: what an agent does with its own index does not count.
 //! What is new counts, what is ignored does not. A pipe is never opened. What git could not hold, or what
@@ -79,7 +79,7 @@ pub(super) struct Survey {
 }
 
 impl Repo {
-    /// What stands in a folder, looked at through an index of ours, which is brought up to date. What the tree has
+    /// What is in a folder, looked at through an index of ours, which is brought up to date. What the tree has
     /// beyond the base is among our own objects then.
     pub(super) fn stand(&self, index: &Path, folder: &Path, base: &Oid) -> Result<Standing, GitError> {
         unlock(index)?;
@@ -460,7 +460,7 @@ fn canonical(mode: u32) -> u32 {
     }
 }
 
-/// Removes the lock that a git which was killed has left on an index of ours. Whoever calls this has the
+/// Removes the lock that a git which was killed has left on an index of ours. The caller has the
 /// right to the index: no other git can be at work on it.
 pub(super) fn unlock(index: &Path) -> Result<(), GitError> {
     let mut lock = index.as_os_str().to_owned();

@@ -18,11 +18,11 @@ use ftl_process::Cancel;
 /// A delivery that was taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
-    /// The person's branch.
+    /// The person's branch that moved back.
     pub target: String,
     /// Where it is again.
     pub commit: Oid,
-    /// What was delivered.
+    /// The commit that the delivery had moved the branch to.
     pub was: Oid,
     /// The ref that still has it.
     pub kept: String,

@@ -41,11 +41,11 @@ const MAX_READINGS: usize = 4;
 /// A worktree that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
-    /// Its name.
+    /// The name: the run and the number of the instance.
     pub id: WorktreeId,
     /// The run that it belongs to.
     pub run: RunId,
-    /// Where it is.
+    /// The folder with the files.
     pub path: PathBuf,
     /// The commit that its work is compared with.
     pub base: Oid,
@@ -80,7 +80,7 @@ pub struct Closed {
 /// How far the work in a worktree has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The tree that stands there.
+    /// The tree that is there.
     pub tree: Oid,
     /// How many commits were made there.
     pub commits: u64,
@@ -199,7 +199,7 @@ impl Repo {
 
     /// Makes a worktree with its files. What was left of an earlier try is completed: until a worktree is
     /// ready nobody has worked in it, so laying its files again takes nothing away.
-    /// The tree that stands there then.
+    /// The tree that is there then.
     pub(super) fn make(&self, id: &WorktreeId, commit: &Oid) -> Result<Oid, GitError> {
         let (path, index) = (self.path_of(id), self.index_file(id));
         let held = self.hold_repository()?;
@@ -369,7 +369,7 @@ impl Repo {
         Ok(files.map(<[u8]>::to_vec).collect())
     }
 
-    /// What stands in a worktree now.
+    /// What is in a worktree now.
     pub fn tree(&self, id: &WorktreeId) -> Result<Standing, GitError> {
         let base = self.worktree_record(id)?.base;
         if !self.stands(id) {
@@ -385,7 +385,7 @@ impl Repo {
         })
     }
 
-    /// Does something with what stands in a worktree; where objects have gone meanwhile, the files are read again and
+    /// Does something with what is in a worktree; where objects have gone meanwhile, the files are read again and
     /// it is done again, so often at most.
     pub(super) fn reading_again<T>(
         &self,

@@ -1,5 +1,5 @@
 //! What the repository's own documents promise: the edges of the specification, the parts of each
-//! protocol page, the pictures, and the example of the README.
+//! protocol page, the pictures, and the example of the page on writing protocols.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -74,9 +74,9 @@ fn the_pictures_are_what_ftl_draws() {
 }
 
 #[test]
-fn the_example_of_the_readme_is_sound_and_needs_its_payment() {
-    let readme = text("README.md");
-    let page = readme.split("````markdown\n").nth(1).unwrap().split("\n````").next().unwrap();
+fn the_example_of_the_first_page_is_sound_and_needs_its_payment() {
+    let whole = text("docs/writing-protocols.md");
+    let page = whole.split("````markdown\n").nth(1).unwrap().split("\n````").next().unwrap();
     assert_eq!(problems(page), Vec::<String>::new());
     let unpaid = page.replace("  PAY: tries\n", "");
     let said = problems(&unpaid);
@@ -84,11 +84,11 @@ fn the_example_of_the_readme_is_sound_and_needs_its_payment() {
 }
 
 #[test]
-fn the_example_of_the_readme_is_the_one_that_can_be_run() {
+fn the_example_of_the_first_page_is_the_one_that_can_be_run() {
     let program =
         |page: &str| page.split("```protocol\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
-    let example = text("examples/rehearsal/.ftl/protocols/tidy.md");
-    assert_eq!(program(&text("README.md")), program(&example));
+    let example = text("examples/tidy/tidy.md");
+    assert_eq!(program(&text("docs/writing-protocols.md")), program(&example));
 }
 
 fn problems(page: &str) -> Vec<String> {

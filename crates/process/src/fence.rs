@@ -65,7 +65,7 @@ fn wait(path: &Path) -> Wait {
     Wait::new(format!("the fence `{}`", path.display()), Vec::new(), MAX_FENCE_WAIT)
 }
 
-/// What stands in a fence; nothing in one that was just made.
+/// What is in a fence; nothing in one that was just made.
 fn read(file: &File) -> io::Result<Option<u64>> {
     let mut text = String::new();
     let mut from_start = file;

@@ -2,7 +2,7 @@
 //!
 //! The lock is the kernel's, so it is free the moment its guard is gone, however that went. What is
 //! written in the file only tells whom to end when it is not; it is believed only while number, start
-//! and boot all match. A file is removed by whoever holds its lock, and by nobody else.
+//! and boot all match. A file is removed by the process that holds its lock, and by nobody else.
 
 use std::fmt;
 use std::fs::File;
@@ -195,7 +195,7 @@ impl Lock {
 }
 
 /// `None` when somebody holds it. A file that was removed after it was opened is nobody's lock any
-/// more, so what was locked must be what stands at the path.
+/// more, so what was locked must be what is at the path.
 fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
     loop {
         let file = folder::open(path, Use::Update)?;

@@ -50,7 +50,7 @@ pub struct ProcFs {
 }
 
 impl ProcFs {
-    /// Opens what stands at `/proc`. Whatever is no procfs is refused.
+    /// Opens what is at `/proc`. Whatever is no procfs is refused.
     pub fn open() -> io::Result<ProcFs> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = openat(CWD, "/proc", flags, Mode::empty())?;

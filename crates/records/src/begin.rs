@@ -19,9 +19,9 @@ use ftl_store::Notes;
 pub struct Noted {
     /// The kind of the note.
     pub kind: &'static str,
-    /// Its key.
+    /// The key of the note.
     pub key: String,
-    /// What it says.
+    /// The text of the note.
     pub body: String,
 }
 

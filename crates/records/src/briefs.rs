@@ -41,9 +41,9 @@ const MAX_FILES: usize = 100_000;
 /// What is recalled from memory for a task.
 #[derive(Clone, Debug, Default)]
 pub struct Recalled {
-    /// Failures to avoid.
+    /// Failures that recall found for the objective of the plan.
     pub failures: Vec<KnownFailure>,
-    /// Patterns to follow.
+    /// Patterns that recall found for the objective of the plan.
     pub patterns: Vec<KnownPattern>,
     /// The same as the memory gave it.
     pub given: ftl_memory::recall::Given,
@@ -80,7 +80,7 @@ fn projected(scope: &Scope, name: &FileName) -> Projected {
 }
 
 impl Records {
-    /// Where workspaces are.
+    /// The folder of the run's workspaces, below `.ftl`.
     pub fn workspace_folder(&self) -> PathBuf {
         // Where the store cannot be read, whoever looks further says so.
         self.scope_folder(&self.scope().unwrap_or_default()).join(WORKSPACES)
@@ -263,7 +263,7 @@ impl Records {
         self.close(path, ends, &|file| workspace::block(file, why, now))
     }
 
-    /// Reads a workspace.
+    /// Reads a workspace from its file, checked; the error names the path.
     pub fn parse_workspace(&self, path: &Path) -> Result<Workspace, RecordError> {
         let text = match self.own(path) {
             Some((scope, name)) => {
@@ -365,7 +365,7 @@ impl Records {
 /// When a workspace ends, and in which run.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
-    /// When.
+    /// The time, as the files write it.
     pub now: &'a str,
     /// The run whose builder ends it; none where a person does.
     pub run: Option<&'a RunId>,

@@ -50,7 +50,7 @@ impl Followed {
         progress.ready().map(|place| &self.campaign.tasks[place.index()]).collect()
     }
 
-    /// The campaign.
+    /// The campaign as it was at the last look.
     pub fn campaign(&self) -> &Campaign {
         &self.campaign
     }
@@ -451,7 +451,7 @@ impl Records {
         self.project_later(&projected(scope.clone()))
     }
 
-    /// Writes the copy of the campaign if it lags. Where that fails, whoever looks next writes it.
+    /// Writes the copy of the campaign if it lags. Where that fails, the next reader writes it.
     pub(super) fn catch_up_campaign(&self) {
         let _ = self.campaign_note().and_then(|what| self.catch_up(&what));
     }

@@ -48,7 +48,7 @@ impl Kind {
 /// What a planner's text says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// What was decided.
+    /// The planner's decision: go on, ask, or unclear.
     pub kind: Kind,
     /// The marks it was read from, as regular expressions.
     pub markers: Vec<&'static str>,

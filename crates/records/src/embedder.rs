@@ -1,7 +1,7 @@
 //! Which embedder makes the vectors of lessons: the built-in table, MiniLM, or an endpoint.
 //!
-//! An endpoint may not answer. Then nothing is stored without its vector: whoever learns is told and
-//! nothing changes, whoever looks is answered by words alone. A key comes out of the environment and
+//! An endpoint may not answer. Then nothing is stored without its vector: a caller that learns is told and
+//! nothing changes, a caller that searches is answered by words alone. A key comes out of the environment and
 //! goes nowhere else.
 
 use std::io::Read as _;
@@ -33,17 +33,17 @@ pub enum EmbedderChoice {
     Table,
     /// A model in a folder.
     MiniLm {
-        /// The folder.
+        /// The folder with the weights and the vocabulary.
         folder: String,
     },
-    /// A service.
+    /// An embedding service over HTTP, by its settings.
     Endpoint(EndpointSettings),
 }
 
 /// How an embeddings endpoint is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointSettings {
-    /// Its address.
+    /// The address that texts are posted to.
     pub url: String,
     /// The model that is asked for.
     pub model: String,
@@ -58,7 +58,7 @@ pub enum Chosen {
     /// A model in a folder.
     #[cfg(feature = "minilm")]
     MiniLm(Box<ftl_memory::embed::minilm::MiniLm>),
-    /// A service.
+    /// An embedding service over HTTP, ready to be asked.
     Endpoint(Endpoint),
     /// None that answers: lessons are found by words alone, and none can be learned.
     Words(TokenTable),

@@ -46,7 +46,7 @@ impl Records {
         Ok(event)
     }
 
-    /// Records an event.
+    /// Adds an event to the store, and to the copy of the event log.
     pub fn emit(&self, event: &Json) -> Result<(), RecordError> {
         let line = event.line();
         self.store().amend(&mut |notes: &mut dyn Notes| {

@@ -67,7 +67,7 @@ impl Records {
         Ok(self.scope_folder(&self.scope()?).join(CACHE))
     }
 
-    /// Writes a file for whoever comes after; where it stands.
+    /// Writes a file for the next agent; where it stands.
     pub fn write_staged(&self, name: &str, text: &str) -> Result<PathBuf, RecordError> {
         self.begin_plain()?;
         // Nobody moves the folder to another place meanwhile.

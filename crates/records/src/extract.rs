@@ -11,9 +11,9 @@ pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 /// A fenced block of a Markdown text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence<'a> {
-    /// What stands after the opening fence, such as `json`.
+    /// The words after the opening fence, such as `json`.
     pub label: &'a str,
-    /// What stands inside.
+    /// The text between the fences.
     pub body: &'a str,
 }
 
@@ -36,7 +36,7 @@ pub fn object_where(text: &str, wanted: impl Fn(&Json) -> bool) -> Option<Json> 
 }
 
 /// All objects of a text that do not stand in each other, in order. Looking ends at one that is cut off or nested too
-/// deep: what stands inside it is a part of something, not a whole.
+/// deep: what is inside it is a part of something, not a whole.
 pub fn objects(text: &str) -> Vec<Json> {
     let mut found = Vec::new();
     let mut at = 0;

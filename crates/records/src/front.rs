@@ -73,7 +73,7 @@ impl Records {
         }
     }
 
-    /// Whether a run of an earlier version has opened what stands among the papers of commands.
+    /// Whether a run of an earlier version has opened what is among the papers of commands.
     fn is_plain_of(&self, run: &RunId) -> Result<bool, StoreError> {
         let id = campaign::head_at(self, &Scope::default())?.and_then(|head| head.id().map(str::to_owned));
         Ok(id.is_some_and(|id| id.split_once('.').is_some_and(|(opened_by, _)| opened_by == run.as_str())))
@@ -175,7 +175,7 @@ impl Records {
         Ok(self.viewed(View::Named(scope)))
     }
 
-    /// What stands in front has come to its end: the one opened last that has not comes there.
+    /// What is in front has come to its end: the one opened last that has not comes there.
     pub fn leave_front(&self) -> Result<(), RecordError> {
         let front = self.front()?;
         if self.is_live(&front)? {
@@ -221,18 +221,18 @@ impl Records {
         self.finish_move().map_err(on_disk)
     }
 
-    /// Finishes a move that a killed process left half done: whoever reads a folder finds all that belongs there.
+    /// Finishes a move that a killed process left half done: a reader of a folder finds all that belongs there.
     pub fn finish_interrupted_move(&self) -> Result<(), RecordError> {
         if self.store.note(FRONT, MOVING)?.is_none() || self.store.writable().is_err() {
             return Ok(());
         }
-        // Whoever holds the lock finishes what was begun.
+        // A process that holds the lock finishes what was begun.
         let held = self.hold().map_err(|error| RecordError::disk(self.place.state(), &error))?;
         drop(held);
         Ok(())
     }
 
-    /// Moves the files of what stood in front away, and those of what stands there now to the specification's paths,
+    /// Moves the files of what was in front away, and those of what is there now to the specification's paths,
     /// where that was begun and is not done. Nobody else reads or writes copies meanwhile.
     pub(super) fn finish_move(&self) -> io::Result<()> {
         let failed = |error: StoreError| io::Error::other(error.to_string());

@@ -1,8 +1,8 @@
 //! Copies that may lag behind their notes: while a run is driven, a copy that every task changes is written a few
 //! times a second, not with each of them.
 //!
-//! The store has the note at once, and a mark that its copy lags; so whoever looks next, also after a kill, knows
-//! that the old copy is ours and writes the new one. A copy that somebody changed by hand is never written over
+//! The store has the note at once, and a mark that its copy lags; so the next reader, also after a kill, knows
+//! that the old copy is ours and writes the new one. A copy that was changed by hand is never written over
 //! here: the next action finds it, and takes it over or refuses it.
 
 use std::sync::atomic::{AtomicBool, Ordering};

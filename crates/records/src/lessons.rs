@@ -1,8 +1,8 @@
 //! The lessons of a repository: the memory's own crate at work on this store.
 //!
 //! What changes lessons runs in one transaction. `.ftl/memory.json` is their copy in the original's
-//! form. A small memory is copied after each change, a large one when somebody asks for it; the file
-//! is looked at only when its size or date say that somebody else wrote it.
+//! form. A small memory is copied after each change, a large one when a command asks for it; the file
+//! is looked at only when its size or date say that another program wrote it.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -22,7 +22,7 @@ use ftl_folder::clock;
 use ftl_folder::place::replace;
 use ftl_store::{Notebook as _, Store as _, StoreError};
 
-/// A memory with more lessons is copied only when somebody asks for it.
+/// A memory with more lessons is copied only when a command asks for it.
 pub const MAX_COPIED: u64 = 1_000;
 
 /// The largest memory file that is taken over.
@@ -95,7 +95,7 @@ impl Records {
                 return self.asked_of(&Chosen::words()?, work);
             }
         };
-        // Whoever only looks waits for nobody, and writes nothing where it is not at home.
+        // A reader waits for nobody, and writes nothing where it is not at home.
         if self.place().stranger().is_none() && self.is_free_soon() {
             self.take_over_memory()?;
         }
@@ -145,7 +145,7 @@ impl Records {
         Ok(count <= MAX_COPIED)
     }
 
-    /// Writes a copy again that somebody removed. That it cannot be written keeps nobody from looking.
+    /// Writes a copy again that was removed. That it cannot be written keeps nobody from looking.
     fn mend_memory(&self) -> Result<(), RecordError> {
         if self.seen(FILE).is_some() && self.store().writable().is_ok() && self.is_small()? {
             let _ = self.copy_memory();
@@ -194,7 +194,7 @@ impl Records {
         Ok(())
     }
 
-    /// Takes over a memory file that somebody else wrote.
+    /// Takes over a memory file that another program wrote.
     fn take_over_memory(&self) -> Result<(), RecordError> {
         let path = self.memory_file();
         let Some(found) = look(&path)? else { return self.mend_memory() };

@@ -1,7 +1,7 @@
 //! The records of the FTL protocol: plans, workspaces, the campaign and its archive, exploration, lessons, observer.
 //!
-//! The store is the truth. What stands in `.ftl/` beside it is a copy for people and scripts that can
-//! be made again at any time; a copy that somebody changed by hand is taken over if it makes sense and
+//! The store is the truth. What is in `.ftl/` beside it is a copy for people and scripts that can
+//! be made again at any time; a copy that was changed by hand is taken over if it makes sense and
 //! refused with its path if it does not. Nothing here prints: what a person should hear is a notice.
 //! The crate sees the store, the lessons and what source text says; never an agent, a worktree, a run's driver or settings.
 
@@ -86,7 +86,7 @@ impl Records {
         &self.options
     }
 
-    /// Where it lies.
+    /// The repository and its folder `.ftl`.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -114,14 +114,14 @@ impl Records {
 pub enum RecordError {
     /// It makes no sense as things stand.
     Refused {
-        /// What is wrong.
+        /// The sentence for people.
         message: String,
         /// What to do about it.
         hint: String,
     },
     /// A file does not hold what it should.
     Malformed {
-        /// The file.
+        /// The file that does not hold what it should.
         path: PathBuf,
         /// What is wrong with it.
         message: String,
@@ -132,9 +132,9 @@ pub enum RecordError {
     Plan(PlanErrors),
     /// A file could not be read or written.
     Disk {
-        /// The file.
+        /// The file that could not be read or written.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         message: String,
     },
     /// The store did not do it.
@@ -156,7 +156,7 @@ impl From<RecordError> for Failure {
 }
 
 impl RecordError {
-    /// A refusal.
+    /// A refusal with a hint; nothing has changed.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> RecordError {
         RecordError::Refused { message: message.into(), hint: hint.into() }
     }

@@ -25,7 +25,7 @@ impl Records {
         self.place().state().join("ftl.log")
     }
 
-    /// Adds a line.
+    /// Adds a line with time and level to the log file of the script commands.
     pub fn log(&self, level: &str, text: &str) -> Result<(), RecordError> {
         let path = self.log_file();
         let on_disk = |error: io::Error| RecordError::disk(&path, &error);
@@ -52,7 +52,7 @@ impl Records {
         folder::rename(&self.log_file(), &self.older(1))
     }
 
-    /// Its last lines.
+    /// Reads the last lines of the log file.
     pub fn log_tail(&self, lines: usize) -> Result<Vec<String>, RecordError> {
         let path = self.log_file();
         let read = || -> io::Result<String> {

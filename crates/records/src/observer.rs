@@ -35,7 +35,7 @@ const MAX_EXPERIENCE_BYTES: u64 = 4 * 1024 * 1024;
 pub struct Verified {
     /// The name of its file without the ending, as the original names it.
     pub workspace: String,
-    /// What it showed.
+    /// The result of running its verify command again.
     pub verification: Verification,
     /// What the command printed, the end of it.
     pub output: String,

@@ -127,7 +127,7 @@ impl Records {
         }
     }
 
-    /// Begins anew.
+    /// Sets the phase back to none and forgets its history.
     pub fn reset_phase(&self) -> Result<Json, RecordError> {
         self.begin_plain()?;
         let what = projected(self.scope()?);

@@ -9,7 +9,7 @@ use super::scope::Scope;
 pub struct Projected {
     /// The kind of the note.
     pub kind: Cow<'static, str>,
-    /// Its key.
+    /// The key of the note.
     pub key: Cow<'static, str>,
     /// The file, from the folder of its scope; from `.ftl/` where it belongs to no campaign.
     pub file: Cow<'static, str>,

@@ -41,7 +41,7 @@ const MAX_SEEN_BYTES: u64 = 64 * 1024;
 /// How many copies are written at the same time.
 const MAX_WRITERS: usize = 8;
 
-/// How long whoever only looks leaves others the time to write a copy.
+/// How long a reader leaves others the time to write a copy.
 const MAX_LOOK_WAIT: Duration = Duration::from_millis(250);
 
 /// How long one and the same process may keep the others from writing copies.
@@ -50,10 +50,10 @@ const MAX_COPY_WAIT: Duration = Duration::from_secs(60);
 /// A note of more bytes than this is laid out for people, and written, while the store keeps it.
 const LARGE_BYTES: usize = 256 * 1024;
 
-/// What stands for the digest of a file that is not there.
+/// The placeholder for the digest of a file that is not there.
 const GONE: &str = "-";
 
-/// What stands for the digest of a copy that lags: its note was changed, and nobody has laid it out yet.
+/// The placeholder for the digest of a copy that lags: its note was changed, and nobody has laid it out yet.
 const PENDING: &str = "~";
 
 /// How a copy stands to its note.
@@ -63,7 +63,7 @@ pub(super) enum Standing {
     Newest,
     /// It is gone, or what the note was before: whoever changed the note did not come to write it.
     Behind,
-    /// Somebody else wrote it.
+    /// Another program wrote it.
     Foreign,
 }
 
@@ -343,8 +343,8 @@ impl Records {
         }
     }
 
-    /// The same as [`Records::take_over`] for whoever only looks, who waits for nobody: a change by hand is left to the
-    /// next command where somebody keeps the copies from being looked at. Whoever drives a run does not only look.
+    /// The same as [`Records::take_over`] for a reader, who waits for nobody: a change by hand is left to the
+    /// next command where somebody keeps the copies from being looked at. A process that drives a run does not only look.
     pub(super) fn look_over(&self, what: &Projected) -> Result<(), RecordError> {
         match self.glance(what)? {
             Standing::Foreign if !self.is_free_soon() => Ok(()),
@@ -423,7 +423,7 @@ impl Records {
         Ok((standing(&known, self.seen(&what.copy_name()).as_deref(), &found), bytes.unwrap_or_default()))
     }
 
-    /// Takes over a copy that somebody else wrote. It is looked at again while nobody writes copies:
+    /// Takes over a copy that another program wrote. It is looked at again while nobody writes copies:
     /// before, it may have been seen in the middle of a change.
     fn adopt(&self, what: &Projected) -> Result<(), RecordError> {
         let path = self.file(what);
@@ -503,7 +503,7 @@ impl Records {
         Ok((held, inside))
     }
 
-    /// Whether nobody writes copies, now or in a moment. Whoever drives a run does not only look, and waits for them.
+    /// Whether nobody writes copies, now or in a moment. A process that drives a run does not only look, and waits for them.
     pub(super) fn is_free_soon(&self) -> bool {
         if self.lag.is_allowed() {
             return true;
@@ -538,7 +538,6 @@ pub(super) fn keep(notes: &mut dyn Notes, what: &Projected, value: Option<&Json>
 
 /// The copy of a note that was kept, with its digest.
 enum Copied {
-    /// Its text.
     Text((String, String)),
     /// It is being written beside the one that it replaces.
     Writing(JoinHandle<io::Result<Beside>>, String),

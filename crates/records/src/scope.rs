@@ -4,7 +4,7 @@
 //! Notes of a run stand under kinds of their own, so that equal numbers and names of two runs never meet. One of all
 //! stands in front: the one opened last that is not complete. Its files are at the specification's paths, those of
 //! every other below `.ftl/campaigns/<run>/`. When another one comes to the front the files are moved, in two steps that
-//! are written down, so that whoever comes after a crash finishes them before anything else is read or written. What
+//! are written down, so that the next process after a crash finishes them before anything else is read or written. What
 //! commands open themselves, and what versions before this one kept, has no run: its notes stand under the plain kinds.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ pub const CAMPAIGNS: &str = "campaigns";
 /// The name of what commands have opened.
 pub const COMMANDS: &str = "commands";
 
-/// The folder of what explorers and builders leave for whoever comes after them.
+/// The folder of what explorers and builders leave for their successors.
 pub(super) const CACHE: &str = "cache";
 
 /// The folder of workspaces.

@@ -1,6 +1,6 @@
 //! A long note in parts: the head of an object, and every item of its list as a small note of its own.
 //!
-//! Whoever changes one task of a thousand writes one small note, not all of them. Parts stand under the kind of
+//! A change of one task of a thousand writes one small note, not all of them. Parts stand under the kind of
 //! their head, so that one look sees all as they were at the same moment. Nobody reads or writes a part but
 //! through here: what is seen is always whole. A note that an earlier version kept whole is read as it is, and
 //! becomes parts with its next change.
@@ -146,7 +146,7 @@ impl Sheet {
         leave_trail(notes, what, &set.iter().map(|at| Some(*at)).collect::<Vec<_>>())
     }
 
-    /// Keeps all of it. What stands there already is not written again, and what is left over goes.
+    /// Keeps all of it. What is there already is not written again, and what is left over goes.
     fn keep_all(&self, notes: &mut dyn Notes, what: &Projected) -> Result<(), StoreError> {
         let (head, items) = match self.can_part() {
             true => (self.head(), self.items.as_slice()),
@@ -282,7 +282,7 @@ pub(super) struct Trail {
 }
 
 impl Trail {
-    /// The trail as it is now. Whoever reads items too reads this first: what is newer than it stands in the next one.
+    /// The trail as it is now. A reader of items too reads this first: what is newer than it stands in the next one.
     pub(super) fn now(book: &dyn Notebook, what: &Projected) -> Result<Trail, StoreError> {
         Ok(Trail::read(book.note(TRAIL, &what.kind)?.as_deref().unwrap_or_default()))
     }

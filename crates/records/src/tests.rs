@@ -45,7 +45,7 @@ impl Bench {
         Bench { folder, paper }
     }
 
-    /// Whoever comes after a process that was killed.
+    /// The process that comes after one that was killed.
     fn after(self) -> Bench {
         let Bench { folder, paper: old } = self;
         drop(old);

@@ -31,11 +31,11 @@ pub enum JournalError {
     Store(StoreError),
     /// An entry is not what this program understands.
     Unreadable {
-        /// The run.
+        /// The run whose journal cannot be read.
         run: RunId,
-        /// The entry.
+        /// The number of the first entry that cannot be read.
         seq: u64,
-        /// Why.
+        /// What is wrong with that entry.
         message: String,
     },
 }
@@ -72,7 +72,7 @@ impl std::error::Error for JournalError {}
 /// Entries in the form in which a store keeps them.
 #[derive(Debug, Default)]
 pub struct Encoded {
-    /// The entries.
+    /// One line of JSON for each entry, in order.
     pub lines: Vec<Line>,
     /// What they refer to.
     pub content: Vec<(Digest, Vec<u8>)>,

@@ -1,7 +1,7 @@
 //! The store: where journals, content and commands are kept, behind one trait.
 //!
 //! A store keeps and orders; it understands no fact. It acknowledges nothing that a power cut could
-//! take away, and it refuses whoever no longer owns a run. Everything above goes through this trait,
+//! take away, and it refuses a process that no longer owns a run. Everything above goes through this trait,
 //! so that a store for many machines can stand in the place of the one on this disk.
 
 pub mod audit;
@@ -39,7 +39,7 @@ pub const FORMAT: u32 = 3;
 ///
 /// Every method that changes something returns only when the change would survive a power cut.
 /// Methods may be called from many threads and many processes at once; none of them fails because
-/// somebody else is writing.
+/// another process is writing.
 pub trait Store: Send + Sync {
     /// Whether it can be written, and if not, why not.
     fn writable(&self) -> Result<(), StoreError>;
@@ -58,7 +58,7 @@ pub trait Store: Send + Sync {
     /// given back.
     fn append(&self, lease: &Lease, append: Append) -> Result<(), StoreError>;
 
-    /// Makes somebody the owner of a run if its epoch is still the one they saw: the epoch goes up by
+    /// Makes a process the owner of a run if its epoch is still the one they saw: the epoch goes up by
     /// one, and every older lease is worth nothing from now on. `Fenced` if somebody was faster.
     fn take(&self, run: &RunId, seen: u64, owner: &str) -> Result<Lease, StoreError>;
 
@@ -72,7 +72,7 @@ pub trait Store: Send + Sync {
     /// Every run whose name begins so, the one added last first.
     fn runs(&self, prefix: &str) -> Result<Vec<RunRow>, StoreError>;
 
-    /// The newest runs that have entries, so many of each kind. Whoever lists runs wants no more, and a
+    /// The newest runs that have entries, so many of each kind. A command that lists runs wants no more, and a
     /// store need not read the others.
     fn newest(&self, most: Most) -> Result<Newest, StoreError> {
         let mut newest = Newest::default();
@@ -120,11 +120,11 @@ pub trait Store: Send + Sync {
 /// A run to be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRun {
-    /// Its name.
+    /// The name of the new run; refused if it is taken.
     pub run: RunId,
     /// Who owns it first.
     pub owner: String,
-    /// When.
+    /// The time of opening, for lists of runs.
     pub at: Time,
     /// What it looks like from outside, as JSON.
     pub summary: String,
@@ -133,22 +133,22 @@ pub struct NewRun {
 /// The right to write a run, until somebody else takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The run.
+    /// The run that the lease allows to write.
     pub run: RunId,
     /// The fencing number: of two leases the one with the higher epoch counts.
     pub epoch: u64,
-    /// Who has it.
+    /// The name of the process that holds the lease.
     pub owner: String,
 }
 
 /// What is added to a run in one go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Append {
-    /// Entries in order.
+    /// The entries, numbered without a gap from the last one of the run.
     pub lines: Vec<Line>,
     /// Content that the entries name, by digest.
     pub content: Vec<(Digest, Vec<u8>)>,
-    /// When.
+    /// The time of the append, for lists of runs.
     pub at: Time,
     /// What the run looks like from outside from now on, as JSON; `None` leaves it.
     pub summary: Option<String>,
@@ -185,7 +185,7 @@ pub struct Record {
 /// What a store knows of a run without reading its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
-    /// Its name.
+    /// The name of the run.
     pub run: RunId,
     /// When it was added.
     pub opened: Time,
@@ -256,7 +256,7 @@ pub struct Command {
 pub enum StoreError {
     /// The lease is not the newest one: somebody else owns the run now.
     Fenced {
-        /// The run.
+        /// The run that another process owns now.
         run: RunId,
         /// The epoch of the newest lease.
         epoch: u64,
@@ -278,11 +278,11 @@ pub enum StoreError {
     },
     /// Something is larger than its limit.
     TooLarge {
-        /// What.
+        /// The thing that is too large, as a word for people: an entry, a note.
         what: &'static str,
         /// Its size in bytes.
         bytes: usize,
-        /// The limit.
+        /// The most bytes that it may have.
         most: usize,
     },
     /// The disk is full. Nothing was written; what was kept before can still be read.
@@ -291,7 +291,7 @@ pub enum StoreError {
     ReadOnly(String),
     /// A newer program has written this store: it is read and never written.
     Newer {
-        /// The format found.
+        /// The format number that the store has.
         found: u32,
         /// The newest format that this program writes.
         known: u32,

@@ -30,7 +30,7 @@ pub enum Fault {
 /// An append that was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// The run.
+    /// The run that was appended to.
     pub run: RunId,
     /// The epoch of the lease.
     pub epoch: u64,

@@ -13,7 +13,7 @@ pub const MAX_NOTE_BYTES: usize = 64 * 1024 * 1024;
 pub const MAX_NOTE_NAME_BYTES: usize = 1024;
 
 /// A place that keeps notes. Like every store it acknowledges nothing that a power cut could take
-/// away, and fails for nobody because somebody else is writing.
+/// away, and fails for nobody because another process is writing.
 pub trait Notebook: Send + Sync {
     /// The note of a kind and a key.
     fn note(&self, kind: &str, key: &str) -> Result<Option<String>, StoreError>;

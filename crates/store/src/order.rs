@@ -1,7 +1,7 @@
 //! Orders: what people tell a run, as they stand in the store until its owner takes them.
 //!
 //! An order is data with a name in it. It is taken exactly once, together with the facts that follow
-//! from it, and whoever sent it finds the reply beside it.
+//! from it, and the sender finds the reply beside it.
 
 use ftl_core::run::{ActionId, Event, InstanceId, Refusal, RefusalKind};
 use ftl_core::value::{Fields, Name, Value};
@@ -13,78 +13,78 @@ use serde::{Deserialize, Serialize};
 pub enum Order {
     /// The answer to a question.
     Answer {
-        /// Whose question.
+        /// The instance that asks.
         instance: InstanceId,
         /// Which one; the only open one when it is not named.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<ActionId>,
-        /// The answer.
+        /// The answer: text, or one of the choices of the question.
         value: Value,
-        /// Who.
+        /// The name of the person, for the journal.
         by: String,
     },
     /// A word at a WAIT.
     Say {
-        /// To whom.
+        /// The instance that waits for the word.
         instance: InstanceId,
-        /// The word.
+        /// A word that the WAIT of the instance names.
         word: Name,
-        /// Who.
+        /// The name of the person, for the journal.
         by: String,
-        /// Why.
+        /// The reason that the person gives, for the journal.
         reason: String,
         /// The options of the word.
         options: Fields,
     },
     /// A declared edge, although its conditions do not hold.
     Override {
-        /// Whose.
+        /// The instance that is moved.
         instance: InstanceId,
-        /// Where to.
+        /// The state to enter.
         to: Name,
-        /// Who.
+        /// The name of the person, for the journal.
         by: String,
-        /// Why.
+        /// The reason that the person gives, for the journal.
         reason: String,
     },
-    /// A higher limit.
+    /// A higher limit of a meter.
     Raise {
-        /// Whose.
+        /// The instance whose meter is raised.
         instance: InstanceId,
-        /// The meter.
+        /// The name of the meter.
         meter: Name,
         /// Its limit from now on.
         limit: u64,
-        /// Who.
+        /// The name of the person, for the journal.
         by: String,
-        /// Why.
+        /// The reason that the person gives, for the journal.
         reason: String,
     },
     /// Back to a state already visited.
     Redo {
-        /// Whose.
+        /// The instance that goes back.
         instance: InstanceId,
-        /// Where to.
+        /// The state to enter.
         to: Name,
-        /// Who.
+        /// The name of the person, for the journal.
         by: String,
-        /// Why.
+        /// The reason that the person gives, for the journal.
         reason: String,
     },
     /// Go on where it is held.
     Resume {
-        /// Whose.
+        /// The instance that is held.
         instance: InstanceId,
-        /// Who.
+        /// The name of the person, for the journal.
         by: String,
     },
     /// The end, for an instance and what it opened.
     Stop {
-        /// Whose.
+        /// The instance to end.
         instance: InstanceId,
-        /// Who.
+        /// The name of the person, for the journal.
         by: String,
-        /// Why.
+        /// The reason that the person gives, for the journal.
         reason: String,
     },
 }
@@ -123,7 +123,7 @@ pub struct Reply {
 pub struct Refused {
     /// What kind of refusal.
     pub kind: RefusedKind,
-    /// What to tell.
+    /// The sentence for the person who gave the order.
     pub message: String,
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

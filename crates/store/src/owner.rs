@@ -2,7 +2,7 @@
 //!
 //! A process that drives runs holds a kernel lock on a file of its own, so that its death is known at
 //! once and without a clock: the lock dies with it. A thread of it writes a beat into the file, so
-//! that a process that was stopped in the middle is told from one that works. What stands in the file
+//! that a process that was stopped in the middle is told from one that works. What is in the file
 //! is for people; only the lock and the moving beat count.
 
 use std::fs::{self, File};
@@ -41,7 +41,7 @@ const MAX_COMMAND_BYTES: usize = 400;
 /// Who an owner is, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
-    /// Its process.
+    /// The process number, in the owner's own PID namespace.
     pub pid: u32,
     /// Which machine it runs on.
     pub host: String,
@@ -75,7 +75,7 @@ impl Card {
         }
     }
 
-    /// What stands in the file: never so long that it reaches the beat.
+    /// What is in the file: never so long that it reaches the beat.
     fn text(mut self) -> io::Result<Vec<u8>> {
         let mut text = serde_json::to_vec(&self)?;
         while text.len() as u64 >= BEAT_AT && !self.command.is_empty() {
@@ -180,7 +180,7 @@ pub enum Life {
     Alive {
         /// Who it is, if its file says so.
         card: Option<Card>,
-        /// The last beat.
+        /// The last heartbeat in its file; one that no longer changes shows a stopped process.
         beat: u64,
     },
 }

@@ -1,6 +1,6 @@
 //! The summary of a run: what it looks like from outside, kept beside its journal.
 //!
-//! It is a projection, made again with every entry and never read back by the engine: whoever lists a
+//! It is a projection, made again with every entry and never read back by the engine: a command that lists a
 //! thousand runs reads a thousand summaries and no journal.
 
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ pub const MAX_TEXT: usize = 400;
 /// What a run looks like from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Its protocol.
+    /// The name of the protocol of the root instance.
     pub protocol: String,
-    /// What it is for, in the words of whoever opened it.
+    /// What it is for, in the words of the person who opened it.
     pub title: String,
     /// The state of the root.
     pub state: String,
@@ -45,7 +45,7 @@ pub struct Summary {
 /// A meter from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
-    /// What was used.
+    /// The amount that was charged so far.
     pub used: u64,
     /// How much may be used; `None` when nothing limits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub struct Wait {
     pub instance: u32,
     /// The state it is in.
     pub state: String,
-    /// What it is.
+    /// The kind of thing that is waited for.
     pub what: What,
     /// In words: the question, the reason, the service, whom it asked.
     pub text: String,

@@ -156,7 +156,7 @@ fn names_are_unique() {
 fn every_gate_says_what_it_saw() {
     let gates: Vec<&Declaration> =
         Catalogue::standard().actions().filter(|one| one.kind == Kind::Gate).collect();
-    assert_eq!(gates.len(), 13);
+    assert!(gates.len() >= 13, "{} gates", gates.len());
     for gate in gates {
         let fields = fields(&gate.answer);
         for (name, ty, required) in [
@@ -250,8 +250,21 @@ fn the_programs_calls_are_declared() {
         call.check(&action.params, &action.answer);
         named.insert(call.name);
     }
-    let declared: BTreeSet<&str> = Catalogue::standard().actions().map(|one| &*one.name).collect();
-    assert_eq!(named, declared);
+    // An action that no program of ours calls needs no row.
+    let actions = Catalogue::standard().actions().map(|one| &*one.name);
+    let without: Vec<&str> = actions.filter(|name| is_called(name) && !named.contains(name)).collect();
+    assert_eq!(without, [""; 0], "a program calls it, and CALLS has no row");
+}
+
+/// Whether a built-in document calls an action.
+fn is_called(action: &str) -> bool {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../protocols");
+    ["task", "campaign", "builder", "coder", "lifecycle"].iter().any(|name| {
+        let text = std::fs::read_to_string(folder.join(format!("{name}.md"))).unwrap();
+        let blocks = text.split("```protocol\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let mut words = blocks.flat_map(|block| block.split(|letter: char| letter.is_whitespace()));
+        words.any(|word| word == action)
+    })
 }
 
 #[test]

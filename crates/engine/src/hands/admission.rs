@@ -35,13 +35,13 @@ pub struct Rank {
 /// What a job is to the question which task begins next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// An agent's work.
+    /// The job of an agent.
     Agent,
     /// The campaign enters what became of a task, or looks at all of them: both are over in a moment.
     Campaign,
     /// Something that takes long, and needs no agent.
     Build,
-    /// Anything else.
+    /// A job that says nothing about the state of a task.
     Other,
 }
 
@@ -52,7 +52,7 @@ struct Waits {
     hand: Arc<dyn Hand>,
 }
 
-/// Where a task stands in the row: what most waits for comes first, and among equals the first that came.
+/// Where a task is in the row: what most waits for comes first, and among equals the first that came.
 type Turn = (Reverse<usize>, u64);
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ struct State {
     is_complete: bool,
 }
 
-/// Lets tasks in.
+/// Decides which task of a campaign begins next, and when.
 pub struct Admission {
     most: usize,
     state: Mutex<State>,

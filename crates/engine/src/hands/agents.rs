@@ -55,9 +55,9 @@ const RECALLED_BY: [&str; 5] = ["objective", "story", "brief", "input", "error"]
 /// Who answers a role: a backend, and the model where it is not the backend's own.
 #[derive(Clone)]
 pub struct Seat {
-    /// The backend.
+    /// The backend that opens sessions with the agent.
     pub backend: Arc<dyn Backend>,
-    /// The model.
+    /// The model that the settings or the command line name; none leaves it to the agent.
     pub model: Option<String>,
     /// Whether an author goes on in its earlier session, where the agent offers that.
     pub resume: bool,
@@ -83,13 +83,13 @@ pub struct Means {
     pub programs: Limits,
 }
 
-/// Somebody who follows what agents say.
+/// A listener that follows what agents say.
 pub trait Listener: Send + Sync {
     /// An agent said or did something. It must not wait.
     fn heard(&self, job: &Job, said: Said<'_>);
 }
 
-/// Asks agents.
+/// Performs `Task(role)`: makes the prompt, opens a session with the bound agent, and checks the answer.
 pub struct Agents {
     seats: BTreeMap<String, Result<Seat, String>>,
     means: Means,
@@ -103,7 +103,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// A hand that asks, for each role, whoever is bound to it; a role may be bound to somebody who cannot
+    /// A hand that asks, for each role, the agent that is bound to it; a role may be bound to somebody who cannot
     /// be used, with the reason.
     pub fn new(seats: BTreeMap<String, Result<Seat, String>>, means: Means) -> Agents {
         let secrets = Arc::new(Secrets::new());
@@ -142,14 +142,14 @@ impl Agents {
         self
     }
 
-    /// The same, with somebody who follows what agents say.
+    /// The same, with a listener that follows what agents say.
     #[must_use]
     pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Agents {
         self.listener = Some(listener);
         self
     }
 
-    /// The same where whoever is bound to one role answers another one too, each time in a session of its own.
+    /// The same where the agent that is bound to one role answers another one too, each time in a session of its own.
     #[must_use]
     pub fn with_stand_in(mut self, role: &str, by: &str) -> Agents {
         self.stand_ins.insert(role.to_owned(), by.to_owned());
@@ -402,7 +402,7 @@ impl Hand for Agents {
     }
 }
 
-/// The shape of an answer. A reviewer's words are never left out: whoever is sent back is told why.
+/// The shape of an answer. A reviewer's words are never left out: an author that is sent back is told why.
 fn shape(role: &str, answer: &Type) -> serde_json::Value {
     let mut shape = schema(answer);
     if role == "architect"
@@ -417,7 +417,7 @@ fn shape(role: &str, answer: &Type) -> serde_json::Value {
     shape
 }
 
-/// What a task may write in the worktree of its own instance: the paths of a list, or for whoever writes code the
+/// What a task may write in the worktree of its own instance: the paths of a list, or for an agent that writes code the
 /// one path from the root that the protocol names. Any other text names a whole worktree; that of a coder in the
 /// lifecycle, who is asked without a step, names an area of the task.
 fn own_paths(job: &Job) -> Option<Vec<Value>> {

@@ -46,7 +46,7 @@ impl Shared {
     }
 }
 
-/// Explores.
+/// Performs `Task(explorer)`: code looks first, and an agent adds to it where one is bound.
 pub struct Explorer {
     agents: Arc<Agents>,
     paper: Arc<Records>,
@@ -81,7 +81,7 @@ impl Explorer {
         })
     }
 
-    /// The files, listed once for all explorers that were asked for together. Whoever comes first lists them.
+    /// The files, listed once for all explorers that were asked for together. The first one lists them.
     fn survey<'a>(&self, job: &Job, enough: &'a dyn Fn() -> bool) -> Survey<'a> {
         let root = self.paper.place().root();
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);

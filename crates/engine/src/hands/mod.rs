@@ -61,14 +61,14 @@ pub enum Ended {
     Cancelled,
     /// A service does not answer.
     Outage {
-        /// The service.
+        /// The name of the service that does not answer.
         service: String,
         /// How long the service asked to be left alone, if it said so.
         after: Option<Duration>,
     },
     /// An agent that was started says itself that its service does not answer.
     ClaimedOutage {
-        /// The service.
+        /// The name of the service, as the agent tells it.
         service: String,
         /// How long the service asked to be left alone, if it said so.
         after: Option<Duration>,
@@ -91,7 +91,7 @@ impl From<Failure> for Ended {
 /// The last words of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// How it ended.
+    /// The answer, or the reason why there is none.
     pub ended: Ended,
     /// What it used since its last report; a meter that is missing is unknown.
     pub usage: Usage,
@@ -133,7 +133,7 @@ impl Report {
 /// What hands tell the driver, in the order in which it happens.
 #[derive(Debug)]
 pub enum Told {
-    /// A job ended.
+    /// The last report of a job.
     Report(InstanceId, ActionId, Report),
     /// A job used something; whether it may go on goes back on the channel, with why not.
     Spent(InstanceId, ActionId, Usage, Sender<Result<(), String>>),
@@ -147,7 +147,7 @@ pub enum Told {
 /// A job: one action, and the way back to the driver.
 #[derive(Clone)]
 pub struct Job {
-    /// The run.
+    /// The run that asks.
     pub run: RunId,
     /// What is to be done.
     pub action: Action,
@@ -356,7 +356,7 @@ impl Workshop {
         self
     }
 
-    /// The same with somebody who asks services whether they answer again.
+    /// The same with a probe that asks services whether they answer again.
     #[must_use]
     pub fn probing(mut self, probe: Arc<dyn Probe>) -> Workshop {
         self.probe = Some(probe);
@@ -368,7 +368,7 @@ impl Workshop {
         &self.admission
     }
 
-    /// The same with somebody who says which agents' jobs others wait for.
+    /// The same with a function that says which agents' jobs others wait for.
     #[must_use]
     pub fn urging(mut self, urgency: Urgency) -> Workshop {
         self.urgency = Some(urgency);

@@ -94,7 +94,7 @@ fn decided(asked: &flow::DecisionParse, root: &Path) -> flow::Decision {
         decision::Kind::Confirm => flow::DecisionKind::Confirm,
         decision::Kind::Unknown => flow::DecisionKind::Unknown,
     };
-    // Whoever asks without a question mark still asks.
+    // A question without a question mark is one, too.
     let mut questions = found.questions.clone();
     if questions.is_empty() && matches!(found.kind, decision::Kind::Clarify | decision::Kind::Confirm) {
         questions.push(decision::prose(&asked.text));

@@ -1,7 +1,7 @@
 //! Questions of agents to people, and what people answered.
 //!
 //! An agent that asks ends its turn: the step fails with the question, and the instance is held, whatever its
-//! protocol does about other failures. A person's answer is kept here, and whoever works on that instance next is told
+//! protocol does about other failures. A person's answer is kept here, and the next agent that works on that instance is told
 //! both. Only the newest question of an instance is open; nothing is answered twice.
 
 use ftl_core::run::InstanceId;
@@ -21,7 +21,7 @@ pub const MAX_QUESTIONS: usize = 32;
 /// What an agent asked, and what a person answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The question.
+    /// The question in the agent's words.
     pub question: String,
     /// The answer, and who gave it.
     pub answer: Option<(String, String)>,
@@ -45,7 +45,7 @@ pub fn open(paper: &Records, run: &RunId, instance: InstanceId) -> Result<Option
     open_in(&**paper.store(), run, instance)
 }
 
-/// The same, for whoever only looks.
+/// The same, for a reader that changes nothing.
 pub fn open_in(
     notes: &dyn Notebook,
     run: &RunId,

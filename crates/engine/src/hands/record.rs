@@ -96,7 +96,7 @@ impl Record {
         }
     }
 
-    /// What is sent.
+    /// Notes the prompt before it is sent.
     pub fn sent(&mut self, prompt: &Prompt) {
         let part = |part: &ftl_agents::contract::Part| {
             let kind = match part.kind {
@@ -170,7 +170,7 @@ impl Record {
         self.line(&json!({ "message": text }));
     }
 
-    /// It used something.
+    /// Notes what one turn used.
     pub fn used(&mut self, usage: &Usage) {
         self.line(&json!({ "used": usage }));
     }
@@ -526,7 +526,7 @@ mod tests {
         let file = killed.spool.as_ref().unwrap().path.clone();
         std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"{\"text\":\"cut").unwrap();
         assert_eq!(transcript(&paper, 0), wanted, "half a line is left out");
-        // Whoever asks again puts what was said before with the content.
+        // A question that is put again brings what was said before with the content.
         let mut next = record();
         next.keep(&paper).unwrap();
         assert!(!file.exists());

@@ -2,7 +2,7 @@
 //!
 //! Only an author goes on, in its own session: the same role of the same instance, the same agent, model and
 //! folder; and only when the same action is asked again, after a crash, or when it is told what is wrong with
-//! its work. Whoever reviews is always fresh, and no two roles ever share a session. Nothing relies on this:
+//! its work. A reviewer is always fresh, and no two roles ever share a session. Nothing relies on this:
 //! a prompt says everything, and an agent that knows nothing of the past does the same work.
 
 use std::path::Path;

@@ -32,7 +32,6 @@ pub struct Script {
     rules: Vec<Rule>,
 }
 
-/// One rule.
 #[derive(Clone, Debug, PartialEq)]
 struct Rule {
     to: String,
@@ -100,7 +99,7 @@ impl Script {
         Script::parse(&text)
     }
 
-    /// Whom it answers.
+    /// The actions and roles that the script answers; `*` is all of them.
     pub fn names(&self) -> BTreeSet<&str> {
         self.rules.iter().map(|rule| rule.to.as_str()).collect()
     }

@@ -28,7 +28,7 @@ pub const SERVICE_IS_OUT: i32 = 75;
 /// How long a probe may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs scripts.
+/// Performs `sh`, in the root of the repository and under a guard.
 pub struct Shell {
     supervisor: Arc<Supervisor>,
     store: Arc<dyn Store>,

@@ -2,8 +2,8 @@
 //! plan.
 //!
 //! A plan is kept by its digest, which is made here of the text that was submitted: no agent names one, and
-//! whoever is told a plan is told the text that the digest stands for. A reviewer of code is shown exactly the
-//! tree that was tested; where another one stands there by then, before or after, there is no verdict.
+//! an agent that is told a plan is told the text that the digest stands for. A reviewer of code is shown exactly the
+//! tree that was tested; where the worktree holds another one by then, before or after, there is no verdict.
 
 use std::sync::Arc;
 

@@ -42,17 +42,18 @@ use super::task::{artifacts, patches};
 use super::{
     Hand, Job, Report, Workshop, campaigns, lessons, planned, plans, stories, task, typed, workspaces,
 };
+use ftl_gates::quality;
 use ftl_lifecycle::phases::Routes;
 use ftl_records::Records;
 
 /// Where a job waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
-    /// With the agents.
+    /// The queue of jobs of agents.
     Agents,
     /// With the commands of the repository, which take long and use a whole machine.
     Builds,
-    /// With everything else.
+    /// The queue of jobs that are soon done.
     Actions,
     /// The same; what a campaign does after a task's end, before another one is ready.
     TaskEnd,
@@ -135,7 +136,7 @@ pub struct Executor {
     pub name: &'static str,
     /// Where its jobs wait.
     pub queue: QueueKind,
-    /// The function, by its path below the engine's executors.
+    /// The function, by its path below the engine's executors or, for a gate over finished work, in `ftl_gates`.
     pub function: &'static str,
     /// What is done around it, the innermost first.
     pub wrappers: &'static [Wrapper],
@@ -145,7 +146,7 @@ pub struct Executor {
 /// The function of an executor, by what it needs.
 #[derive(Clone, Copy)]
 enum Perform {
-    /// Records alone.
+    /// It works with records alone, so it can be performed without a worktree, a supervisor or a roster.
     Records(fn(&RecordAccess, &Job) -> Report),
     /// Worktrees, commands or agents.
     All(fn(&Resources, &Job) -> Report),
@@ -185,7 +186,7 @@ pub struct Resources {
     pub admission: Arc<Admission>,
 }
 
-/// Who answers roles.
+/// What the executors of roles work with.
 pub struct AgentResources {
     /// The agents, by role.
     pub agents: Arc<Agents>,
@@ -252,6 +253,11 @@ macro_rules! action {
     (@ sites, $action:ty, $function:path) => {
         Perform::All(|with, job| typed::perform::<$action, _>(job, |asked| $function(&with.sites, job, asked)))
     };
+    (@ work, $action:ty, $function:path) => {
+        Perform::All(|with, job| {
+            typed::perform::<$action, _>(job, |asked| with.sites.look_at_work(job, |work| $function(asked, work)))
+        })
+    };
     (@ resources, $action:ty, $function:path) => {
         Perform::All(|with, job| typed::perform::<$action, _>(job, |asked| $function(with, job, asked)))
     };
@@ -270,7 +276,7 @@ macro_rules! whole_job {
     };
 }
 
-/// Who performs what.
+/// Every action and role of the catalogue, each in one row.
 pub const EXECUTORS: &[Executor] = &[
     // Campaigns.
     action!(CampaignCreate, Actions, paper => campaigns::create, [RefuseInDryRun]),
@@ -304,7 +310,7 @@ pub const EXECUTORS: &[Executor] = &[
     // Gates on a worktree, and its way to a branch.
     action!(VerifyRun, Builds, sites => Sites::run_verify),
     action!(PreflightCheck, Builds, sites => Sites::check_syntax),
-    action!(QualityCheck, Actions, sites => Sites::check_quality),
+    action!(QualityCheck, Actions, work => quality::look),
     action!(FileRead, Actions, sites => Sites::read_file),
     action!(WorkLand, Builds, sites => Sites::land_work),
     action!(BranchDeliver, Builds, sites => Sites::deliver_branch),

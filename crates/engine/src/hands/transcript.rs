@@ -58,7 +58,7 @@ pub struct Conversation {
     pub number: usize,
     /// Whose action it is; nothing where an earlier version kept it: the journal knows.
     pub instance: Option<InstanceId>,
-    /// The role.
+    /// The role that the agent answered.
     pub role: String,
     /// The form in which it was asked, such as `implement`.
     pub form: Option<String>,
@@ -89,7 +89,7 @@ pub struct Read {
 pub enum Line {
     /// The agent says something.
     Text(String),
-    /// It thinks aloud.
+    /// A thought that the agent shows.
     Thought(String),
     /// It was told something after its prompt.
     Message(String),
@@ -102,14 +102,14 @@ pub enum Line {
     },
     /// A tool is called.
     Call {
-        /// The tool.
+        /// The name of the tool that is called.
         tool: String,
         /// What it is about, in one line.
         about: String,
     },
     /// A call was ruled on.
     Ruling {
-        /// The tool.
+        /// The name of the tool that was ruled on.
         tool: String,
         /// The path that was ruled on.
         path: Option<String>,
@@ -120,7 +120,7 @@ pub enum Line {
     },
     /// What a call brought.
     Result {
-        /// The tool.
+        /// The name of the tool that was called.
         tool: String,
         /// The text, or as much of it as is kept.
         text: Option<String>,
@@ -129,16 +129,16 @@ pub enum Line {
     },
     /// A call came back.
     Back {
-        /// The tool.
+        /// The name of the tool that was called.
         tool: String,
-        /// What went wrong.
+        /// The fault that the agent is told; none where the call was made.
         wrong: Option<String>,
     },
-    /// Something was used.
+    /// Amounts that one turn used, by meter.
     Used(Usage),
     /// The turn was taken again; what was said in it is void.
     Again,
-    /// The answer.
+    /// The answer that was submitted, as JSON.
     Answer(Json),
     /// It asks a person.
     Question(String),

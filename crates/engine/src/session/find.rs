@@ -16,7 +16,7 @@ const MAX_LISTED: usize = 5;
 /// Something that a person named: a run, or one instance of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The run.
+    /// The run's row in the store.
     pub row: RunRow,
     /// The instance; the root when none was named.
     pub instance: InstanceId,
@@ -56,7 +56,7 @@ pub fn find(store: &dyn Store, named: &str) -> Result<Target, SessionError> {
 /// Who drives a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Driven {
-    /// Nobody.
+    /// No living process drives it.
     ByNobody,
     /// A process that lives.
     By(Option<Card>),

@@ -1,4 +1,4 @@
-//! What a run is opened with beside its inputs, and the files in which that is kept for whoever takes the run over.
+//! What a run is opened with beside its inputs, and the files in which that is kept for the process that takes the run over.
 //!
 //! Nothing here decides: it writes before a run is opened, and reads what was written.
 
@@ -22,7 +22,7 @@ use ftl_settings::roster::Choice;
 /// The largest file that is read of those that a run was given.
 const MAX_KEPT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What a run is opened with beside its inputs. It is kept where whoever takes the run over finds it.
+/// What a run is opened with beside its inputs. It is kept where the process that takes the run over finds it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Given<'a> {
     /// What agents and actions answer.

@@ -1,6 +1,6 @@
 //! A session: one process at work on a repository's runs.
 //!
-//! It opens runs, claims the ones that nobody drives, and drives them. Whoever only looks needs no session: the store is
+//! It opens runs, claims the ones that nobody drives, and drives them. A reader needs no session: the store is
 //! enough.
 //!
 //! | module | what it holds |
@@ -59,7 +59,7 @@ use ftl_store::{Lease, Store, StoreError};
 pub enum SessionError {
     /// A name fits nothing, or too much.
     Unknown {
-        /// What is wrong.
+        /// The sentence for people.
         message: String,
         /// What to do about it.
         hint: String,
@@ -69,7 +69,7 @@ pub enum SessionError {
     /// An input holds a secret of the environment: the journal would keep it, and without it the run would do
     /// something else.
     SecretInput {
-        /// Which input.
+        /// The name of the input.
         input: String,
         /// The variable that holds the same.
         variable: String,
@@ -118,7 +118,7 @@ impl std::error::Error for SessionError {}
 pub enum Claim {
     /// The run is ours.
     Ours(Lease),
-    /// Somebody else drives it, and lives.
+    /// Another process drives it, and lives.
     Theirs(Option<Card>),
 }
 
@@ -134,11 +134,11 @@ pub struct Session {
 pub struct Setup {
     /// Where the repository's state is.
     pub place: Place,
-    /// Its store.
+    /// The store that keeps the runs.
     pub store: Arc<dyn Store>,
-    /// The protocols.
+    /// The checked protocols that count in this repository.
     pub library: Arc<Library>,
-    /// The settings.
+    /// The settings, of all files together.
     pub config: Config,
     /// Campaigns, plans, workspaces and lessons.
     pub records: Arc<Records>,
@@ -158,12 +158,12 @@ impl Session {
         Session { library, command, owner: OnceLock::new(), wiring }
     }
 
-    /// Lets somebody follow what agents say in the runs that are driven from now on; only the first one.
+    /// Sets the listener that follows what agents say in the runs that are driven from now on; only the first one.
     pub fn listen(&self, listener: Arc<dyn Listener>) {
         let _ = self.wiring.listener.set(listener);
     }
 
-    /// Its store.
+    /// The store that keeps the runs.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.wiring.store
     }
@@ -173,7 +173,7 @@ impl Session {
         &self.wiring.records
     }
 
-    /// Its place.
+    /// The repository and its folder `.ftl`.
     pub fn place(&self) -> &Place {
         &self.wiring.place
     }
@@ -183,7 +183,7 @@ impl Session {
         &self.wiring.secrets
     }
 
-    /// Its settings.
+    /// The settings, of all files together.
     pub fn config(&self) -> &Config {
         &self.wiring.config
     }
@@ -197,7 +197,7 @@ impl Session {
     }
 
     /// Opens a run and returns it ready to be driven. A script is kept beside the store first, so that
-    /// whoever takes the run over plays the same one.
+    /// the process that takes the run over plays the same one.
     pub fn open(&self, opening: Opening, script: Option<&str>) -> Result<(Driver, Todo), SessionError> {
         self.open_with(opening, Given { script, ..Given::default() })
     }
@@ -337,7 +337,7 @@ impl Session {
         looked.map_err(|failure| SessionError::Machine(failure.message))
     }
 
-    /// Who answers which role, where a person may have chosen somebody for one run.
+    /// Who answers which role, where a person may have chosen an agent for one run.
     pub fn roster_with(&self, choice: Option<&Choice>) -> Result<Roster, SessionError> {
         self.wiring.roster_with(choice)
     }
@@ -404,7 +404,7 @@ impl Session {
         }
     }
 
-    /// A run that we cannot drive is given back, so that somebody else can.
+    /// A run that we cannot drive is given back, so that another process can.
     fn or_give_back<T>(&self, lease: &Lease, done: Result<T, SessionError>) -> Result<T, SessionError> {
         if done.is_err() {
             let _ = self.wiring.store.release(lease);
@@ -417,17 +417,17 @@ impl Session {
         Ok(journal::load(&*self.wiring.store, run).map_err(DriveError::from)?)
     }
 
-    /// The protocols.
+    /// The checked protocols that count in this repository.
     pub fn library(&self) -> &Arc<Library> {
         &self.library
     }
 
-    /// Whether somebody follows what agents say.
+    /// Whether a listener follows what agents say.
     pub fn is_heard(&self) -> bool {
         self.wiring.listener.get().is_some()
     }
 
-    /// A run as its journal has made it, for whoever only looks.
+    /// A run as its journal has made it, for a reader that changes nothing.
     pub fn look(&self, run: &RunId) -> Result<Run, SessionError> {
         Ok(Run::replay(self.library.clone(), &self.entries(run)?))
     }
@@ -468,7 +468,7 @@ impl Session {
         }
     }
 
-    /// Leaves an order for whoever drives the run.
+    /// Leaves an order for the process that drives the run.
     pub fn send(&self, run: &RunId, order: &Order) -> Result<u64, SessionError> {
         let said = serde_json::to_value(order).map_err(|error| SessionError::Machine(error.to_string()))?;
         Ok(self.wiring.store.send(run, &self.wiring.secrets.redact_json(&said).to_string())?)

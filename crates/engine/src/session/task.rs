@@ -25,7 +25,7 @@ use ftl_store::Lease;
 /// A run as its journal has made it, and where that journal ends.
 #[derive(Clone, Debug)]
 pub struct Looked {
-    /// The run.
+    /// The run, replayed from its journal.
     pub run: Run,
     /// The number of its last entry.
     pub head: u64,
@@ -68,7 +68,7 @@ impl From<Workplace> for Made {
 }
 
 impl Session {
-    /// Brings a claimed run that was replayed already back to its end: it is replayed again only where somebody wrote in between.
+    /// Brings a claimed run that was replayed already back to its end: it is replayed again only where another process wrote in between.
     pub fn take_up(&self, lease: &Lease, looked: &Looked) -> Result<(Driver, Todo), SessionError> {
         let head = self.wiring.store.run(&lease.run)?.map_or(0, |row| row.head);
         if head != looked.head {

@@ -223,7 +223,7 @@ impl Wiring {
         Ok(Arc::new(supervisor.hiding(self.secrets.clone())))
     }
 
-    /// Who answers which role, where a person may have chosen somebody for one run.
+    /// Who answers which role, where a person may have chosen an agent for one run.
     pub(super) fn roster_with(&self, choice: Option<&Choice>) -> Result<Roster, SessionError> {
         let roster = self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))?;
         match choice {

@@ -57,7 +57,7 @@ struct Shown {
     title: String,
     is_new: bool,
     is_over: bool,
-    /// What stands on the screen.
+    /// What is on the screen.
     last: Vec<String>,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Board {
 struct Heard {
     delivered: Option<Value>,
     analysis: Option<Value>,
-    /// Findings that somebody allowed, as gates told them.
+    /// Findings that a person or a plan allowed, as gates told them.
     allowed: Vec<String>,
     /// Names of lessons that were tried after a failure.
     tried: Vec<String>,
@@ -69,9 +69,9 @@ struct Heard {
 /// One task of the board.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// Its number.
+    /// The number of the task in its plan, such as `001`.
     pub(crate) seq: String,
-    /// Its short name.
+    /// The slug of the task.
     pub(crate) slug: String,
     /// The tasks it waits for.
     pub(crate) depends: Vec<String>,
@@ -107,12 +107,12 @@ pub(crate) struct Work {
     pub(crate) doing: Option<String>,
     /// Tools that were used, and how many there are.
     pub(crate) tools: Option<(u64, u64)>,
-    /// Since when.
+    /// The time of the entry with which it began.
     pub(crate) since: Time,
 }
 
 impl Board {
-    /// An empty board.
+    /// A board before the first entry of its run.
     pub(crate) fn new(library: Arc<Library>) -> Board {
         Board {
             run: Run::new(library),

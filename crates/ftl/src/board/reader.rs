@@ -1,6 +1,6 @@
 //! The board of a run out of the store: brought up to date with the entries that have come since.
 //!
-//! It only reads. An entry that this program does not understand ends the reading, as it does for whoever drives.
+//! It only reads. An entry that this program does not understand ends the reading, as it does for a driver.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const PAGE: usize = 500;
 
 /// A board that follows a journal.
 pub(crate) struct Reader {
-    /// The run.
+    /// The run that is read.
     pub(crate) run: RunId,
     /// What its journal has made so far.
     pub(crate) board: Board,

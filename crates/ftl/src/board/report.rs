@@ -224,7 +224,7 @@ impl Board {
         bent
     }
 
-    /// What was bent: what agents are not held to, findings that somebody allowed, overrides of people.
+    /// What was bent: what agents are not held to, findings that a person or a plan allowed, overrides of people.
     fn waived(&self) -> Vec<String> {
         let mut waived: Vec<String> = self.run.terms().accepted.iter().map(|text| one_line(text)).collect();
         waived.extend(self.waivers());
@@ -270,7 +270,7 @@ fn left_out((task, kept): &(String, String)) -> Json {
     json!({ "task": task, "kept": kept, "reason": conflicts(kept), "show": format!("ftl diff {kept}") })
 }
 
-/// Tokens and money.
+/// Tokens and money in one phrase, unknown amounts marked.
 fn costs(meters: &BTreeMap<String, Spent>) -> String {
     let own = ["tokens", "money", UNPRICED];
     let told = meters.iter().filter(|(name, _)| own.contains(&name.as_str()));

@@ -17,7 +17,6 @@ pub(super) struct Story {
     pub(super) steps: VecDeque<Step>,
 }
 
-/// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     /// When it was over.

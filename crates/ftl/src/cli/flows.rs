@@ -14,7 +14,7 @@ use super::{MAX_JOBS, MAX_TOOLS};
 /// How a flow is asked for.
 #[derive(Debug, Args)]
 pub(crate) struct Flow {
-    /// What is to be reached, in your words
+    /// The objective, in your words
     #[arg(required_unless_present = "from_dry_run")]
     pub(crate) objective: Option<String>,
 
@@ -128,7 +128,7 @@ fn something(amount: u64) -> Result<u64, String> {
 /// How a story is asked for, or a document of them.
 #[derive(Debug, Args)]
 pub(crate) struct Code {
-    /// What is wanted, in your words
+    /// The story, in your words
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     pub(crate) story: Option<String>,
 

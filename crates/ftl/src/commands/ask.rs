@@ -1,7 +1,7 @@
 //! Asking a person at the terminal what a run asks, and driving it on with the answer.
 //!
 //! Nobody is asked who cannot answer: without a terminal on both sides the run rests, and its last line says
-//! how to answer it. While a person thinks the run is not held: whoever answers first elsewhere is heard.
+//! how to answer it. While a person thinks the run is not held: the first answer from elsewhere is taken.
 
 use ftl_core::run::{Action, Event, Input, Wanted};
 use ftl_core::value::Value;
@@ -27,7 +27,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// What a person typed.
 pub(super) enum Typed {
-    /// A line.
+    /// A line that was typed, without its end.
     Line(String),
     /// Nothing more will come.
     End,
@@ -153,7 +153,7 @@ fn line(stop: &Stop) -> Typed {
         if !poll(&mut asked, Some(&LOOK)).is_ok_and(|ready| ready > 0) {
             continue;
         }
-        // Not through a buffer: what stands in one is no longer there to wait for.
+        // Not through a buffer: what is in one is no longer there to wait for.
         let mut piece = [0; 4096];
         match rustix::io::read(&stdin, &mut piece) {
             Ok(0) | Err(_) if bytes.is_empty() => return Typed::End,

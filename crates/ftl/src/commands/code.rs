@@ -90,7 +90,7 @@ fn name_of(file: &Path, text: &str) -> String {
     format!("{name} ({file})")
 }
 
-/// One story.
+/// `ftl code "<story>"`.
 fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;

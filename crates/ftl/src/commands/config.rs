@@ -15,7 +15,7 @@ use crate::shelf::Shelf;
 /// How wide the column of values is at most.
 const MAX_VALUE: usize = 24;
 
-/// Shows the settings.
+/// `ftl config`: every setting, its value and the file that said it.
 pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let shown = session::config(&place)?.shown();

@@ -1,4 +1,4 @@
-//! `ftl diff`: the work of a run, of one of its tasks or of an instance: what has landed, what is kept, what stands in a
+//! `ftl diff`: the work of a run, of one of its tasks or of an instance: what has landed, what is kept, what is in a
 //! worktree.
 //!
 //! It only reads, and git starts nothing for it that a repository names. Off a terminal a patch is given byte for byte,
@@ -23,7 +23,7 @@ use crate::target::{Part, Target};
 /// How wide the bar of a file is at most.
 const MAX_BAR: u64 = 30;
 
-/// Shows the work.
+/// `ftl diff`: what has landed, stands in a worktree, or is kept.
 pub(crate) fn run(cli: &Cli, asked: &Diff, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;

@@ -136,7 +136,7 @@ fn mend(shelf: &Shelf, protocol: &Protocol, machine: &Machine, out: &Out) -> Res
     Ok(Exit::Error)
 }
 
-/// What somebody saved in the meantime is not written over.
+/// What a person saved in the meantime is not written over.
 fn still_the_same(path: &Path, text: &str) -> Result<(), Failure> {
     match std::fs::read(path) {
         Ok(now) if now == text.as_bytes() => Ok(()),

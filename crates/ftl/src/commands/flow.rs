@@ -63,7 +63,7 @@ pub(super) enum Which {
 }
 
 impl Which {
-    /// The protocol.
+    /// The name of the protocol that is opened.
     pub(super) const fn protocol(self) -> &'static str {
         match self {
             Which::Task => "task",

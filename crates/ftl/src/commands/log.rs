@@ -60,7 +60,7 @@ pub(crate) struct Lines<'a> {
     pub(crate) run: &'a RunId,
     /// Only those of this instance.
     pub(crate) only: Option<InstanceId>,
-    /// What stands before each line.
+    /// What is before each line.
     pub(crate) before: &'a str,
     /// Passes over what only keeps the books.
     pub(crate) fold: Option<Fold>,

@@ -31,7 +31,7 @@ const INSIDE: &str = "You work on a task of ftl. When you are done, call `submit
 const OUTSIDE: &str = "The lessons that ftl keeps for this repository: call `recall` with an error message, or with \
                        what you are about to do.";
 
-/// Serves until whoever asks is gone.
+/// Serves until the caller is gone.
 pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
     let served = match std::env::var_os(VARIABLE) {
         Some(path) => Served::window(Path::new(&path))?,
@@ -50,7 +50,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
     ended.map(|_| Exit::Done).map_err(|error| failed(&error))
 }
 
-/// Whoever answers calls.
+/// A function that answers a call by the name of its tool.
 type Answering = Box<dyn FnMut(&str, Json) -> Result<String, String> + Send>;
 
 #[derive(Clone)]

@@ -16,7 +16,7 @@ use crate::shelf::{Shelf, is_built_in};
 /// How much of a digest a person needs to see.
 const SHORT_DIGEST: usize = 12;
 
-/// Lists the protocols.
+/// `ftl protocols`: each with origin, size and digest.
 pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
     let shelf = Shelf::load(cli)?;
     if out.is_json() {

@@ -39,7 +39,7 @@ use crate::shelf::{Found, Shelf};
 use crate::signals;
 use crate::talk::Talk;
 
-/// How often the end of a run that somebody else drives is looked for.
+/// How often the end of a run that another process drives is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How long a command waits for another process before it says what it waits for.
@@ -261,7 +261,7 @@ pub(crate) struct Wheel<'a> {
 }
 
 impl<'a> Wheel<'a> {
-    /// For one run.
+    /// A wheel that shows the progress of one run.
     pub(crate) fn new(session: &'a Session, stop: &'a Stop, out: &'a Out) -> Wheel<'a> {
         Wheel { session, stop, out, several: false }
     }
@@ -287,7 +287,7 @@ impl<'a> Wheel<'a> {
         Ok(())
     }
 
-    /// Drives a run on, or watches whoever does until it rests.
+    /// Drives a run on, or watches the process that does until it rests.
     fn drive_on(&self, run: &RunId) -> Result<Left, Failure> {
         self.tell_driver(run, "watching it until it rests")?;
         loop {
@@ -309,7 +309,7 @@ impl<'a> Wheel<'a> {
         }
     }
 
-    /// Takes a run over as soon as nobody drives it, and drives it on. `None` when somebody else drives
+    /// Takes a run over as soon as nobody drives it, and drives it on. `None` when another process drives
     /// it and it is enough: what was waited for is there, or a signal came.
     pub(crate) fn take_over(
         &self,
@@ -321,7 +321,7 @@ impl<'a> Wheel<'a> {
         lease.map(|lease| self.drive_claimed(&lease)).transpose()
     }
 
-    /// Claims a run as soon as nobody drives it. `None` when somebody else does and it is enough.
+    /// Claims a run as soon as nobody drives it. `None` when another process does and it is enough.
     pub(crate) fn claim_when_free(
         &self,
         run: &RunId,
@@ -430,7 +430,7 @@ impl<'a> Wheel<'a> {
 pub(crate) enum Left {
     /// It came to rest, or was stopped, in this process.
     Rest(Rest),
-    /// Somebody else drives it on; this command only looks no longer.
+    /// Another process drives it on; this command only looks no longer.
     Theirs(Summary, Option<Card>),
 }
 
@@ -453,7 +453,7 @@ impl Watch for Follow<'_> {
     }
 }
 
-/// Shows what happens, and remembers it for whoever drove the run.
+/// Shows what happens, and remembers it for the command that drove the run.
 struct Remember<'a> {
     follow: Follow<'a>,
     seen: &'a mut Vec<Entry>,

@@ -201,7 +201,7 @@ fn as_json(row: &Row) -> Json {
     })
 }
 
-/// Bytes for people.
+/// A size in bytes, kB or MB, for people.
 fn size(bytes: u64) -> String {
     let tenths = |unit: u64| bytes * 10 / unit;
     match bytes {

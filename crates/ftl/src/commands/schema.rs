@@ -58,7 +58,7 @@ fn action_schema(action: &Declaration) -> Json {
     })
 }
 
-/// The schema of an artifact is the document itself, for whoever checks files by it.
+/// The schema of an artifact is the document itself, for programs that check files by it.
 fn artifact_schema(artifact: &Artifact) -> Json {
     let mut json = schema(&artifact.ty);
     json["$id"] = json!(format!("ftl:{}", artifact.path));

@@ -45,7 +45,7 @@ const MAX_AT: usize = 26;
 /// How far the second and later lines of a run are indented.
 const INDENT: usize = 10;
 
-/// Shows the runs.
+/// `ftl status`: runs with state, standing and cost.
 pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let mut instance = None;
@@ -142,7 +142,7 @@ impl LeftOut {
     }
 }
 
-/// Runs in columns.
+/// The list of runs, laid out in columns.
 struct Table<'a> {
     shown: &'a [Known],
     left_out: LeftOut,

@@ -1,6 +1,6 @@
 //! `ftl answer`, `ftl override`, `ftl raise`, `ftl stop`: what a person tells a run.
 //!
-//! Every one of them leaves an order in the store first. Whoever drives the run takes it; if nobody
+//! Every one of them leaves an order in the store first. The process that drives the run takes it; if nobody
 //! does, this process takes the run over, carries the order out and drives it on.
 
 use std::io::Read as _;
@@ -189,7 +189,7 @@ fn carry_out(
     }
 }
 
-/// The order is in the store; whoever drives the run next takes it.
+/// The order is in the store; the next process that drives the run takes it.
 fn kept(run: &RunId, interrupted: bool, out: &Out) -> Result<Exit, Failure> {
     if out.is_json() {
         out.json(&json!({ "run": run, "kept": true, "interrupted": interrupted }))?;

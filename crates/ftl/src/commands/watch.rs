@@ -67,7 +67,6 @@ fn first_store(place: &Place, stop: &Stop, out: &Out) -> Result<Option<Arc<dyn S
     Ok(None)
 }
 
-/// What is watched.
 struct Watched {
     place: Place,
     store: Arc<dyn Store>,

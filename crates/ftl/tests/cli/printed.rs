@@ -222,16 +222,3 @@ fn every_protocol_that_is_printed_runs() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
-
-#[test]
-fn the_rehearsal_of_the_examples_runs_without_any_agent() {
-    let example = |path: &str| {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/rehearsal");
-        fs::read_to_string(root.join(path)).unwrap()
-    };
-    let dir = Dir::repository();
-    dir.write(".ftl/protocols/tidy.md", example(".ftl/protocols/tidy.md"));
-    dir.write("script.toml", example("script.toml"));
-    let ended = dir.ftl(&["run", "tidy", "story=mend the mean", "--script", "script.toml", "--json"]).code(0);
-    assert_eq!(ended.json()["standing"], "complete", "{ended:#?}");
-}

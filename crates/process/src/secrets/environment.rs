@@ -104,7 +104,7 @@ fn has_scheme(value: &str) -> bool {
 }
 
 /// The password in an address such as `postgres://user:password@host/name`, or the token that stands alone
-/// before the host. A name that stands there alone is a user's.
+/// before the host. A name that is there alone is a user's.
 fn password_of(value: &str) -> Option<&str> {
     let (_, rest) = value.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

@@ -27,11 +27,11 @@ pub const QUORUM: usize = 3;
 /// What an explorer looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// Where things are.
+    /// Folders, entry points, tests and configuration.
     Structure,
     /// How things are done.
     Pattern,
-    /// What happened before.
+    /// Lessons and campaigns that bear on the objective.
     Memory,
     /// What is likely to change.
     Delta,
@@ -134,14 +134,14 @@ pub struct Answer {
     pub mode: Mode,
     /// How well it did.
     pub standing: Standing,
-    /// All it said.
+    /// The whole answer, with fields that nothing here knows.
     pub json: Json,
 }
 
 /// When and for what an exploration was made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meta<'a> {
-    /// The time.
+    /// The time at which it was made, as the file writes it.
     pub created_at: &'a str,
     /// The short commit; empty outside a repository, `unknown` if git could not run.
     pub git_sha: &'a str,
@@ -280,7 +280,7 @@ pub fn short_head(root: &Path) -> String {
     }
 }
 
-/// One section of an exploration, or what stands for a missing one.
+/// One section of an exploration, or the placeholder for a missing one.
 pub fn section(exploration: Option<&Json>, mode: Mode) -> Json {
     let found = exploration.and_then(|json| json.get(mode.word())).filter(|section| section.is_object());
     found.cloned().unwrap_or_else(|| mode.missing())
@@ -302,7 +302,7 @@ pub fn candidate_paths(exploration: &Json) -> Vec<String> {
 /// Which rule said that there is enough to go on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// All four answered.
+    /// All four explorers answered.
     All,
     /// Structure and delta have something to work with.
     CriticalPair,

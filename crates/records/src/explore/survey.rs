@@ -62,7 +62,7 @@ pub struct Limits {
     pub bytes: u64,
     /// Bytes that git may say.
     pub list_bytes: u64,
-    /// Time.
+    /// The longest time that code may look.
     pub time: Duration,
 }
 
@@ -84,7 +84,7 @@ impl Default for Limits {
 pub struct Found {
     /// Its path from the root, with forward slashes.
     pub path: String,
-    /// Its size.
+    /// The size of the file.
     pub bytes: u64,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Survey<'a> {
         self.left_out.get().is_none().then(|| self.files.clone())
     }
 
-    /// Where it looked.
+    /// The folder that was surveyed.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -66,7 +66,7 @@ const ENDINGS: [&str; 8] = ["ations", "ation", "ings", "ing", "ies", "ed", "es",
 pub(super) struct Term {
     /// As the objective spells it, in small letters.
     pub(super) word: String,
-    /// Without its ending.
+    /// The word without its ending, so that `tests` and `testing` meet.
     pub(super) stem: String,
 }
 

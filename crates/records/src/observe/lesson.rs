@@ -26,15 +26,15 @@ const REPAIRED_COST: u64 = 5_000;
 /// Something that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its name.
+    /// The name of the failure, made of its trigger.
     pub name: String,
-    /// How it shows.
+    /// The words by which the failure is recalled.
     pub trigger: String,
     /// What helped, what was attempted, or `UNKNOWN`.
     pub fix: String,
     /// A regular expression that the error matches.
     pub pattern: String,
-    /// What it cost.
+    /// The cost of the failure, by the scale of the FTL protocol.
     pub cost: u64,
     /// The workspaces it came from.
     pub source: Vec<String>,
@@ -47,11 +47,11 @@ pub struct Failure {
 pub struct Pattern {
     /// Its name: that of its workspace, so that each task of a campaign has its own.
     pub name: String,
-    /// When it applies.
+    /// The situation in which the pattern applies.
     pub trigger: String,
-    /// What to do.
+    /// The advice of the pattern.
     pub insight: String,
-    /// What it saved.
+    /// The saving of the pattern, by the scale of the FTL protocol.
     pub saved: u64,
     /// The workspaces it came from.
     pub source: Vec<String>,
@@ -205,7 +205,7 @@ fn trigger(workspace: &Workspace, output: Option<&str>) -> String {
     start(found.unwrap_or(UNKNOWN_ERROR), MAX_TRIGGER_CHARS).to_owned()
 }
 
-/// What stands between `Tried:` and `Unknown:`.
+/// What is between `Tried:` and `Unknown:`.
 fn fix(delivered: &str) -> String {
     let tried =
         delivered.split_once("Tried:").map(|(_, rest)| rest.split("Unknown:").next().unwrap_or(rest).trim());

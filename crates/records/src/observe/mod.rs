@@ -38,11 +38,11 @@ pub enum Rerun {
 /// What that says about the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It still fails.
+    /// The verify command of the block still fails.
     Confirmed,
-    /// It passes now.
+    /// The verify command of the block passes now: there is nothing to learn.
     FalsePositive,
-    /// Nobody can tell.
+    /// The result allows no conclusion.
     Indeterminate,
     /// It could not be run.
     Error,
@@ -71,7 +71,7 @@ impl Standing {
 /// What a look at a block showed, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
-    /// What it showed.
+    /// The result of running the verify command again.
     pub standing: Standing,
     /// Why, such as `exit 1`.
     pub reason: String,

@@ -30,7 +30,7 @@ pub struct Seen {
 /// A score and what it is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Score {
-    /// The sum.
+    /// The sum of the points.
     pub total: u64,
     /// Points by factor, in the order of the table; factors without points are left out.
     pub breakdown: Vec<(&'static str, u64)>,

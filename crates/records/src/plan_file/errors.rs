@@ -14,7 +14,7 @@ pub const MAX_ERRORS: usize = 1000;
 pub struct PlanError {
     /// Where it stands, such as `tasks[3].delta[0]`; empty for the whole file.
     pub path: String,
-    /// What is wrong.
+    /// The sentence for people.
     pub message: String,
     /// What to do about it.
     pub hint: String,
@@ -60,7 +60,7 @@ impl PlanErrors {
         PlanErrors(vec![PlanError { path: path.to_owned(), message: message.into(), hint: hint.to_owned() }])
     }
 
-    /// Each of them.
+    /// Every error, in the order of the plan.
     pub fn iter(&self) -> std::slice::Iter<'_, PlanError> {
         self.0.iter()
     }

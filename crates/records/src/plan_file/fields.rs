@@ -59,7 +59,7 @@ pub(super) fn plan(json: &Json, how: Reading<'_>) -> Result<Plan, PlanErrors> {
     found.or(plan)
 }
 
-/// Where a task stands, for messages and paths.
+/// Where a task is, for messages and paths.
 struct At<'a> {
     index: usize,
     json: &'a Json,

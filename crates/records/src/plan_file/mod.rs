@@ -49,7 +49,7 @@ pub const MAX_COMMAND_BYTES: usize = 64 * 1024;
 pub struct Plan {
     /// What the plan is to reach.
     pub objective: String,
-    /// A short name.
+    /// The short name of the campaign, where the plan gives one.
     pub campaign: Option<String>,
     /// The framework of the repository as the plan spells it; absent when it says `none`.
     pub framework: Option<String>,

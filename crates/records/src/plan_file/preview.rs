@@ -29,7 +29,7 @@ pub struct Preview<'a> {
 pub struct Conflict {
     /// The tasks, by seq.
     pub tasks: (String, String),
-    /// The files.
+    /// The files that both tasks change.
     pub files: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ pub struct Closed {
     pub file_name: FileName,
     /// What is in it.
     pub text: String,
-    /// The same, read.
+    /// The workspace after it was closed, read from its text.
     pub workspace: Workspace,
 }
 

@@ -55,7 +55,7 @@ pub struct Surroundings<'a> {
 pub struct Created {
     /// The name of its file.
     pub file_name: FileName,
-    /// Its name, `<seq>-<slug>`.
+    /// The name of the workspace, `<seq>-<slug>`.
     pub id: String,
     /// What is in the file.
     pub text: String,

@@ -54,7 +54,7 @@ impl std::error::Error for Refusal {}
 pub enum Status {
     /// Work may go on.
     Active,
-    /// Done and verified.
+    /// Its task is done and verified.
     Complete,
     /// Ended without success, with what was learned.
     Blocked,
@@ -112,12 +112,12 @@ impl FileName {
         &self.seq
     }
 
-    /// The slug.
+    /// The slug of the task, from the name of the file.
     pub fn slug(&self) -> &str {
         &self.slug
     }
 
-    /// The status.
+    /// The status, from the name of the file.
     pub fn status(&self) -> Status {
         self.status
     }
@@ -147,7 +147,7 @@ impl fmt::Display for FileName {
 /// A workspace that has been read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workspace {
-    /// Its name, `<seq>-<slug>`.
+    /// The name of the workspace, `<seq>-<slug>`.
     pub id: String,
     /// How far it has come.
     pub status: Status,
@@ -213,11 +213,11 @@ pub struct PriorKnowledge {
 /// A failure that a workspace carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownFailure {
-    /// Its name.
+    /// The name of the lesson.
     pub name: String,
-    /// What it cost.
+    /// The cost of the failure.
     pub cost: u64,
-    /// How it shows.
+    /// The words by which the failure is recalled.
     pub trigger: String,
     /// What helped, or `UNKNOWN`.
     pub fix: String,
@@ -230,13 +230,13 @@ pub struct KnownFailure {
 /// A pattern that a workspace carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownPattern {
-    /// Its name.
+    /// The name of the lesson.
     pub name: String,
-    /// What it saved.
+    /// The saving of the pattern.
     pub saved: u64,
-    /// When it applies.
+    /// The situation in which the pattern applies.
     pub trigger: String,
-    /// What to do.
+    /// The advice of the pattern.
     pub insight: String,
     /// Whether it came from memory.
     pub injected: bool,
@@ -249,7 +249,7 @@ pub struct Parent {
     pub seq: Option<String>,
     /// The name of its workspace file, without the ending.
     pub workspace: String,
-    /// What it delivered.
+    /// The summary of what the parent task delivered.
     pub prior_delivery: String,
 }
 
@@ -286,7 +286,7 @@ impl LessonKind {
     }
 }
 
-/// Why a workspace is blocked: what stands after the first `BLOCKED:` of what was delivered.
+/// Why a workspace is blocked: what is after the first `BLOCKED:` of what was delivered.
 pub fn block_reason(delivered: &str) -> Option<&str> {
     delivered.split_once("BLOCKED:").map(|(_, reason)| reason.trim())
 }

@@ -32,7 +32,7 @@ pub(super) struct Element {
     pub(super) nodes: Vec<Node>,
 }
 
-/// What stands in an element.
+/// What is in an element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Element(Element),
@@ -328,7 +328,7 @@ fn tag_length(text: &str) -> Option<usize> {
     None
 }
 
-/// What stands before each `=` of a tag outside quotes.
+/// What is before each `=` of a tag outside quotes.
 fn attributes(tag: &str) -> impl Iterator<Item = &str> {
     let mut quote = None;
     let mut start = tag.find(char::is_whitespace).unwrap_or(tag.len());

@@ -1,4 +1,4 @@
-//! Where the journals of runs end after a loss, for whoever brings back what stands beside the store; and the notes that
+//! Where the journals of runs end after a loss, for the caller, which brings back what is beside the store; and the notes that
 //! a shorter journal cannot know. It changes nothing but those notes.
 
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ pub(super) fn drop_notes(open: &Connection, ends: &[RunEnd], rewound: &[Rewound]
     Ok(())
 }
 
-/// Whether what stands behind the name of a run in a key is an action (`.<entry>.<index>`) or an instance
+/// Whether what is behind the name of a run in a key is an action (`.<entry>.<index>`) or an instance
 /// (`-<instance>`) that the journal does not know.
 fn is_unknown(end: &JournalEnd, rest: &str) -> bool {
     let number = |text: &str| text.split(['.', '-']).next().and_then(|digits| digits.parse::<u64>().ok());

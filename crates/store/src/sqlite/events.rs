@@ -17,7 +17,7 @@ use ftl_folder::rewind::Rewound;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A store of an earlier format got its sums: what stood there then is taken for what was written.
+    /// A store of an earlier format got its sums: what was there then is taken for what was written.
     Sealed {
         /// The format it had.
         format: u32,
@@ -34,9 +34,9 @@ pub enum Event {
 /// A loss that a person has accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// Who accepted it.
+    /// The name of the person who accepted the loss.
     pub by: String,
-    /// Why.
+    /// The reason that the person gave.
     pub reason: String,
     /// What was wrong or missing, a line each.
     pub missing: Vec<String>,
@@ -55,24 +55,24 @@ pub struct Loss {
 /// Entries of a run that are gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostEntries {
-    /// The run.
+    /// The run that lost entries.
     pub run: RunId,
     /// The last entry that was acknowledged, as far as anybody knows.
     pub had: u64,
-    /// Its hash.
+    /// The hash of the last entry that was acknowledged.
     pub had_hash: String,
     /// The last entry that is left; 0 if the run has none.
     pub left: u64,
-    /// Its hash.
+    /// The hash of the last entry that is left.
     pub left_hash: String,
 }
 
 /// An entry of the store's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// When.
+    /// The time at which the event was recorded.
     pub at: Time,
-    /// What.
+    /// The event: sums that were taken, heads that were made anew, or a loss that was accepted.
     pub event: Event,
 }
 

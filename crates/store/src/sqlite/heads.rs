@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use ftl_folder::clock;
 use ftl_folder::{self as folder, Refusal, Use};
 
-/// The file's name.
+/// The name of the file, beside the database.
 pub(super) const HEADS: &str = "heads";
 
 /// The length of a slot.
@@ -41,7 +41,7 @@ pub(super) const MAX_HEADS_BYTES: u64 = 64 * 1024 * 1024;
 /// So many slots fit into it.
 const MAX_SLOTS: u64 = MAX_HEADS_BYTES / SLOT as u64;
 
-/// How often a slot that cannot be read is looked at again: somebody may be writing it.
+/// How often a slot that cannot be read is looked at again: another process may be writing it.
 const MAX_LOOKS: usize = 5;
 
 const STORE_MARK: &[u8; 8] = b"ftlhead1";
@@ -70,9 +70,9 @@ impl StoreHead {
 pub(super) struct RunHead {
     /// Its number in the table of runs.
     pub(super) number: i64,
-    /// Its name.
+    /// The name of the run.
     pub(super) name: String,
-    /// Its last entry.
+    /// The number of the last acknowledged entry of the run.
     pub(super) seq: u64,
     /// The hash of that.
     pub(super) hash: [u8; 32],
@@ -94,24 +94,24 @@ pub(super) struct Heads {
 /// What was found where the file should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing.
+    /// There is no such file.
     Missing,
     /// Something that is no head of a store.
     Unreadable,
-    /// Heads.
+    /// A file of heads that can be read, or parts of one.
     Heads(Heads),
 }
 
-/// The file while it is written. Whoever writes holds the lock of the store.
+/// The file while it is written. A writer holds the lock of the store.
 #[derive(Debug)]
 pub(super) struct HeadFile {
     file: File,
-    /// Whether somebody in this process wrote since the last sync.
+    /// Whether a thread of this process wrote since the last sync.
     is_dirty: Arc<AtomicBool>,
 }
 
 impl HeadFile {
-    /// Opens the file, and makes it if it is missing. What stands there and is no file of one name gets another name
+    /// Opens the file, and makes it if it is missing. What is there and is no file of one name gets another name
     /// first. All who write it in this process share what is dirty.
     pub(super) fn open(folder: &Path, is_dirty: &Arc<AtomicBool>) -> io::Result<HeadFile> {
         let path = folder.join(HEADS);
@@ -137,7 +137,7 @@ impl HeadFile {
         self.file.write_all_at(&store_slot(store), 0)
     }
 
-    /// Writes all heads anew, and nothing of what stood there stays.
+    /// Writes all heads anew, and nothing of what was there stays.
     pub(super) fn write_anew(&self, store: &StoreHead, runs: &[RunHead]) -> io::Result<()> {
         self.file.set_len(0)?;
         self.write(store, runs)

@@ -1,6 +1,6 @@
 //! Whether a store is what was written: its log, its heads, its sums, its tables and its own journal.
 //!
-//! It reads and never writes. Whoever wants to write asks the short form first, and is refused where something
+//! It reads and never writes. A writer asks the short form first, and is refused where something
 //! acknowledged is gone; the long form reads every row under the seal and is for `audit verify` and `doctor`. The
 //! chains of runs are looked at elsewhere.
 
@@ -92,7 +92,7 @@ pub(super) fn report(
     Ok(report)
 }
 
-/// Looks through the log without a lock: whoever reads must not wait for a writer, least of all for one that was
+/// Looks through the log without a lock: a reader must not wait for a writer, least of all for one that was
 /// stopped. A log that begins anew in the middle of a look may seem damaged; only what is seen twice in the same round counts.
 fn log_damage(folder: &Path) -> io::Result<Option<LogDamage>> {
     match log::find_damage(folder, 0)? {

@@ -3,7 +3,7 @@
 //! A killed owner's lock is gone with it. A lock belongs to an open file, not to a process: each writer opens
 //! its own. There are two files, so that a busy writer cannot starve the others: to wait for `write.lock` one
 //! must hold `turn.lock`, so a writer that comes back at once finds the next one already standing in front of
-//! it. Whoever holds one signs it: who waits says for whom, ends a holder that was stopped for good, and gives
+//! it. A process that holds one signs it: who waits says for whom, ends a holder that was stopped for good, and gives
 //! up in the end. Threads of one process queue at gates first.
 
 use std::fs::File;
@@ -40,7 +40,7 @@ pub(super) struct Held<'a> {
     file: &'a File,
     /// A file of its own that was waited with, and keeps the lock until it is closed.
     _waited: Option<Locked>,
-    /// After the lock.
+    /// Dropped after the lock: fields are dropped in their order.
     _inside: Inside,
 }
 
@@ -78,7 +78,7 @@ impl WriteLock {
         Ok(Held { file, _waited: None, _inside: inside })
     }
 
-    /// Takes the place behind whoever writes. A lock belongs to an open file, and whoever gives up leaves its own to
+    /// Takes the place behind the writer. A lock belongs to an open file, and a process that gives up leaves its own to
     /// the kernel for a while: so each wait has one.
     fn take_turn(&self, limit: Duration) -> io::Result<Held<'_>> {
         let (gate, file) = &self.turn;

@@ -49,7 +49,7 @@ use ftl_process::fence;
 /// The database's file name.
 const DATABASE: &str = "ftl.db";
 
-/// Its log's.
+/// The name of the database's write-ahead log.
 const LOG: &str = "ftl.db-wal";
 
 /// How long a connection waits for a lock of SQLite itself. Writers wait elsewhere; this covers the

@@ -1,6 +1,6 @@
 //! Notes in the tables of the store.
 //!
-//! A change runs on the thread of whoever asks, under the same kernel lock as the writer's groups and
+//! A change runs on the thread of the caller, under the same kernel lock as the writer's groups and
 //! in a transaction of its own. Lessons are changed in the same way by the crate that knows their
 //! tables.
 

@@ -3,8 +3,8 @@
 //! The files are copied aside before anything else, and never removed by us. Then everything that is not what was
 //! written is taken out, as little as possible: of a run the entries from the first unsound one on, content that is not
 //! its digest, rows that belong to nothing. Where SQLite itself cannot read the database, the rows that can be
-//! read go into a new one. What stands beside the store and is ahead of it now is brought back by the caller, before any
-//! of this is final: whoever is killed on the way finds the same damage again. The loss becomes an event of the store,
+//! read go into a new one. What is beside the store and is ahead of it now is brought back by the caller, before any
+//! of this is final: a process that is killed on the way finds the same damage again. The loss becomes an event of the store,
 //! older leases are worth nothing, and the sums and the heads are made anew.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ use ftl_folder::{self as folder, Use};
 /// How the folders of copies begin.
 const COPIES: &str = "damaged-";
 
-/// What is copied.
+/// The files that are copied before a damaged store is changed.
 const FILES: [&str; 3] = [DATABASE, LOG, heads::HEADS];
 
 /// How many lines about what is missing an event keeps.
@@ -59,7 +59,7 @@ impl SqliteStore {
     }
 }
 
-/// Who brings back what stands beside the store.
+/// Who brings back what is beside the store.
 pub type BringBack<'a, E> = &'a mut dyn FnMut(&[RunEnd]) -> Result<Vec<Rewound>, E>;
 
 struct Recovery<'a> {
@@ -447,7 +447,7 @@ fn fence(open: &Connection, noted: &BTreeMap<String, RunHead>) -> rusqlite::Resu
     Ok(())
 }
 
-/// Whether a plain file stands there; nothing where nothing does.
+/// Whether a plain file is there; nothing where nothing does.
 fn is_file(path: &Path) -> io::Result<Option<bool>> {
     match folder::metadata(path) {
         Ok(found) => Ok(Some(found.is_file())),

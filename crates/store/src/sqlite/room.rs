@@ -2,7 +2,7 @@
 //!
 //! A sync of a file that has grown puts its new length on the disk as well, and so waits for two writes where one would
 //! do. SQLite takes zeros for the end of the log, and so does whoever looks for damage: no frame has a salt of zeros.
-//! Room is only ever made behind everything that stands in the log, by whoever holds the store's lock, and nothing
+//! Room is only ever made behind everything that stands in the log, by the process that holds the store's lock, and nothing
 //! depends on it: where there is none, the log grows as it always did. It is never synced for its own sake.
 
 use std::cell::Cell;
@@ -24,7 +24,7 @@ const SPARE_FRAMES: u64 = 16;
 const MIN_ROOM: u64 = 32;
 const MAX_ROOM: u64 = 256;
 
-/// On a disk with less than this left no room is made: somebody else may need it more.
+/// On a disk with less than this left no room is made: other programs may need it more.
 const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How far there is room in the log, as far as one connection knows.
@@ -34,7 +34,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Makes room behind so many frames, if there is little left. Whoever asks holds the store's lock.
+    /// Makes room behind so many frames, if there is little left. The caller holds the store's lock.
     pub(super) fn make(&self, folder: &Path, frames: u64) {
         if frames < MIN_FRAMES || frames + SPARE_FRAMES <= self.frames.get() {
             return;

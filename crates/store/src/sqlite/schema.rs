@@ -275,7 +275,7 @@ pub(super) fn upgrade(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// Brings a store of an earlier format up to date, while nobody else writes: what it lacks is made, and the sums of
-/// what stands there are noted. A driver of an earlier version could not write any more, so that it must end first.
+/// what is there are noted. A driver of an earlier version could not write any more, so that it must end first.
 pub(super) fn bring_up_to_date(folder: &Path, open: &Connection, found: u32) -> Result<(), StoreError> {
     if found >= FORMAT {
         return Ok(());

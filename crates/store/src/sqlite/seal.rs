@@ -3,7 +3,7 @@
 //! The rows of a group are hashed one by one and the hashes are added up, so that a change costs the rows it
 //! touches and nothing else: what was is taken away, what is is added. The sums and the number of the transaction are
 //! one row, written in the same transaction. A row that is edited, added or removed by anybody else leaves a sum
-//! that no longer fits, and goes on not fitting whatever is written later. The sums are no secret: whoever can write
+//! that no longer fits, and goes on not fitting whatever is written later. The sums are no secret: everyone who can write
 //! the store and knows how can compute them again; only a head that was noted elsewhere tells then.
 //!
 //! Triggers of the connection that writes report the rows. They are temporary: nobody else who opens the database
@@ -116,7 +116,7 @@ const RUNS: usize = 0;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums([[u64; 4]; GROUPS]);
 
-/// What stands in the row of the seal.
+/// What is in the row of the seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sealed {
     /// How many transactions the store has seen.
@@ -181,7 +181,7 @@ struct Delta {
     touched: BTreeMap<i64, RunHead>,
     /// Whether any row was.
     is_changed: bool,
-    /// Whether lessons were.
+    /// Whether rows of lessons were changed.
     has_lessons: bool,
     /// The sum of the index of words, if it was computed again.
     words: Option<[u64; 4]>,

@@ -44,7 +44,7 @@ fn remedy(error: &io::Error) -> &'static str {
     if is_few { "; this process may open too few files: raise `ulimit -n`" } else { "" }
 }
 
-/// Whether somebody else held the database too long; nothing was written and nothing is wrong.
+/// Whether another process held the database too long; nothing was written and nothing is wrong.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }

@@ -168,7 +168,7 @@ pub(super) fn ask(shared: &Shared, requests: &SyncSender<Request>, write: Write)
     answered.recv().map_err(|_| gone())?
 }
 
-/// The thread itself.
+/// The one thread of the process that writes the store.
 struct Scribe {
     shared: Arc<Shared>,
     waiting: Receiver<Request>,

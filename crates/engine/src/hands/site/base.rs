@@ -60,7 +60,7 @@ enum Came {
     Ran(Option<Verified>),
     /// The surroundings are broken.
     Broken(String),
-    /// Nobody could look.
+    /// The base could not be looked at.
     Failed(Failure),
 }
 
@@ -139,7 +139,7 @@ impl Check {
     }
 }
 
-/// Whoever has a check under way must end it, whatever happens.
+/// The caller that has a check under way must end it, whatever happens.
 struct Running(Arc<Check>);
 
 impl Drop for Running {

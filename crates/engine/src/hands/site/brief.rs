@@ -25,7 +25,7 @@ const BUILDERS: &str = "site-builder";
 pub(super) struct Noted {
     /// The path of the workspace.
     pub(super) workspace: String,
-    /// What it says.
+    /// The brief as `workspace.parse` read it.
     pub(super) spec: Spec,
     /// The instance of the same run that worked on it before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,7 +22,7 @@ impl Sites {
         Ok(())
     }
 
-    /// Whether a run may have worktrees: git was asked for it, or a folder of its stands there.
+    /// Whether a run may have worktrees: git was asked for it, or a folder of its is there.
     pub fn are_left(&self, run: &RunId) -> bool {
         if super::lock(&self.repo).is_some() {
             return true;

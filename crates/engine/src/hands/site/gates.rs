@@ -1,8 +1,6 @@
-//! The gates as actions: each looks at what stands in the worktree of the instance that asks.
+//! The gates as actions: each looks at what is in the worktree of the instance that asks.
 
-use ftl_core::catalogue::build::{
-    FileRead, PreflightCheck, QualityCheck, VerifyOutcome, VerifyReport, VerifyRun,
-};
+use ftl_core::catalogue::build::{FileRead, PreflightCheck, VerifyOutcome, VerifyReport, VerifyRun};
 use ftl_core::catalogue::scalars::Seconds;
 use ftl_core::machine::Cause;
 use ftl_core::run::{Failure, FailureKind};
@@ -13,7 +11,7 @@ use crate::hands::Job;
 use crate::hands::typed::Done;
 use crate::hands::workspaces::file_text;
 use ftl_gates::verify::{self, CouldNotRun, Policy, against, signature_of};
-use ftl_gates::{Allowance, Finding, allow, integrity, preflight, quality, scope};
+use ftl_gates::{Allowance, Finding, Work, allow, integrity, preflight, scope};
 use ftl_git::change::Change;
 use ftl_settings::environment::CommandKind;
 
@@ -80,12 +78,16 @@ impl Sites {
         Ok(preflight::check(&yard, &asked.files, &commands, &change, tree.as_str(), &job.cancel))
     }
 
-    /// Performs `quality.check`.
-    pub(in crate::hands) fn check_quality(&self, job: &Job, asked: &QualityCheck) -> Done<QualityCheck> {
+    /// Performs a gate that needs nothing but the work in the worktree of the instance that asks.
+    pub(in crate::hands) fn look_at_work<A>(
+        &self,
+        job: &Job,
+        gate: impl FnOnce(&Work<'_>) -> A,
+    ) -> Result<A, Failure> {
         let site = self.site(job)?;
         let tree = site.standing()?;
-        let files = quality::files(&asked.spec, &site.change(&tree)?, &site.folder);
-        Ok(quality::check(&asked.spec, &files, tree.as_str()))
+        let change = site.change(&tree)?;
+        Ok(gate(&Work { change: &change, folder: &site.folder, tree: tree.as_str() }))
     }
 
     /// Performs `file.read`.
@@ -95,7 +97,7 @@ impl Sites {
     }
 }
 
-/// The answer about a command that itself changes what it was to look at: what stands there now was not
+/// The answer about a command that itself changes what it was to look at: what is there now was not
 /// verified.
 fn changed_itself(report: VerifyReport, change: &Change) -> VerifyReport {
     let named: Vec<&str> = change.files.iter().take(MAX_NAMED).map(|file| file.path.as_str()).collect();

@@ -47,7 +47,7 @@ fn key(job: &Job) -> String {
     format!("{}/{}", job.run, job.action.instance.0)
 }
 
-/// What a worktree started from, and the tree that stands there.
+/// What a worktree started from, and the tree that is there.
 fn standing(repo: &Repo, id: &WorktreeId) -> Result<(Oid, Oid), GitError> {
     let base = repo.worktree(id)?.base;
     Ok((base, repo.tree(id)?.tree))

@@ -49,7 +49,7 @@ struct LandedNote {
     /// What the whole run is to reach; nothing in notes of earlier versions, and for a story.
     #[serde(default)]
     objective: Option<String>,
-    /// The task.
+    /// The task as `<seq>-<slug>`; none for a story.
     #[serde(default)]
     task: Option<String>,
     /// Who did the work.
@@ -108,7 +108,7 @@ impl Sites {
         self.land_as(job, Wish { tree, verify: vec![asked.verify.clone()], about, noted })
     }
 
-    /// Lands what stands in the worktree of a job's instance, once, and closes the worktree.
+    /// Lands what is in the worktree of a job's instance, once, and closes the worktree.
     pub(super) fn land_as(&self, job: &Job, wish: Wish) -> Result<Landing, Failure> {
         if let Some(note) = self.note(LANDINGS, &job.key())? {
             let LandedNote { answer, .. } = read(&note)?;
@@ -346,7 +346,7 @@ fn put_back(folder: &Path, change: &Change, needed: &Restore) -> io::Result<()> 
     Ok(())
 }
 
-/// Removes what stands at a path, if anything does, and makes the folders above it.
+/// Removes what is at a path, if anything does, and makes the folders above it.
 fn clear(top: &Path, path: &str) -> io::Result<()> {
     let refused = |what: &str| io::Error::other(format!("`{path}` cannot be put back: {what}"));
     if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {

@@ -180,7 +180,7 @@ impl About {
         }
     }
 
-    /// Text that somebody else wrote: its first line, and what follows.
+    /// Text from elsewhere: its first line, and what follows.
     pub(super) fn of_text(text: &str, author: Option<Author>, run: &str) -> About {
         let (subject, body) = text.split_once('\n').unwrap_or((text, ""));
         let (subject, body) = (subject.trim().to_owned(), body.trim().to_owned());
@@ -201,7 +201,7 @@ impl Sites {
     }
 }
 
-/// The first sentence of what somebody says about their work as the subject of a commit, if it is an order or can be
+/// The first sentence of what an agent says about its work as the subject of a commit, if it is an order or can be
 /// made one, and is not too long.
 pub(super) fn subject_of(summary: &str) -> Option<String> {
     let first = summary.lines().map(str::trim).find(|line| !line.is_empty())?;

@@ -2,7 +2,7 @@
 //!
 //! No action names a worktree: it acts in the one of the instance that asks, which is opened from the tip
 //! of the run's branch when it is first needed. What a brief says is noted when it is parsed, and gates look
-//! by that note, not by what stands in a file by then. Nothing here touches the person's checkout before a
+//! by that note, not by what is in a file by then. Nothing here touches the person's checkout before a
 //! delivery, and no worktree is removed before what exists only there is kept.
 //!
 //! | module | what it holds |
@@ -11,7 +11,7 @@
 //! | `brief` | what an instance was told to build, noted |
 //! | `campaign` | `workspace.create`, `observer.analyze`, `campaign.summary`, all by the run's branch |
 //! | `inherit` | what an earlier attempt at the same brief left |
-//! | `gates` | `verify.run`, `preflight.check`, `quality.check`, `file.read` |
+//! | `gates` | `verify.run`, `preflight.check`, `file.read`; the work that other gates look at |
 //! | `land`, `message` | `work.land`, `branch.deliver`; what commits say |
 //! | `proof` | `story.assigned`, `story.satisfied`: evidence that `ftl` looks at itself |
 //! | `pull` | merging through a pull request |
@@ -172,7 +172,7 @@ impl Sites {
         Sites { landing, ..self }
     }
 
-    /// The same for whoever drives a run, as long as nobody else does.
+    /// The same for the process that drives a run, as long as nobody else does.
     #[must_use]
     pub fn fenced(self, fence: Fence) -> Sites {
         Sites { fence: Some(fence), ..self }
@@ -244,13 +244,13 @@ impl Sites {
         }
     }
 
-    /// Writes down what stands in the worktree of a job's instance, so that a power cut does not take it away.
+    /// Writes down what is in the worktree of a job's instance, so that a power cut does not take it away.
     pub(super) fn note_work(&self, job: &Job) -> Result<(), Failure> {
         let site = self.site(job)?;
         Ok(site.repo.tree(&site.tree.id).map(drop)?)
     }
 
-    /// The worktree of a job's instance, where one is open: whoever plans or reviews a story looks there.
+    /// The worktree of a job's instance, where one is open: planners and reviewers of a story look there.
     pub(super) fn folder_if_open(&self, job: &Job) -> Result<Option<PathBuf>, Failure> {
         let id = WorktreeId::of(&job.run, job.action.instance);
         if !folder::is_folder(&self.place().worktrees().join(id.as_str())) {
@@ -370,7 +370,7 @@ pub fn task_of(notes: &dyn Notebook, worktree: &WorktreeId) -> Result<Option<Str
 }
 
 impl Site {
-    /// The tree that stands there now.
+    /// The tree that is there now.
     fn standing(&self) -> Result<Oid, Failure> {
         Ok(self.repo.tree(&self.tree.id)?.tree)
     }

@@ -226,7 +226,7 @@ impl Sites {
         Ok(site.repo.patch_between(&site.tree.base, &standing, &prefix(&site.repo))?)
     }
 
-    /// What a story changed, as a patch, if the tree that is asked about is the one that stands there.
+    /// What a story changed, as a patch, if the tree that is asked about is the one that is there.
     pub(in crate::hands) fn change_of(&self, job: &Job, tree: &str) -> Result<Vec<u8>, Failure> {
         let site = self.site(job)?;
         let (wanted, standing) = (tree.parse::<Oid>()?, site.standing()?);

@@ -24,7 +24,7 @@ const STEPS: &str = "lifecycle.step";
 pub(in crate::hands) struct Suite {
     /// `test` or `lint`.
     pub(in crate::hands) kind: &'static str,
-    /// What it showed.
+    /// The result of the command, with its outcome and output.
     pub(in crate::hands) ran: Verified,
 }
 
@@ -41,7 +41,7 @@ impl Suite {
 
 /// What a coder made.
 pub(in crate::hands) struct Made {
-    /// The patch.
+    /// The patch of the task, as git prints it.
     pub(in crate::hands) patch: Vec<u8>,
     /// The files of it that are there, whole.
     pub(in crate::hands) files: Vec<(String, Vec<u8>)>,
@@ -192,7 +192,7 @@ impl Sites {
         }
     }
 
-    /// Takes what is outside of a plan out of the worktree of a job; what only stood there is kept first.
+    /// Takes what is outside of a plan out of the worktree of a job; what only was there is kept first.
     pub(in crate::hands) fn tidy(&self, job: &Job, planned: &[String]) -> Result<(), Failure> {
         let id = WorktreeId::of(&job.run, job.action.instance);
         if !folder::is_folder(&self.place().worktrees().join(id.as_str())) {

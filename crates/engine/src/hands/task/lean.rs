@@ -19,9 +19,9 @@ const WORK: [&str; 3] = ["eval.run", "patch.apply", "patch.revert"];
 
 /// Hands that were made, with the worktrees that they work in.
 pub struct Made {
-    /// The hands.
+    /// The executors that were made.
     pub hands: Workshop,
-    /// The worktrees.
+    /// The worktrees that the executors work in.
     pub sites: Option<Arc<Sites>>,
 }
 

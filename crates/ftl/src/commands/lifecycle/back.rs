@@ -56,7 +56,7 @@ pub(super) fn run(bench: &Bench<'_>, asked: &Redo) -> Result<Exit, Failure> {
     let disk = |error: std::io::Error| disk_failure(&at.folder, &error);
     let line = Forced { kind: "redo", by: &bench.by, reason, from, to: &to, guards: Vec::new() };
     write::forced(&at.folder, &line).map_err(disk)?;
-    // First what is void goes away: whoever is killed in between has lost no guard, only some work, which
+    // First what is void goes away: a process that is killed in between has lost no guard, only some work, which
     // is below versions/.
     let archived = at.folder.archive(&phases.void(&to)).map_err(disk)?;
     let order = Order::Redo { instance: ROOT, to: to.name(), by, reason: why };

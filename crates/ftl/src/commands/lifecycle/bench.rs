@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         desk::set_current(&**self.paper()?.store(), id).map_err(|error| store_failure(&error))
     }
 
-    /// Where a task stands, by its file and by its journal.
+    /// Where a task is, by its file and by its journal.
     pub(super) fn standing(&self, folder: &Folder) -> Result<Standing, Failure> {
         Ok(self.look(folder)?.0)
     }
@@ -339,7 +339,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Sends an order and drives the run until it rests. The run is the one that was looked at: it is loaded again only
-    /// where somebody else has driven it meanwhile.
+    /// where another process has driven it meanwhile.
     fn send(
         &self,
         run: &RunId,

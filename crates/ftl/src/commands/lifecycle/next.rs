@@ -27,7 +27,7 @@ const DECIDED: &str = "artifact.decision";
 /// What records a decision.
 const RECORDS: &str = "decision.record";
 
-/// What `next` answers.
+/// The answer of `ftl next`, as text and as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Answer {
     task: String,

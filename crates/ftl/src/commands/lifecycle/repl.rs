@@ -114,7 +114,7 @@ fn config() -> Result<Config, ReadlineError> {
     Ok(Config::builder().max_history_size(MAX_HISTORY)?.auto_add_history(true).build())
 }
 
-/// Lines that somebody types.
+/// Lines that a person types.
 fn typed(bench: &Bench<'_>) -> Result<Exit, Failure> {
     let cannot = |error: ReadlineError| {
         Failure::new(format!("the terminal cannot be read: {error}"), "run it in another one")
@@ -242,7 +242,7 @@ fn note(bench: &Bench<'_>, text: &str) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Understands a line.
+/// Parses a line: a command behind a slash, anything else is a note.
 fn read(line: &str) -> Line {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {

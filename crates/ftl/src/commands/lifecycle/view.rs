@@ -32,7 +32,7 @@ pub(super) struct View {
     store: Option<SqliteStore>,
 }
 
-/// Where a task stands.
+/// Where a task is.
 pub(super) struct Seen {
     /// By its file, or by the journal where the file only lags behind.
     pub(super) phase: Phase,

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::out::Out;
 use crate::paint::{self, paint};
 
-/// Prints entries until the one run that is watched has ended, or somebody interrupts.
+/// Prints entries until the one run that is watched has ended, or the person interrupts.
 pub(super) fn run(watched: &Watched, stop: &Stop, out: &Out) -> Result<Exit, Failure> {
     let mut shown: BTreeMap<RunId, u64> = BTreeMap::new();
     if watched.only.is_none() {

@@ -1,5 +1,5 @@
 //! The live view: a block for each run, drawn again in place. The block of a flow or a story is its board, the same
-//! that whoever drives it sees.
+//! that its driver shows.
 //!
 //! It draws on the terminal's other screen and leaves the last picture behind when it ends. A picture
 //! is written in one go, line over line, so that nothing flickers. Lines are cut to the width and
@@ -58,7 +58,7 @@ const MAX_BAR: usize = 30;
 const BEGIN: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
 const END: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 
-/// Draws until the one run that is watched has ended, or somebody interrupts.
+/// Draws until the one run that is watched has ended, or the person interrupts.
 pub(super) fn run(watched: &Watched, stop: &Stop, out: &Out) -> Result<Exit, Failure> {
     let mut view = View {
         watched,
@@ -116,7 +116,7 @@ impl View<'_> {
         }
     }
 
-    /// What became of the one run that was watched, as whoever drove it was told.
+    /// What became of the one run that was watched, as its driver was told.
     fn report(&self) -> String {
         let told = |(run, reader): (&RunId, &Reader)| {
             let row = self.watched.store.run(run).ok().flatten()?;

@@ -15,7 +15,7 @@ use crate::target::Part;
 /// How many tasks or waits are told one by one.
 const MAX_TOLD: usize = 5;
 
-/// What is told.
+/// The sentences of `ftl why`, and the commands that a person can type next.
 pub(super) struct Sentences {
     /// What happened, a sentence each.
     what: Vec<String>,
