@@ -169,6 +169,11 @@ impl Agents {
         self.seats.contains_key(self.whose(role))
     }
 
+    /// What roles are told.
+    pub(super) fn prompts(&self) -> &Prompts {
+        &self.means.prompts
+    }
+
     /// The role whose seat answers a role.
     fn whose<'a>(&'a self, role: &'a str) -> &'a str {
         self.stand_ins.get(role).map_or(role, String::as_str)
