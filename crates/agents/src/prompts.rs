@@ -3,6 +3,11 @@
 //! A file is checked when it is loaded: an unknown placeholder, a role without a file, and a file that
 //! has no place for feedback are errors then, not in the middle of a run. Whatever comes from the
 //! repository, from memory or from a program is fenced as data, with a fence that it cannot close.
+//!
+//! Two files hold more than what a role is told: `reviewers` names the concerns that are reviewed, each in a session of
+//! its own, and `stories` what whoever makes stories of a document keeps to.
+
+mod concerns;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,6 +19,8 @@ use serde_json::Value as Json;
 use crate::bench::{self, ASK, SUBMIT};
 use crate::contract::{Part, PartKind};
 use crate::schema::Schema;
+pub use concerns::{Concern, ConcernError, MAX_CONCERNS};
+use concerns::{concerns, mark};
 
 /// The largest prompt file.
 pub const MAX_PROMPT_FILE_BYTES: usize = 64 * 1024;
@@ -24,7 +31,13 @@ pub const MAX_PIECE_BYTES: usize = 96 * 1024;
 /// How many lessons go into a prompt.
 pub const MAX_LESSONS: usize = 20;
 
-const BUILT_IN: [(&str, &str); 8] = [
+/// The file that names concerns.
+const REVIEWERS: &str = "reviewers";
+
+/// The file of what stories of a document keep to.
+const STORIES: &str = "stories";
+
+const BUILT_IN: [(&str, &str); 9] = [
     ("system", include_str!("../../../prompts/system.md")),
     ("explorer", include_str!("../../../prompts/explorer.md")),
     ("planner", include_str!("../../../prompts/planner.md")),
@@ -32,7 +45,8 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("observer", include_str!("../../../prompts/observer.md")),
     ("coder", include_str!("../../../prompts/coder.md")),
     ("architect", include_str!("../../../prompts/architect.md")),
-    ("reviewers", include_str!("../../../prompts/reviewers.md")),
+    (REVIEWERS, include_str!("../../../prompts/reviewers.md")),
+    (STORIES, include_str!("../../../prompts/stories.md")),
 ];
 
 /// What the system text may hold.
@@ -50,6 +64,8 @@ const PARTS: [(&str, PartKind); 3] =
 pub struct Prompts {
     system: Vec<Piece>,
     roles: BTreeMap<String, Vec<Section>>,
+    concerns: Vec<Concern>,
+    stories: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +133,12 @@ impl Prompts {
     }
 
     fn of(files: BTreeMap<String, String>) -> Result<Prompts, String> {
-        let mut prompts = Prompts { system: Vec::new(), roles: BTreeMap::new() };
+        let mut prompts = Prompts {
+            system: Vec::new(),
+            roles: BTreeMap::new(),
+            concerns: Vec::new(),
+            stories: String::new(),
+        };
         for (name, text) in files {
             let wrong = |why: String| format!("prompt {name}.md: {why}");
             if text.len() > MAX_PROMPT_FILE_BYTES {
@@ -128,12 +149,33 @@ impl Prompts {
             }
             if name == "system" {
                 prompts.system = pieces(&text, 0, &OF_SYSTEM).map_err(wrong)?;
+            } else if name == STORIES {
+                pieces(&text, 0, &[]).map_err(wrong)?;
+                text.trim().clone_into(&mut prompts.stories);
+            } else if name == REVIEWERS {
+                let (concerns, text) = concerns(&text).map_err(|error| wrong(error.to_string()))?;
+                prompts.concerns = concerns;
+                prompts.roles.insert(name.clone(), sections(&text).map_err(wrong)?);
             } else {
-                let sections = sections(&text).map_err(wrong)?;
-                prompts.roles.insert(name.clone(), sections);
+                prompts.roles.insert(name.clone(), sections(&text).map_err(wrong)?);
             }
         }
+        // A file of a person's own that names none leaves those of the program.
+        if prompts.concerns.is_empty() {
+            let own = BUILT_IN.iter().find(|(name, _)| *name == REVIEWERS);
+            prompts.concerns = own.and_then(|(_, text)| concerns(text).ok()).unwrap_or_default().0;
+        }
         Ok(prompts)
+    }
+
+    /// The concerns that reviewers speak for, each in a session of its own.
+    pub fn concerns(&self) -> &[Concern] {
+        &self.concerns
+    }
+
+    /// What whoever makes stories of a document keeps to.
+    pub fn story_rules(&self) -> &str {
+        &self.stories
     }
 
     /// Fills a prompt in. Feedback that is there always is in it.
@@ -193,8 +235,7 @@ fn joined(pieces: &[Piece], holes: &BTreeMap<&str, String>) -> String {
 fn sections(text: &str) -> Result<Vec<Section>, String> {
     let mut found: Vec<(PartKind, usize, String)> = Vec::new();
     for (at, line) in text.lines().enumerate() {
-        let mark = line.trim().strip_prefix("<!-- part:").and_then(|rest| rest.strip_suffix("-->"));
-        match (mark.map(str::trim), found.last_mut()) {
+        match (mark(line, "part"), found.last_mut()) {
             (Some(word), _) => {
                 let kind = PARTS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind);
                 let unknown = || format!("line {}: there is no part `{word}`", at + 1);
@@ -459,6 +500,8 @@ mod tests {
             let found = Prompts::with([(String::from("coder"), text.to_owned())]).err();
             assert_eq!(found, wanted.map(|why| format!("prompt coder.md: {why}")), "{text:.60}");
         }
+        let stories = Prompts::with([(String::from("stories"), String::from("Do {{this}}."))]).unwrap_err();
+        assert_eq!(stories, "prompt stories.md: line 1: unknown placeholder {{this}}; there are ");
         let unknown = Prompts::with([(String::from("codr"), good.to_owned())]);
         assert!(unknown.unwrap_err().contains("nobody is called codr"));
     }

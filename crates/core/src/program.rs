@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::catalogue::Catalogue;
 use crate::syntax::{Arg, Args, Exit, Expr, Span, Step, What};
 use crate::types::Type;
@@ -49,6 +51,39 @@ pub trait Programs: fmt::Debug + Send + Sync {
 
     /// The catalogue that the programs were checked against.
     fn catalogue(&self) -> &Catalogue;
+
+    /// How runs of a protocol are drawn; nothing where they have no board.
+    fn board(&self, _protocol: &str) -> Option<&BoardCode> {
+        None
+    }
+
+    /// The state in which a run of a protocol asks how its work is delivered.
+    fn delivery(&self, _protocol: &str) -> Option<&Name> {
+        None
+    }
+}
+
+crate::choices! {
+    /// What the board of a protocol's runs is made of.
+    BoardKind {
+        /// The tasks of the variable `plan`, and a report of them at the end.
+        Tasks = "tasks",
+        /// What was done, a step a line.
+        Steps = "steps",
+        /// There is no board.
+        None = "none",
+    }
+}
+
+/// How runs of a protocol are drawn. It decides nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BoardCode {
+    /// What its lines are.
+    pub kind: BoardKind,
+    /// The states whose entry is no news.
+    pub quiet: Vec<Name>,
+    /// The meter that counts its rounds.
+    pub rounds: Option<Name>,
 }
 
 /// An input.

@@ -59,6 +59,10 @@ pub struct Document {
     pub gates: Vec<Gate>,
     /// `REDO:`.
     pub redo: Option<Ident>,
+    /// `BOARD:`.
+    pub board: Option<BoardLine>,
+    /// `DELIVERY:`.
+    pub delivery: Option<Ident>,
     /// `PATTERN:`.
     pub patterns: Vec<Pattern>,
     /// `STATE:`, in order; the first is the start.
@@ -116,6 +120,15 @@ pub struct Gate {
     pub actions: Vec<Ident>,
     /// The guarded state.
     pub state: Ident,
+}
+
+/// `BOARD: kind quiet=STATE|STATE rounds=meter`.
+#[derive(Clone, Debug)]
+pub struct BoardLine {
+    /// How runs are drawn.
+    pub kind: Ident,
+    /// What else is said about it.
+    pub args: Args,
 }
 
 /// `PATTERN: name with params`.

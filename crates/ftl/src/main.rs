@@ -173,7 +173,7 @@ fn run(cli: &Cli) -> Exit {
         Command::Check(asked) => commands::check::run(cli, asked, &out),
         Command::Draw(asked) => commands::draw::run(cli, asked, &out),
         Command::Protocols => commands::protocols::run(cli, &out),
-        Command::Schema { name } => commands::schema::run(name.as_deref(), &out),
+        Command::Schema { name } => commands::schema::run(cli, name.as_deref(), &out),
         Command::Completions { shell } => commands::setup::completions(*shell, &out),
         Command::Man { command } => commands::setup::man(command.as_deref(), &out),
     };

@@ -162,7 +162,7 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         command: "review",
         more: "Five reviewers read, each for one concern: product, design, senior developer, test, risk. What one of \
-            them calls blocking blocks.",
+            them calls blocking blocks. `.ftl/prompts/reviewers.md` may name others.",
         examples: &["ftl review plan", "ftl review code --task parser"],
         last: "It never moves the task; `ftl next` does. Exit code 5 in another phase.",
     },

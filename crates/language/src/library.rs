@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::build::build;
-use crate::check::{self, Findings, Pasted};
+use crate::check::{self, Findings, Pasted, shown};
 use crate::draw;
 use crate::parse::parse;
 use crate::paste::{Shelf, paste};
 use crate::problem::{Problem, Severity};
 use crate::source::{Origin, Source, Span, digest};
 use ftl_core::catalogue::Catalogue;
-use ftl_core::program::{Program, Programs};
+use ftl_core::program::{BoardCode, Program, Programs};
 use ftl_core::syntax::Document;
 use ftl_core::value::Name;
 
@@ -64,6 +64,10 @@ pub struct Protocol {
     pub program: Option<Arc<Program>>,
     /// Its states in order.
     pub states: Vec<Name>,
+    /// How its runs are drawn; nothing where they have no board.
+    pub board: Option<BoardCode>,
+    /// The state in which its runs ask how their work is delivered.
+    pub delivery: Option<Name>,
 }
 
 /// All protocols that a program knows.
@@ -116,12 +120,13 @@ impl Library {
         for (name, read) in documents {
             let mut findings = all.remove(name).unwrap_or_default();
             findings.problems.extend(problems.remove(name).unwrap_or_default());
-            let protocol = self.protocol(name, read.file, &pasted[name], findings);
+            let protocol = self.protocol(name, read, &pasted[name], findings);
             self.protocols.insert(name.clone(), protocol);
         }
     }
 
-    fn protocol(&self, name: &Name, file: u32, pasted: &Pasted, mut findings: Findings) -> Protocol {
+    fn protocol(&self, name: &Name, read: &Read, pasted: &Pasted, mut findings: Findings) -> Protocol {
+        let file = read.file;
         let source = &self.sources[file as usize];
         let machine = machine(name, pasted, &findings);
         if !pasted.document.broken {
@@ -140,6 +145,8 @@ impl Library {
             states: pasted.states.iter().map(|state| state.name.name.clone()).collect(),
             findings,
             program,
+            board: shown::board_of(pasted, read.replaced.as_ref()),
+            delivery: shown::delivery_of(pasted, read.replaced.as_ref()),
         }
     }
 
@@ -190,6 +197,12 @@ impl Library {
         known.find(|program| code_in(program).as_deref() == Some(code)).or(Some(today))
     }
 
+    /// The states in which runs ask how their work is delivered, as policies name them: `task.COMPLETE`.
+    pub fn deliveries(&self) -> impl Iterator<Item = String> {
+        let named = |one: &Protocol| one.delivery.as_ref().map(|state| format!("{}.{state}", one.name));
+        self.protocols.values().filter_map(named)
+    }
+
     /// Whether every document is sound.
     pub fn is_sound(&self) -> bool {
         let error = |problem: &Problem| problem.severity == Severity::Error;
@@ -215,6 +228,14 @@ impl Programs for Library {
 
     fn catalogue(&self) -> &Catalogue {
         self.catalogue()
+    }
+
+    fn board(&self, protocol: &str) -> Option<&BoardCode> {
+        self.get(protocol)?.board.as_ref()
+    }
+
+    fn delivery(&self, protocol: &str) -> Option<&Name> {
+        self.get(protocol)?.delivery.as_ref()
     }
 }
 
@@ -244,6 +265,20 @@ struct Read {
     file: u32,
     document: Document,
     problems: Vec<Problem>,
+    /// The document of another origin that it replaces.
+    replaced: Option<Document>,
+}
+
+impl Read {
+    /// The document for one that replaces it, with the headers that it has itself kept of one before.
+    fn into_replaced(self) -> Document {
+        let mut document = self.document;
+        if let Some(before) = self.replaced {
+            document.board = document.board.or(before.board);
+            document.delivery = document.delivery.or(before.delivery);
+        }
+        document
+    }
 }
 
 #[derive(Default)]
@@ -276,7 +311,8 @@ impl Reading {
                 return;
             }
         }
-        self.documents.insert(name, Read { file, document, problems });
+        let replaced = self.documents.remove(&name).map(Read::into_replaced);
+        self.documents.insert(name, Read { file, document, problems, replaced });
     }
 }
 

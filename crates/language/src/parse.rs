@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::source::{Line, MAX_DOCUMENT_BYTES, Source, Span};
 use crate::tokens::{self, Placed, Sign, Token};
 use cursor::Cursor;
-use ftl_core::syntax::{Block, Document, Exit, Ident, Pattern, State, Statement, Step, What};
+use ftl_core::syntax::{Block, BoardLine, Document, Exit, Ident, Pattern, State, Statement, Step, What};
 
 /// How deep blocks may nest.
 pub const MAX_BLOCK_DEPTH: usize = 16;
@@ -33,7 +33,10 @@ const RESERVED: &[&str] = &[
     "true", "false", "is", "empty", "failure",
 ];
 
-const HEADERS: &[&str] = &["PROTOCOL", "INPUT", "LIMIT", "TRACK", "GATE", "REDO", "PATTERN", "STATE"];
+const HEADERS: &[&str] =
+    &["PROTOCOL", "INPUT", "LIMIT", "TRACK", "GATE", "REDO", "BOARD", "DELIVERY", "PATTERN", "STATE"];
+/// Headers whose words documents could give to states before there were these headers, and still can.
+const UNRESERVED: [&str; 2] = ["BOARD", "DELIVERY"];
 const VERBS: &[&str] = &[
     "DO",
     "CHECK",
@@ -55,7 +58,7 @@ const VERBS: &[&str] = &[
 
 /// Whether no state, variable or pattern may be called so.
 fn is_reserved(word: &str) -> bool {
-    [HEADERS, VERBS, RESERVED].iter().any(|list| list.contains(&word))
+    !UNRESERVED.contains(&word) && [HEADERS, VERBS, RESERVED].iter().any(|list| list.contains(&word))
 }
 
 /// Reads a document; the problems are all that reading alone can find.
@@ -121,6 +124,16 @@ struct Parser {
 }
 
 type Read<T> = Result<T, Problem>;
+
+/// Keeps what a header says that stands once in a document.
+fn once<T>(kept: &mut Option<T>, said: T, header: &Ident, span: Span) -> Read<()> {
+    if kept.is_some() {
+        let message = format!("{} is said twice", header.name);
+        return Err(Problem::error("double-name", span, message));
+    }
+    *kept = Some(said);
+    Ok(())
+}
 
 impl Parser {
     /// Builds the tree of lines by their indentation.
@@ -223,7 +236,18 @@ impl Parser {
             "LIMIT" => document.limits.push(line.limit()?),
             "TRACK" => document.tracks.push(line.track()?),
             "GATE" => document.gates.push(line.gate()?),
-            "REDO" => self.redo(&mut line, document)?,
+            "REDO" => {
+                let meter = line.name("the meter that a redo pays")?;
+                once(&mut document.redo, meter, &word, line.before())?;
+            }
+            "BOARD" => {
+                let board = BoardLine { kind: line.ident("what the board is made of")?, args: line.args()? };
+                once(&mut document.board, board, &word, line.before())?;
+            }
+            "DELIVERY" => {
+                let state = line.name("a state")?;
+                once(&mut document.delivery, state, &word, line.before())?;
+            }
             "PATTERN" => self.pattern(&mut line, node, document)?,
             _ => self.state(&mut line, node, document)?,
         }
@@ -249,15 +273,6 @@ impl Parser {
             .hint("one document defines one protocol"));
         }
         document.name = Some(name);
-        Ok(())
-    }
-
-    fn redo(&mut self, line: &mut Cursor<'_>, document: &mut Document) -> Read<()> {
-        let meter = line.name("the meter that a redo pays")?;
-        if document.redo.is_some() {
-            return Err(Problem::error("double-name", meter.span, "REDO is said twice"));
-        }
-        document.redo = Some(meter);
         Ok(())
     }
 

@@ -13,6 +13,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ftl_core::catalogue::Catalogue;
+use ftl_core::program::{BoardCode, BoardKind};
+use ftl_core::value::Name;
 use ftl_language::library::{Library, built_in_sources};
 use ftl_language::problem::Problem;
 use ftl_language::source::{MAX_DOCUMENT_BYTES, Origin, Source};
@@ -99,6 +101,40 @@ fn a_user_replaces_a_protocol_and_nobody_defines_it_twice() {
     let library = Library::load(sources, Catalogue::standard());
     let strays: Vec<&str> = library.strays().iter().flat_map(|(_, all)| all).map(|one| one.code).collect();
     assert_eq!(strays, ["double-name"]);
+}
+
+#[test]
+fn a_document_keeps_the_board_and_the_delivery_of_the_one_it_replaces() {
+    let whole = built_in_sources().into_iter().find(|one| one.stem() == "campaign").unwrap().text;
+    let own = |text: &str| {
+        let sources = [
+            built_in_sources(),
+            vec![
+                Source::new(".ftl/protocols/campaign.md", Origin::User, text),
+                Source::new("campaign.md", Origin::File, text),
+            ],
+        ];
+        let library = Library::load(sources.concat(), Catalogue::standard());
+        let own = library.get("campaign").unwrap();
+        assert_eq!(own.origin, Origin::File);
+        (own.board.clone(), own.delivery.clone())
+    };
+    let named = |states: &[&str]| states.iter().map(|one| Name::from(*one)).collect::<Vec<_>>();
+    let board =
+        BoardCode { kind: BoardKind::Tasks, quiet: named(&["REGISTER", "EXECUTE", "CASCADE"]), rounds: None };
+    let bare: String = whole
+        .lines()
+        .filter(|line| !line.starts_with("BOARD:") && !line.starts_with("DELIVERY:"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    assert_ne!(bare, *whole);
+    assert_eq!(own(&bare), (Some(board.clone()), Some(Name::from("COMPLETE"))));
+    // Only what it has: a state that went away is neither quiet nor where anything lands.
+    let renamed = bare.replace("REGISTER", "ENTER").replace("COMPLETE", "LAST");
+    let fewer = BoardCode { quiet: named(&["EXECUTE", "CASCADE"]), ..board };
+    assert_eq!(own(&renamed), (Some(fewer), None));
+    // What it says itself counts, also that there is none.
+    let other = bare.replace("PROTOCOL: campaign\n", "PROTOCOL: campaign\nBOARD: none\n");
+    assert_eq!(own(&other), (None, Some(Name::from("COMPLETE"))));
 }
 
 #[test]

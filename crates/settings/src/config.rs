@@ -220,9 +220,6 @@ const UNKEPT: &str = ".venv\nvenv\n.virtualenv\nnode_modules\ntarget\n__pycache_
 /// The landing that goes through a forge.
 pub const PULL_REQUEST: &str = "pull-request";
 
-/// Where a person is asked how the work of a run gets to their branch.
-const LANDINGS: [&str; 2] = ["task.COMPLETE", "campaign.COMPLETE"];
-
 /// Where the policies stand in a file.
 const POLICIES: &str = "policies";
 
@@ -452,8 +449,9 @@ impl Config {
         self.amount(key).and_then(|amount| usize::try_from(amount).ok()).unwrap_or(0)
     }
 
-    /// What a run that is opened now may use, and who stands in for people.
-    pub fn terms(&self) -> Terms {
+    /// What a run that is opened now may use, and who stands in for people: where a protocol asks how its work lands,
+    /// the setting `landing.how`.
+    pub fn terms(&self, library: &Library) -> Terms {
         let section = |section: &str| -> Usage {
             let keys = self
                 .amounts
@@ -467,8 +465,8 @@ impl Config {
             how => how,
         };
         let how = Policy::Answer(Value::text(how));
-        let landing = LANDINGS.iter().filter(|_| self.text("landing.how") != "ask");
-        let landing = landing.map(|state| ((*state).to_owned(), how.clone()));
+        let landing = library.deliveries().filter(|_| self.text("landing.how") != "ask");
+        let landing = landing.map(|state| (state, how.clone()));
         // What somebody says about one state counts more than what is said about all landings.
         let said = self.policies.iter().map(|(key, (policy, _))| (key.clone(), policy.clone()));
         let policies = landing.chain(said);
@@ -772,7 +770,7 @@ mod tests {
 
     fn terms(text: &str) -> Result<Terms, ConfigError> {
         let mut config = Config::default();
-        config.add(Path::new("config.toml"), text).map(|()| config.terms())
+        config.add(Path::new("config.toml"), text).map(|()| config.terms(&Library::built_in()))
     }
 
     #[test]

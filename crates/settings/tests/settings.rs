@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ftl_core::run::Policy;
 use ftl_core::value::Value;
+use ftl_language::library::Library;
 use ftl_settings::config::{Config, MAX_CONFIG_BYTES};
 use ftl_settings::origin::Origin;
 
@@ -19,7 +20,7 @@ fn read(text: &str) -> Result<Config, String> {
 
 #[test]
 fn every_built_in_meter_is_capped_before_anybody_writes_a_file() {
-    let terms = Config::default().terms();
+    let terms = Config::default().terms(&Library::built_in());
     for meter in ["tokens", "money", "time", "turns"] {
         assert!(terms.limits[meter] > 0 && terms.reserve[meter] > 0, "{meter}");
         assert!(terms.reserve[meter] <= terms.limits[meter], "{meter}");
@@ -35,7 +36,7 @@ fn later_files_win_and_values_remember_their_file() {
     fs::write(&one, "[limits]\ntokens = \"1M\"\nmoney = 3.5\n[width]\nagents = 2\n").unwrap();
     fs::write(&two, "[limits]\ntokens = 500_000\ntime = \"none\"\n").unwrap();
     let config = Config::load(&[one.clone(), two.clone(), folder.path().join("none.toml")]).unwrap();
-    let terms = config.terms();
+    let terms = config.terms(&Library::built_in());
     assert_eq!((terms.limits["tokens"], terms.limits["money"]), (500_000, 3_500_000));
     assert!(!terms.limits.contains_key("time"), "`none` switches a limit off");
     assert_eq!(config.width().agents, 2);
@@ -50,7 +51,7 @@ fn policies_are_hold_deny_or_an_answer() {
     let config = read(
         "[policies]\n\"*\" = \"deny\"\n\"task.COMPLETE\" = \"branch-only\"\n\"coder\" = \"hold\"\n\"x.Y\" = { answer = [\"accept\", \"next\"] }\n",
     );
-    let policies = config.unwrap().terms().policies;
+    let policies = config.unwrap().terms(&Library::built_in()).policies;
     assert_eq!(policies["*"], Policy::Deny);
     assert_eq!(policies["coder"], Policy::Hold);
     assert_eq!(policies["task.COMPLETE"], Policy::Answer(Value::text("branch-only")));

@@ -9,9 +9,11 @@ pub mod campaign;
 pub mod code;
 pub mod declare;
 pub mod flow;
+mod forms;
 pub mod lifecycle;
 pub mod plan;
 pub mod roles;
+pub mod rules;
 pub mod scalars;
 mod schema;
 pub mod shell;
@@ -24,6 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 pub use declare::{Action, Declaration, Kind};
+pub use rules::{CallLimit, RoleRule, Sight, ToolSets};
 pub use scalars::{Depends, Digest, Seconds};
 pub use schema::schema;
 
@@ -41,9 +44,18 @@ pub struct Role {
     pub selector: Option<&'static str>,
     /// The forms in which it may be asked.
     pub forms: Vec<Form>,
+    /// What it looks at where it may write nothing.
+    pub sight: Sight,
+    /// What `ftl` does around it in every form.
+    pub rules: &'static [RoleRule],
 }
 
 impl Role {
+    /// Whether a rule holds for every form of the role.
+    pub fn has(&self, rule: RoleRule) -> bool {
+        self.rules.contains(&rule)
+    }
+
     /// The form in which the role is asked: by the selector's word, else by what it is given.
     pub fn pick<'a>(
         &self,
@@ -69,6 +81,19 @@ pub struct Form {
     pub params: BTreeMap<Name, Field>,
     /// What it must answer.
     pub answer: Type,
+    /// The tools that it has.
+    pub tools: ToolSets,
+    /// What limits its calls.
+    pub calls: CallLimit,
+    /// What `ftl` does around it.
+    pub rules: &'static [RoleRule],
+}
+
+impl Form {
+    /// Whether a rule holds for this form.
+    pub fn has(&self, rule: RoleRule) -> bool {
+        self.rules.contains(&rule)
+    }
 }
 
 /// A word that a person may say at a WAIT, with the options of its command.
@@ -101,7 +126,7 @@ impl Catalogue {
     /// The catalogue of this program.
     pub fn standard() -> &'static Catalogue {
         static STANDARD: OnceLock<Catalogue> = OnceLock::new();
-        STANDARD.get_or_init(|| Catalogue::new(standard_actions(), roles::roles(), words::words()))
+        STANDARD.get_or_init(|| Catalogue::new(standard_actions(), forms::roles(), words::words()))
     }
 
     /// The action of that name.

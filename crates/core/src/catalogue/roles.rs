@@ -1,18 +1,15 @@
-//! The roles: who answers a `Task`, what each form of asking takes, and what it must answer.
+//! What roles are asked and what they answer, in each form of asking; `forms` says which roles there are.
 //!
 //! What a role is told (feedback, answers, errors) may be anything; what it answers is typed. A
 //! digest in an answer is filled in by `ftl` from what was really submitted, never by the agent.
 
 use super::code::Evidence;
-use super::declare::fields_of;
 use super::flow::Exploration;
 use super::lifecycle::{Finding, Signal};
 use super::plan::Idioms;
 use super::scalars::Digest;
 use super::spec::{Spec, Used};
-use super::{Form, Role};
-use crate::types::Typed;
-use crate::value::{Name, Value};
+use crate::value::Value;
 
 crate::choices! {
     /// What an explorer looks for.
@@ -525,82 +522,4 @@ crate::records! {
         /// What they say about the phase.
         signals: Option<Vec<Signal>>,
     }
-}
-
-/// Every role.
-pub fn roles() -> Vec<Role> {
-    vec![explorer(), planner(), builder(), observer(), coder(), architect(), reviewers()]
-}
-
-fn explorer() -> Role {
-    let forms = vec![
-        form::<AskStructure, FoundStructure>(Some("structure"), "Finds out where things are."),
-        form::<AskExplorer, FoundPattern>(Some("pattern"), "Finds out how things are done here."),
-        form::<AskExplorer, FoundMemory>(Some("memory"), "Recalls what happened before."),
-        form::<AskExplorer, FoundDelta>(Some("delta"), "Finds out what is likely to change."),
-    ];
-    role("explorer", "Looks at the repository and changes nothing.", Some("mode"), forms)
-}
-
-fn planner() -> Role {
-    let forms = vec![
-        form::<AskPlan, PlanText>(None, "Turns an objective into a decision: a plan, or questions."),
-        form::<AskTaskPlan, TaskPlan>(
-            None,
-            "Plans one task: scope, files, how anybody can tell that it is done.",
-        ),
-    ];
-    role("planner", "Plans.", None, forms)
-}
-
-fn builder() -> Role {
-    let forms = vec![
-        form::<AskApproach, Approach>(Some("plan"), "Says how it means to go about it."),
-        form::<AskImplement, Work>(Some("implement"), "Writes the files of the delta."),
-        form::<AskFixSyntax, Repair>(Some("fix_syntax"), "Mends files that are not well formed."),
-        form::<AskApplyFix, Repair>(Some("apply_fix"), "Applies a fix that helped before."),
-        form::<AskRepair, Repair>(Some("repair"), "Mends its own work by what the verify command said."),
-        form::<AskResolve, Repair>(Some("resolve"), "Resolves a conflict, keeping what both sides meant."),
-    ];
-    role("builder", "Builds one brief with a few tools.", Some("step"), forms)
-}
-
-fn observer() -> Role {
-    let forms =
-        vec![form::<AskObserver, Observed>(None, "Learns from the run, after the automated analysis.")];
-    role("observer", "Learns.", None, forms)
-}
-
-fn coder() -> Role {
-    let forms = vec![
-        form::<AskStoryPlan, StoryPlan>(Some("plan"), "Plans a story; reads only."),
-        form::<AskCode, Coded>(Some("code"), "Codes a story by its approved plan."),
-        form::<AskPhase, PhaseDone>(None, "Writes the files of one task, by its plan and no others."),
-    ];
-    role("coder", "Writes code.", Some("step"), forms)
-}
-
-fn architect() -> Role {
-    let forms = vec![
-        form::<AskPlanReview, PlanReview>(Some("plan_review"), "Judges the plan of a story."),
-        form::<AskBudgetReview, BudgetReview>(Some("budget_review"), "Judges whether to go on, and how."),
-        form::<AskCodeReview, CodeReview>(Some("code_review"), "Judges the code of a story."),
-    ];
-    role("architect", "Judges another agent's work; never its own.", Some("step"), forms)
-}
-
-fn reviewers() -> Role {
-    let forms = vec![
-        form::<AskPhase, PlanReviews>(Some("plan"), "Review the plan of a task."),
-        form::<AskPhase, CodeReviews>(Some("code"), "Review the patch of a task."),
-    ];
-    role("reviewers", "Several reviewers, each for one concern.", Some("of"), forms)
-}
-
-fn role(name: &str, about: &'static str, selector: Option<&'static str>, forms: Vec<Form>) -> Role {
-    Role { name: Name::from(name), about, selector, forms }
-}
-
-fn form<Asked: Typed, Answer: Typed>(word: Option<&'static str>, about: &'static str) -> Form {
-    Form { word, about, params: fields_of::<Asked>(), answer: Answer::ty() }
 }

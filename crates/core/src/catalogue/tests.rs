@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::declare::Declaration;
-use super::{Catalogue, Field, Kind, Type, roles, standard_actions, words};
+use super::{Catalogue, Field, Kind, Type, forms, standard_actions, words};
 use crate::value::Name;
 
 /// Every call in the programs: what it gives, what is read of the answer.
@@ -144,7 +144,7 @@ const HANDED_ON: &str = "
 #[test]
 fn names_are_unique() {
     let actions: Vec<Name> = standard_actions().into_iter().map(|one| one.name).collect();
-    let roles: Vec<Name> = roles::roles().into_iter().map(|one| one.name).collect();
+    let roles: Vec<Name> = forms::roles().into_iter().map(|one| one.name).collect();
     let words: Vec<Name> = words::words().into_iter().map(|one| one.name).collect();
     for names in [actions, roles, words] {
         let distinct: BTreeSet<&Name> = names.iter().collect();

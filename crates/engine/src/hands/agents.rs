@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ftl_agents::bench::SPEAKING;
 use ftl_agents::contract::Lobby;
 use ftl_agents::contract::{
     Answer, Backend, Desk, Ended as Talked, Limits as TalkLimits, MONEY, Order, Said, TOKENS, TURNS, Verdict,
@@ -23,7 +24,7 @@ use ftl_agents::prompts::{Filling, Prompts};
 use ftl_agents::schema::Schema;
 use ftl_agents::secrets::Secrets;
 use ftl_agents::trouble::Trouble;
-use ftl_core::catalogue::{Catalogue, Form, schema};
+use ftl_core::catalogue::{CallLimit, Catalogue, Form, Role, RoleRule, Sight, schema};
 use ftl_core::desk::{Allowance, Call, Deed, Ruling, Spot, Write, rule};
 use ftl_core::run::{Failure, FailureKind, Usage, Wanted};
 use ftl_core::types::Type;
@@ -168,6 +169,11 @@ impl Agents {
         self.seats.contains_key(self.whose(role))
     }
 
+    /// What roles are told.
+    pub(super) fn prompts(&self) -> &Prompts {
+        &self.means.prompts
+    }
+
     /// The role whose seat answers a role.
     fn whose<'a>(&'a self, role: &'a str) -> &'a str {
         self.stand_ins.get(role).map_or(role, String::as_str)
@@ -192,19 +198,15 @@ impl Agents {
         let seat = self.seat(role).map_err(could_not)?;
         let mut asked = Asked::of(role, job).map_err(could_not)?;
         let answers = self.answers(job)?;
-        let inherited = self.inherited(role, job)?;
+        let inherited = self.inherited(asked.role, job)?;
         let parts = [asked.feedback.take(), answers, inherited, job.action.forbidden.as_deref().map(warning)];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         asked.feedback = (!parts.is_empty()).then(|| parts.join("\n\n"));
-        let (folder, write) = self.site(role, job)?;
-        let calls = self.calls(role, asked.form.word, job);
-        let allowance = Allowance {
-            tools: tools(role, asked.form.word, &write, calls),
-            write,
-            calls,
-            ..Allowance::default()
-        };
-        let answer = Schema::new(shape(role, &asked.form.answer)).map_err(could_not)?;
+        let (folder, write) = self.site(asked.role, job)?;
+        let calls = self.calls(asked.form, job);
+        let allowance =
+            Allowance { tools: tools(asked.form, &write, calls), write, calls, ..Allowance::default() };
+        let answer = Schema::new(shape(asked.role, &asked.form.answer)).map_err(could_not)?;
         let filling = Filling {
             role,
             task: asked.form.about,
@@ -212,13 +214,13 @@ impl Agents {
             allowance: &allowance,
             inputs: &asked.inputs,
             workspace: None,
-            lessons: &self.lessons(role, &asked),
+            lessons: &self.lessons(&asked),
             feedback: asked.feedback.as_deref(),
             answer: &answer,
         };
         let prompt = self.means.prompts.render(&filling).map_err(could_not)?;
-        let about = (&**role, asked.form.word);
-        let thread = Thread::of(job, about, seat, &folder, asked.feedback.is_some());
+        let is_about_work = asked.feedback.is_some() || asked.form.has(RoleRule::Mends);
+        let thread = Thread::of(job, asked.role, seat, &folder, is_about_work);
         let earlier = self.paper.as_ref().zip(thread.as_ref()).and_then(|(paper, one)| one.earlier(paper));
         let fences = self.means.place.fences();
         let fence = job.epoch().map(|epoch| Fence { file: fences.join(job.run.as_str()), epoch });
@@ -256,7 +258,7 @@ impl Agents {
             job: job.clone(),
             allowance,
             used: Mutex::default(),
-            files_count_once: &**role == "builder",
+            files_count_once: asked.role.has(RoleRule::FilesCountOnce),
             record: Mutex::new(record),
             paper: self.paper.clone(),
             listener: self.listener.clone(),
@@ -267,10 +269,7 @@ impl Agents {
         let mut talked = converse(&*seat.backend, order, &prompt.parts, &shared);
         let unpriced = settle_price(seat.pricing, &mut talked);
         if let (Some(sites), Ok(Answer::Done(answer))) = (&self.sites, &talked.outcome)
-            && matches!(
-                (&**role, asked.form.word),
-                ("builder", Some("implement")) | ("coder", Some("code") | None)
-            )
+            && asked.form.has(RoleRule::IsAuthor)
         {
             let summary = answer.get("summary").and_then(|text| text.as_str());
             let summary = summary.map(|text| self.secrets.redact(text));
@@ -293,12 +292,12 @@ impl Agents {
         Ok((talked, unpriced))
     }
 
-    /// How many counted calls a role has, where no meter of its protocol counts them.
-    fn calls(&self, role: &str, form: Option<&str>, job: &Job) -> Option<u64> {
-        match (role, form) {
-            ("explorer", _) => Some(self.explorer_calls),
-            ("builder", Some("plan")) => Some(plan_reads(job)).filter(|reads| *reads > 0),
-            (_, _) => None,
+    /// How many counted calls a form has, where no meter of its protocol counts them.
+    fn calls(&self, form: &Form, job: &Job) -> Option<u64> {
+        match form.calls {
+            CallLimit::Meters => None,
+            CallLimit::Setting(_) => Some(self.explorer_calls),
+            CallLimit::Brief(field) => Some(count_of_brief(job, field)).filter(|calls| *calls > 0),
         }
     }
 
@@ -306,7 +305,7 @@ impl Agents {
     /// conversation that is new knows neither. Nothing for any other job.
     fn with_evidence(&self, job: &Job) -> Result<Option<Job>, Failure> {
         let params = &job.action.params;
-        if !is_repair(job) {
+        if !has_rule(job, RoleRule::SeesFailure) {
             return Ok(None);
         }
         let mut asked = job.clone();
@@ -324,9 +323,10 @@ impl Agents {
         Ok(Some(asked))
     }
 
-    /// What a builder is told about work that an earlier attempt at its brief left in its worktree.
-    fn inherited(&self, role: &str, job: &Job) -> Result<Option<String>, Failure> {
-        let Some(sites) = self.sites.as_ref().filter(|_| role == "builder") else { return Ok(None) };
+    /// What a role is told about work that an earlier attempt at its brief left in its worktree.
+    fn inherited(&self, role: &Role, job: &Job) -> Result<Option<String>, Failure> {
+        let has_brief = role.sight == Sight::Brief;
+        let Some(sites) = self.sites.as_ref().filter(|_| has_brief) else { return Ok(None) };
         let files = sites.inherited(job)?;
         Ok((!files.is_empty()).then(|| {
             format!(
@@ -344,9 +344,10 @@ impl Agents {
         Ok(questions::told(&all))
     }
 
-    /// Lessons for a role that is not given any in what it is asked with: a builder's brief has its own.
-    fn lessons(&self, role: &str, asked: &Asked<'_>) -> Vec<String> {
-        let Some(paper) = self.paper.as_ref().filter(|_| role != "builder") else { return Vec::new() };
+    /// Lessons for a role that is not given any in what it is asked with: a brief has its own.
+    fn lessons(&self, asked: &Asked) -> Vec<String> {
+        let has_brief = asked.role.sight == Sight::Brief;
+        let Some(paper) = self.paper.as_ref().filter(|_| !has_brief) else { return Vec::new() };
         let about = asked.inputs.iter().find(|(name, _)| RECALLED_BY.contains(&name.as_str()));
         let Some((_, about)) = about else { return Vec::new() };
         // Without lessons the work is harder, not wrong.
@@ -354,7 +355,7 @@ impl Agents {
     }
 
     /// Where the agent works and what it may write there.
-    fn site(&self, role: &str, job: &Job) -> Result<(PathBuf, Write), Failure> {
+    fn site(&self, role: &Role, job: &Job) -> Result<(PathBuf, Write), Failure> {
         let write = job.action.params.get("write");
         if let Some(sites) = &self.sites {
             if let Some(paths) = own_paths(job) {
@@ -363,10 +364,10 @@ impl Agents {
                 return Ok((folder, Write::Only(paths)));
             }
             // Whoever may not write looks at what is to be written, or was.
-            let own = match (role, write) {
-                ("builder", _) => sites.folder_of_brief(job),
-                ("coder" | "architect", None) => sites.folder_if_open(job),
-                (_, _) => Ok(None),
+            let own = match (role.sight, write) {
+                (Sight::Brief, _) => sites.folder_of_brief(job),
+                (Sight::Story, None) => sites.folder_if_open(job),
+                (Sight::Story | Sight::Repository, _) => Ok(None),
             };
             if let Some(folder) = own? {
                 return Ok((folder, Write::Nothing));
@@ -403,9 +404,9 @@ impl Hand for Agents {
 }
 
 /// The shape of an answer. A reviewer's words are never left out: an author that is sent back is told why.
-fn shape(role: &str, answer: &Type) -> serde_json::Value {
+fn shape(role: &Role, answer: &Type) -> serde_json::Value {
     let mut shape = schema(answer);
-    if role == "architect"
+    if role.has(RoleRule::Explains)
         && let Some(feedback) = shape.pointer_mut("/properties/feedback").and_then(|one| one.as_object_mut())
     {
         feedback.insert(String::from("minLength"), 1.into());
@@ -417,20 +418,14 @@ fn shape(role: &str, answer: &Type) -> serde_json::Value {
     shape
 }
 
-/// What a task may write in the worktree of its own instance: the paths of a list, or for an agent that writes code the
-/// one path from the root that the protocol names. Any other text names a whole worktree; that of a coder in the
-/// lifecycle, who is asked without a step, names an area of the task.
+/// What a task may write in the worktree of its own instance: the paths of a list, or where its form may name one the
+/// path from the root that the protocol names. Any other text names a whole worktree, or an area of a lifecycle task.
 fn own_paths(job: &Job) -> Option<Vec<Value>> {
     let params = &job.action.params;
-    let writes_code = match &job.action.wanted {
-        Wanted::Task { role, .. } => {
-            &**role == "builder" || (&**role == "coder" && params.contains_key("step"))
-        }
-        Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => false,
-    };
+    let writes_path = has_rule(job, RoleRule::WritesPath);
     match params.get("write")? {
         Value::List(paths) => Some(paths.to_vec()),
-        one @ Value::Text(path) if writes_code && Path::new(&**path).is_relative() => Some(vec![one.clone()]),
+        one @ Value::Text(path) if writes_path && Path::new(&**path).is_relative() => Some(vec![one.clone()]),
         Value::None | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Record(_) => None,
     }
 }
@@ -444,25 +439,40 @@ fn listed(paths: &[Value]) -> Result<BTreeSet<String>, String> {
     paths.iter().map(path).collect()
 }
 
+/// The form in which a role is asked for a job.
+fn form_of(role: &'static Role, job: &Job) -> Option<&'static Form> {
+    let params = &job.action.params;
+    let word = role.selector.and_then(|selector| params.get(selector)).and_then(Value::as_text);
+    role.pick(word, &params.keys().map(|name| &**name))
+}
+
+/// Whether a rule holds for the form in which a job asks somebody.
+fn has_rule(job: &Job, rule: RoleRule) -> bool {
+    let role = match &job.action.wanted {
+        Wanted::Task { role, .. } => Catalogue::standard().role(role),
+        Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => None,
+    };
+    role.and_then(|role| form_of(role, job)).is_some_and(|form| form.has(rule))
+}
+
 /// A form of asking and what it was given.
-struct Asked<'a> {
-    form: &'a Form,
+struct Asked {
+    role: &'static Role,
+    form: &'static Form,
     inputs: Vec<(String, String)>,
     feedback: Option<String>,
 }
 
-impl Asked<'_> {
-    fn of(role: &str, job: &Job) -> Result<Asked<'static>, String> {
+impl Asked {
+    fn of(role: &str, job: &Job) -> Result<Asked, String> {
         let declared = Catalogue::standard().role(role).ok_or_else(|| format!("there is no role {role}"))?;
         let params = &job.action.params;
-        let word = declared.selector.and_then(|selector| params.get(selector)).and_then(Value::as_text);
-        let given = params.keys().map(|name| &**name);
-        let form =
-            declared.pick(word, &given).ok_or_else(|| format!("the {role} is not asked in this form"))?;
+        let form = form_of(declared, job).ok_or_else(|| format!("the {role} is not asked in this form"))?;
         let is_input = |name: &str| !NOT_INPUTS.contains(&name) && declared.selector != Some(name);
         let inputs = params.iter().filter(|(name, value)| is_input(name) && !value.is_none());
         let feedback = params.get("feedback").filter(|value| !value.is_empty()).map(told);
         Ok(Asked {
+            role: declared,
             form,
             inputs: inputs.map(|(name, value)| (name.to_string(), told(value))).collect(),
             feedback,
@@ -497,32 +507,19 @@ fn drop_nothing(json: &mut serde_json::Value) {
 /// How many calls an explorer has: enough to look at what code could not tell.
 const EXPLORER_CALLS: u64 = 4;
 
-/// How many files the brief of a builder lets it read while it plans.
-fn plan_reads(job: &Job) -> u64 {
-    match job.action.params.get("spec").map(|spec| spec.field("plan_reads")) {
+/// How many calls a field of a brief gives.
+fn count_of_brief(job: &Job, field: &str) -> u64 {
+    match job.action.params.get("spec").map(|spec| spec.field(field)) {
         Some(Value::Number(number)) => number.as_count(),
         Some(Value::None | Value::Bool(_) | Value::Text(_) | Value::List(_) | Value::Record(_)) | None => 0,
     }
 }
 
-/// The tools of a role: one that may write nothing looks only, and a builder that plans has none unless its brief
-/// lets it look around.
-fn tools(role: &str, form: Option<&str>, write: &Write, calls: Option<u64>) -> BTreeSet<Name> {
-    let names: &[&str] = match (role, form, write) {
-        ("builder", Some("plan"), _) if calls.is_some() => &["read", "search", "submit"],
-        ("builder", Some("plan"), _) => &["submit"],
-        // Four look side by side, and what they find is merged: nobody could tell whom an answer is for.
-        ("explorer", _, _) => &["read", "search", "recall", "signal", "submit"],
-        // Questions are for the plan: one that is asked while coding would end the story.
-        ("coder", Some("code"), Write::Anything) => {
-            &["read", "search", "edit", "write", "bash", "recall", "signal", "submit"]
-        }
-        (_, _, Write::Nothing) => &["read", "search", "recall", "signal", "ask", "submit"],
-        (_, _, Write::Only(_) | Write::Anything) => {
-            &["read", "search", "edit", "write", "bash", "recall", "signal", "ask", "submit"]
-        }
-    };
-    names.iter().map(|name| Name::from(*name)).collect()
+/// The tools of a form where so much may be written. One whose brief gives it no calls has those that cost none.
+fn tools(form: &Form, write: &Write, calls: Option<u64>) -> BTreeSet<Name> {
+    let has_calls = calls.is_some() || !matches!(form.calls, CallLimit::Brief(_));
+    let names = form.tools.with(write).iter().filter(|name| has_calls || SPEAKING.contains(name));
+    names.map(|name| Name::from(*name)).collect()
 }
 
 /// What an agent has used of its calls.
@@ -696,14 +693,6 @@ impl Shell for Commands {
 
 /// How much of what a command printed a repair is shown, the end of it.
 const MAX_PRINTED_BYTES: usize = 8 * 1024;
-
-fn is_repair(job: &Job) -> bool {
-    let is_builder = match &job.action.wanted {
-        Wanted::Task { role, .. } => &**role == "builder",
-        Wanted::Action(_) | Wanted::Word(_) | Wanted::Question => false,
-    };
-    is_builder && job.action.params.get("step").and_then(Value::as_text) == Some("repair")
-}
 
 /// The end of a text, as much as is shown.
 fn end_of(text: &str) -> &str {

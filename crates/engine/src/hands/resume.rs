@@ -9,6 +9,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use ftl_core::catalogue::{Role, RoleRule};
+
 use super::Job;
 use super::agents::Seat;
 use ftl_records::Records;
@@ -17,12 +19,6 @@ use ftl_store::notebook::Notebook as _;
 
 /// The kind of the notes.
 const KIND: &str = "session";
-
-/// Who makes something, and may be told to mend it.
-const AUTHORS: [&str; 3] = ["planner", "builder", "coder"];
-
-/// The forms of asking that are about work which is there already.
-const REPAIRS: [&str; 4] = ["fix_syntax", "apply_fix", "repair", "resolve"];
 
 /// A session, as it is noted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,12 +43,12 @@ impl Thread {
     /// The session of whom a job is for; none where the settings or the role want a fresh one each time.
     pub(super) fn of(
         job: &Job,
-        (role, form): (&str, Option<&str>),
+        role: &Role,
         seat: &Seat,
         folder: &Path,
-        has_feedback: bool,
+        is_about_work: bool,
     ) -> Option<Thread> {
-        if !seat.resume || !AUTHORS.contains(&role) {
+        if !seat.resume || !role.has(RoleRule::Resumes) {
             return None;
         }
         let noted = Noted {
@@ -62,8 +58,7 @@ impl Thread {
             action: job.key(),
             session: String::new(),
         };
-        let key = format!("{}/{}/{role}", job.run, job.action.instance.0);
-        let is_about_work = has_feedback || form.is_some_and(|form| REPAIRS.contains(&form));
+        let key = format!("{}/{}/{}", job.run, job.action.instance.0, role.name);
         Some(Thread { key, noted, is_about_work })
     }
 

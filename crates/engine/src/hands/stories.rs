@@ -23,19 +23,13 @@ pub const MAX_CHANGE_BYTES: usize = 64 * 1024;
 /// How many bytes a document may have of which stories are made.
 pub const MAX_DOCUMENT_BYTES: usize = 64 * 1024;
 
-/// What whoever makes stories of a document keeps to.
-const RULES: &str = "The objective is this document. Make stories of it: each is a task, with `worker` left out. \
-    One story, unless several are justified: parts that are of use by themselves and can be tested by themselves. \
-    Say in `story` what is wanted and why, and how anybody can tell that it is done. `verify` is the command that \
-    tests this story; name one for each. Dependencies are explicit: a story that needs another one names it in \
-    `depends`, and nothing else makes it wait. What may be there already is a story all the same: its review may \
-    find it satisfied, and that needs evidence that ftl looks at.";
-
 /// An agent that is told what its story needs.
 struct Stories {
     paper: Arc<Records>,
     sites: Arc<Sites>,
     document: Option<String>,
+    /// What whoever makes stories of the document keeps to.
+    rules: String,
     inner: Arc<dyn Hand>,
 }
 
@@ -54,7 +48,7 @@ impl Stories {
         let step = job.action.params.get("step").and_then(Value::as_text);
         match (role, step) {
             ("planner", _) if self.document.is_none() => Ok(self.inner.perform(job)),
-            ("planner", _) => Ok(self.ask(job, &[("rules", Value::text(RULES))])),
+            ("planner", _) => Ok(self.ask(job, &[("rules", Value::text(&self.rules))])),
             ("coder", Some("plan")) => self.plan(job),
             ("coder", Some("code")) | ("architect", Some("plan_review")) => {
                 Ok(self.ask(job, &[("plan", self.plan_of(job)?)]))
@@ -139,7 +133,9 @@ fn unfit(error: &serde_json::Error) -> Failure {
 /// Has coders and architects told what their stories need; a planner only where the stories are made of a document.
 pub(super) fn tell(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
     let (paper, sites) = (with.records.paper.clone(), with.sites.clone());
-    Arc::new(Stories { paper, sites, document: with.given.document.clone(), inner })
+    let rules = with.agents.as_ref().map(|with| with.agents.prompts().story_rules().to_owned());
+    let (document, rules) = (with.given.document.clone(), rules.unwrap_or_default());
+    Arc::new(Stories { paper, sites, document, rules, inner })
 }
 
 #[cfg(test)]

@@ -282,7 +282,7 @@ impl Session {
         let is_scripted =
             |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
         let roster = self.wiring.roster_with(given.choice)?;
-        // A campaign asks a coder or a builder only where its plan does. Where nobody is bound and a planner
+        // A protocol may ask a coder or a builder only where its plan does. Where nobody is bound and a planner
         // names one all the same, that task is held and says so.
         let plan = given.plan.map(|plan| self.staff(plan));
         let is_asked = |worker: Worker| match (&plan, given.document) {
@@ -290,7 +290,11 @@ impl Session {
             (Some(plan), None) => plan.tasks.iter().any(|task| task.worker == worker),
             (None, None) => self.wiring.worker() == worker,
         };
-        let may_do_without = |worker: Worker| protocol == "campaign" && !is_asked(worker);
+        let is_worker = |word: &str| {
+            let workers = [Worker::Builder, Worker::Coder].into_iter();
+            workers.filter(|worker| worker.word() == word).any(is_asked)
+        };
+        let unneeded = needs::unneeded(&self.library, protocol, &is_worker);
         let is_free = |role: &str| roster.role(role).is_none();
         let answered = |role: &str| match role {
             "planner" if given.plan.is_some() => true,
@@ -298,8 +302,7 @@ impl Session {
             "planner" if given.document.is_some() => true,
             "architect" if given.document.is_some() => is_scripted(role),
             "planner" | "explorer" => is_scripted(role),
-            "coder" | "architect" if may_do_without(Worker::Coder) && is_free(role) => true,
-            "builder" if may_do_without(Worker::Builder) && is_free(role) => true,
+            _ if unneeded.contains(role) && is_free(role) => true,
             _ => given.only_plans || is_scripted(role),
         };
         let hall = Hall::new(&roster, &variable, &std::env::temp_dir());

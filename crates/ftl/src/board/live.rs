@@ -193,7 +193,8 @@ fn story(
         && let Some(root) = board.root()
     {
         let doing = root.open.values().next().map(|open| doing(&open.whom)).unwrap_or_default();
-        let round = root.meters.get("coding_iterations").filter(|meter| meter.used() > 0);
+        let rounds = board.code().and_then(|code| code.rounds.as_ref());
+        let round = rounds.and_then(|meter| root.meters.get(meter)).filter(|meter| meter.used() > 0);
         let round =
             round.map_or_else(String::new, |meter| format!("round {} of {}  ", meter.used(), meter.limit));
         lines.push(format!(

@@ -20,6 +20,7 @@ mod story;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_core::program::{BoardCode, BoardKind, Programs};
 use ftl_core::run::{
     ActionId, Answer, Entry, Fact, Instance, InstanceId, ROOT, Run, Standing as Stands, ThreadId, Time,
 };
@@ -29,19 +30,13 @@ use ftl_language::library::Library;
 use crate::paint::{one_line, safe};
 use story::{Step, Story};
 
-/// The protocols whose board is a list of tasks.
-const FLOWS: [&str; 2] = ["task", "campaign"];
-
-/// The protocol whose board is a list of steps.
-const STORY: &str = "coder";
-
 /// A flow as people see it.
 pub(crate) struct Board {
     run: Run,
     /// When the first entry was written, and the last.
     pub(crate) times: Option<(Time, Time)>,
     /// Whom open actions were asked of.
-    asked: BTreeMap<(InstanceId, ActionId), Name>,
+    asked: BTreeMap<(InstanceId, ActionId), Asked>,
     /// Which task an instance works on, by seq, and since when.
     works: BTreeMap<InstanceId, (String, Time)>,
     /// What the last instance of each task has come to.
@@ -50,6 +45,13 @@ pub(crate) struct Board {
     heard: Heard,
     /// The steps of a story.
     story: Story,
+}
+
+/// Whom an action was asked of.
+struct Asked {
+    whom: Name,
+    /// The word that picks the form, for an agent.
+    form: Name,
 }
 
 /// Answers that the end tells of.
@@ -125,19 +127,36 @@ impl Board {
         }
     }
 
-    /// Whether runs of a protocol are drawn, and told as news: flows, and stories.
-    pub(crate) fn is_drawn(protocol: &str) -> bool {
-        Board::is_for(protocol) || protocol == STORY
-    }
-
-    /// Whether it is the board of a story.
-    fn is_story(&self) -> bool {
-        self.root().is_some_and(|root| &*root.protocol == STORY)
+    /// Whether runs of a protocol are drawn, and told as news.
+    pub(crate) fn is_drawn(programs: &dyn Programs, protocol: &str) -> bool {
+        programs.board(protocol).is_some()
     }
 
     /// Whether runs of a protocol have a board of tasks, and a report at the end.
-    pub(crate) fn is_for(protocol: &str) -> bool {
-        FLOWS.contains(&protocol)
+    pub(crate) fn is_for(programs: &dyn Programs, protocol: &str) -> bool {
+        programs.board(protocol).is_some_and(|board| board.kind == BoardKind::Tasks)
+    }
+
+    /// How runs of a protocol are drawn.
+    fn code_of(&self, protocol: &str) -> Option<&BoardCode> {
+        self.run.programs().board(protocol)
+    }
+
+    /// How the run is drawn.
+    fn code(&self) -> Option<&BoardCode> {
+        self.code_of(&self.root()?.protocol)
+    }
+
+    /// Whether it is a board of steps.
+    fn is_story(&self) -> bool {
+        self.code().is_some_and(|code| code.kind == BoardKind::Steps)
+    }
+
+    /// The state in which the run asks how its work is delivered, as policies name it.
+    fn delivery_state(&self) -> Option<String> {
+        let root = self.root()?;
+        let state = self.run.programs().delivery(&root.protocol)?;
+        Some(format!("{}.{state}", root.protocol))
     }
 
     /// Whether an entry is not on the board yet.
@@ -156,18 +175,19 @@ impl Board {
             Fact::Asked { asks, .. } => {
                 for (index, ask) in (0_u32..).zip(asks) {
                     let id = ActionId { entry: entry.seq, index };
-                    self.asked.insert((entry.instance, id), ask.whom.clone());
+                    let asked = Asked { whom: ask.whom.clone(), form: ask.branch.clone() };
+                    self.asked.insert((entry.instance, id), asked);
                 }
             }
             Fact::Heard { action, answer, .. } => {
-                if let Some(whom) = self.asked.remove(&(entry.instance, *action)) {
+                if let Some(asked) = self.asked.remove(&(entry.instance, *action)) {
                     if self.is_story()
-                        && let Some((good, text)) = story::told(self.state(), &whom, answer)
+                        && let Some((good, text)) = story::told(&asked, answer)
                     {
                         self.story.push(Step { at: entry.at, good, text });
                     }
                     if let Answer::Done(value) = answer {
-                        self.heard.note(&whom, value);
+                        self.heard.note(&asked.whom, value);
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! What happens in a flow, as lines: the few things that a person wants to hear of, each with its task.
 
+use ftl_core::program::BoardKind;
 use ftl_core::run::{Answer, Entry, Fact, ROOT};
 use ftl_core::value::{Fields, Value};
 use serde_json::{Value as Json, json};
@@ -34,7 +35,8 @@ pub(crate) fn document(board: &Board, entry: &Entry) -> Option<Json> {
 /// Whom news are about, where it is a task, and what they are.
 fn told(board: &Board, entry: &Entry) -> Option<(Option<String>, String)> {
     match entry.instance {
-        ROOT if board.is_story() || opens_story(entry) => Some((None, story(board, entry)?)),
+        ROOT if is_quiet(board, entry) => None,
+        ROOT if board.is_story() || opens_story(board, entry) => Some((None, story(board, entry)?)),
         ROOT => Some((None, flow(board, entry)?)),
         instance => {
             let name = board.name_of(entry).unwrap_or_else(|| format!("[{instance}]"));
@@ -43,8 +45,15 @@ fn told(board: &Board, entry: &Entry) -> Option<(Option<String>, String)> {
     }
 }
 
-fn opens_story(entry: &Entry) -> bool {
-    matches!(&entry.fact, Fact::Opened(opened) if &*opened.protocol == super::STORY)
+/// Whether an entry is the move to a state that its document calls quiet.
+fn is_quiet(board: &Board, entry: &Entry) -> bool {
+    let quiet = board.code().map_or(&[][..], |code| &code.quiet);
+    matches!(&entry.fact, Fact::Moved { to, .. } if quiet.contains(to))
+}
+
+fn opens_story(board: &Board, entry: &Entry) -> bool {
+    let is_steps = |protocol: &str| board.code_of(protocol).is_some_and(|code| code.kind == BoardKind::Steps);
+    matches!(&entry.fact, Fact::Opened(opened) if is_steps(&opened.protocol))
 }
 
 /// What happens to a story: its states, and the words of those who worked and looked.
@@ -52,8 +61,8 @@ fn story(board: &Board, entry: &Entry) -> Option<String> {
     let Fact::Heard { action, answer, .. } = &entry.fact else {
         return lines::is_news(entry).then(|| lines::line(entry));
     };
-    let whom = board.asked.get(&(entry.instance, *action))?;
-    let (good, text) = super::story::told(board.state(), whom, answer)?;
+    let asked = board.asked.get(&(entry.instance, *action))?;
+    let (good, text) = super::story::told(asked, answer)?;
     Some(match good {
         Some(true) => paint(paint::GOOD, text),
         Some(false) => paint(paint::WARNING, text),
@@ -63,11 +72,7 @@ fn story(board: &Board, entry: &Entry) -> Option<String> {
 
 fn flow(board: &Board, entry: &Entry) -> Option<String> {
     match &entry.fact {
-        Fact::Moved { to, .. }
-            if **to != *board.state() && !matches!(&**to, "REGISTER" | "EXECUTE" | "CASCADE") =>
-        {
-            Some(to.to_string())
-        }
+        Fact::Moved { to, .. } if **to != *board.state() => Some(to.to_string()),
         Fact::Set { name, value } if &**name == "plan" => {
             let count = value.field("tasks").items().len();
             (count > 0).then(|| format!("planned: {}", paint::count(count, "task")))
@@ -84,8 +89,8 @@ fn flow(board: &Board, entry: &Entry) -> Option<String> {
         Fact::Emitted { event: None, fields } if unobserved(fields) => None,
         Fact::Emitted { event: None, .. } => Some(lines::line(entry)),
         Fact::Heard { action, answer: Answer::Done(value), .. } => {
-            let whom = board.asked.get(&(entry.instance, *action))?;
-            match &**whom {
+            let asked = board.asked.get(&(entry.instance, *action))?;
+            match &*asked.whom {
                 "branch.deliver" => Some(one_line(&text(value, "summary"))),
                 "workspace.create" => told_of_brief(value),
                 _ => None,
@@ -141,8 +146,8 @@ fn task(board: &Board, entry: &Entry) -> Option<String> {
             Some(format!("begins ({}{mode}{})", opened.protocol, budget.unwrap_or_default()))
         }
         Fact::Heard { action, answer, .. } => {
-            let whom = board.asked.get(&(entry.instance, *action))?;
-            heard(whom, answer)
+            let asked = board.asked.get(&(entry.instance, *action))?;
+            heard(&asked.whom, answer)
         }
         Fact::Settled { end, values, .. } => {
             let value = |name: &str| values.get(name).and_then(Value::as_text).unwrap_or_default();

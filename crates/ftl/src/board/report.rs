@@ -36,16 +36,14 @@ impl Board {
     /// Whether a landing that a flag asked for could not be done. The run's own terms say what was asked for; what the
     /// settings say as well counts as theirs, unless this very command had the flag.
     pub(crate) fn has_missed_landing(&self, set: &BTreeMap<String, Policy>, by_flag: bool) -> bool {
-        let Some(root) = self.run.instance(ROOT) else { return false };
-        let state = format!("{}.COMPLETE", root.protocol);
+        let Some(state) = self.delivery_state() else { return false };
         let asked = self.run.terms().policies.get(&state);
         self.missed_landing().is_some() && (by_flag || set.get(&state) != asked)
     }
 
     /// Why a landing that a flag or the settings asked for was not done, where it was not.
     pub(crate) fn missed_landing(&self) -> Option<String> {
-        let root = self.run.instance(ROOT)?;
-        let asked = self.run.terms().policies.get(&format!("{}.COMPLETE", root.protocol));
+        let asked = self.run.terms().policies.get(&self.delivery_state()?);
         let lands =
             matches!(asked, Some(Policy::Answer(how)) if matches!(how.as_text(), Some("ff" | "squash")));
         let delivered = self.heard.delivered.as_ref().filter(|_| lands)?;

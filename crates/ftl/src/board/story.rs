@@ -6,7 +6,7 @@ use ftl_core::run::{Answer, Time};
 use ftl_core::value::Value;
 
 use super::news::{reason, telling};
-use super::text;
+use super::{Asked, text};
 
 /// How many steps are remembered: a story of eight rounds with three extensions has fewer.
 const MAX_STEPS: usize = 200;
@@ -37,7 +37,8 @@ impl Story {
 }
 
 /// What a person wants to hear of an answer, in one line, and whether it led on.
-pub(super) fn told(state: &str, whom: &str, answer: &Answer) -> Option<(Option<bool>, String)> {
+pub(super) fn told(asked: &Asked, answer: &Answer) -> Option<(Option<bool>, String)> {
+    let whom = &*asked.whom;
     let value = match answer {
         Answer::Done(value) => value,
         Answer::Failed(failure) => {
@@ -46,9 +47,9 @@ pub(super) fn told(state: &str, whom: &str, answer: &Answer) -> Option<(Option<b
         }
     };
     match whom {
-        "Task(coder)" if state == "PLANNING" => Some((None, String::from("planned"))),
+        "Task(coder)" if &*asked.form == "plan" => Some((None, String::from("planned"))),
         "Task(coder)" => Some((None, with("coded", &text(value, "summary")))),
-        "Task(architect)" => Some(reviewed(state, value)),
+        "Task(architect)" => Some(reviewed(&asked.form, value)),
         "tests.run" if value.field("passed").holds() => {
             Some((Some(true), with("tests passed", &first(&text(value, "summary")))))
         }
@@ -64,10 +65,10 @@ pub(super) fn told(state: &str, whom: &str, answer: &Answer) -> Option<(Option<b
     }
 }
 
-fn reviewed(state: &str, value: &Value) -> (Option<bool>, String) {
-    let what = match state {
-        "PLAN_REVIEW" => "the plan",
-        "CODE_REVIEW" => "the code",
+fn reviewed(form: &str, value: &Value) -> (Option<bool>, String) {
+    let what = match form {
+        "plan_review" => "the plan",
+        "code_review" => "the code",
         _ => "the budget",
     };
     let verdict = text(value, "verdict");
@@ -92,19 +93,23 @@ mod tests {
         Answer::Done(Value::record(fields.iter().cloned()))
     }
 
+    fn asked(whom: &str, form: &str) -> Asked {
+        Asked { whom: whom.into(), form: form.into() }
+    }
+
     #[test]
     fn a_step_tells_the_words_that_matter() {
         let review =
             answer(&[("verdict", Value::text("CHANGES")), ("feedback", Value::text("name it\nbetter"))]);
         let wanted = (Some(false), String::from("the architect on the code: CHANGES: name it · better"));
-        assert_eq!(told("CODE_REVIEW", "Task(architect)", &review), Some(wanted));
+        assert_eq!(told(&asked("Task(architect)", "code_review"), &review), Some(wanted));
         let red = answer(&[
             ("passed", Value::Bool(false)),
             ("summary", Value::text("1 of 2 tests failed\n test_a")),
         ]);
         let wanted = (Some(false), String::from("tests failed: 1 of 2 tests failed: test_a"));
-        assert_eq!(told("TESTING", "tests.run", &red), Some(wanted));
-        assert_eq!(told("SETUP", "worktree.open", &red), None);
+        assert_eq!(told(&asked("tests.run", "tests.run"), &red), Some(wanted));
+        assert_eq!(told(&asked("worktree.open", "worktree.open"), &red), None);
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     if landing == Some(Route::PullRequest) {
         needs_forge(&session)?;
     }
-    let mut terms = session.config().terms();
+    let mut terms = session.config().terms(session.library());
     asked.work.chosen.limit(&mut terms);
     let choice = asked.work.chosen.choice();
     let opening = Opening { protocol: Name::from(CODER), inputs, terms };

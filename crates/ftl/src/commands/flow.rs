@@ -3,14 +3,16 @@
 //! A flow is a run of the protocol of its name. What is wrong with what it was given is told before anything
 //! is opened; everything else is the protocol's own.
 
+mod preview;
+
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
-use ftl_code::commands::Commands;
 use ftl_code::commands::look::{self, Look};
 use ftl_core::json::{Json, JsonExt as _};
+use ftl_core::program::InputCode;
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::Rest;
@@ -24,14 +26,14 @@ use ftl_gates::Allowance;
 use ftl_process::Cancel;
 use ftl_records::decision;
 use ftl_records::plan_file::missing_files;
-use ftl_records::plan_file::preview::Preview;
-use ftl_records::plan_file::{self, Plan, PlanError, Reading, Task as PlanTask, Worker};
+use ftl_records::plan_file::{self, Plan, PlanError, Reading, Worker};
 use ftl_settings::config::PULL_REQUEST;
 use ftl_store::order::Order;
 
 use super::code::{needs_forge, tell_own_reviewer};
 use super::ftl::{help, note, text_of};
 use super::run::{Left, Wheel, can_be_opened, report_landing};
+use crate::board::Board;
 use crate::cli::{Cli, Flow, FlowOptions, WorkOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -42,6 +44,7 @@ use crate::session::{self, session_failure};
 use crate::shelf::Shelf;
 use crate::signals;
 use crate::talk::Talk;
+use preview::show;
 
 /// How long an objective may be.
 pub(crate) const MAX_OBJECTIVE_BYTES: usize = 16 * 1024;
@@ -49,8 +52,8 @@ pub(crate) const MAX_OBJECTIVE_BYTES: usize = 16 * 1024;
 /// How many commands are looked at before a run is opened: each may take seconds.
 const MAX_LOOKED_AT: usize = 3;
 
-/// How many levels of a graph are shown by how far a line is from the edge.
-const MAX_LEVELS: usize = 8;
+/// The input that says what a flow is to reach.
+const OBJECTIVE: &str = "objective";
 
 /// How the work of a flow lands when nobody can be asked.
 const UNASKED: &str = "branch-only";
@@ -69,11 +72,6 @@ impl Which {
             Which::Task => "task",
             Which::Campaign => "campaign",
         }
-    }
-
-    /// The flow of a protocol, if it is one.
-    pub(super) fn of(protocol: &str) -> Option<Which> {
-        [Which::Task, Which::Campaign].into_iter().find(|which| which.protocol() == protocol)
     }
 
     /// How many tasks its plan may have.
@@ -116,7 +114,7 @@ pub(super) fn of_document(
     out: &Out,
 ) -> Result<Exit, Failure> {
     let objective = objective(document.name)?.to_owned();
-    let course = Course::new(Which::Campaign, objective);
+    let course = Course::new(Which::Campaign.protocol(), to_reach(objective));
     let course = Course { document: Some(document.text), only_plans: document.only_plans, ..course };
     carry_out(cli, course, options, out)
 }
@@ -132,25 +130,38 @@ pub(super) fn take_on(cli: &Cli, run: &RunId, talk: bool, out: &Out) -> Result<E
 
 /// The course that a dry run has planned.
 fn planned_course(session: &Session, run: &RunId) -> Result<Course<'static>, Failure> {
-    let machine = session.look(run).map_err(|error| session_failure(&error))?;
-    let root = machine.instance(ROOT);
-    let which = root.and_then(|root| Which::of(&root.protocol));
+    let course = course_of(session, run)?;
     let plan = planned(session, run)?.filter(|_| session.only_plans(run));
-    let (Some(root), Some(which), Some(plan)) = (root, which, plan) else {
+    let (Some(course), Some(plan)) = (course, plan) else {
         let message = format!("run {run} is no dry run that came to a plan");
         return Err(Failure {
             exit: Exit::NotAllowed,
             ..Failure::new(message, "`ftl status --all` lists the runs")
         });
     };
-    let objective = root.inputs.get("objective").and_then(Value::as_text).unwrap_or_default();
-    Ok(Course { plan: Some(plan), ..Course::new(which, objective.to_owned()) })
+    Ok(Course { plan: Some(plan), ..course })
+}
+
+/// The course of a run whose board shows tasks: its protocol, and what that must be given. Nothing for any other run.
+pub(super) fn course_of(session: &Session, run: &RunId) -> Result<Option<Course<'static>>, Failure> {
+    let machine = session.look(run).map_err(|error| session_failure(&error))?;
+    let library = session.library();
+    let flow = machine.instance(ROOT).filter(|root| Board::is_for(&**library, &root.protocol));
+    Ok(flow.map(|root| {
+        let inputs = library.program(&root.protocol).map_or(&[][..], |program| &program.inputs);
+        let is_carried = |input: &&InputCode| input.default.is_none() || &*input.name == OBJECTIVE;
+        let needed = inputs.iter().filter(is_carried);
+        let given =
+            needed.filter_map(|input| Some((input.name.clone(), root.inputs.get(&input.name)?.clone())));
+        Course::new(&root.protocol, given.collect())
+    }))
 }
 
 /// What a flow is to do.
 pub(super) struct Course<'a> {
-    pub(super) which: Which,
-    pub(super) objective: String,
+    pub(super) protocol: Name,
+    /// What the protocol is given, beside what the options of a command say.
+    pub(super) inputs: Fields,
     /// The plan, where there is one already.
     pub(super) plan: Option<Plan>,
     /// The document of which stories are made.
@@ -164,9 +175,10 @@ pub(super) struct Course<'a> {
 }
 
 impl Course<'_> {
-    pub(super) fn new(which: Which, objective: String) -> Course<'static> {
+    fn new(protocol: &str, inputs: Fields) -> Course<'static> {
         let (document, after, retried) = (None, None, Vec::new());
-        Course { which, objective, plan: None, document, only_plans: false, after, retried }
+        let protocol = Name::from(protocol);
+        Course { protocol, inputs, plan: None, document, only_plans: false, after, retried }
     }
 }
 
@@ -177,8 +189,8 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
         let session = session::open(cli)?;
         let found = find(&**session.store(), named).map_err(|error| session_failure(&error))?;
         let course = planned_course(&session, &found.row.run)?;
-        if course.which != which {
-            let message = format!("run {} planned a {}", found.row.run, course.which.protocol());
+        if &*course.protocol != which.protocol() {
+            let message = format!("run {} planned a {}", found.row.run, course.protocol);
             let hint = format!("`ftl resume {}` takes it on as what it is", found.row.run);
             return Err(Failure::usage(message, hint));
         }
@@ -187,7 +199,8 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
     }
     let objective = objective(flow.objective.as_deref().unwrap_or_default())?.to_owned();
     let plan = flow.plan.as_deref().map(|file| plan(file, (&objective, place.root()), which)).transpose()?;
-    let course = Course { plan, only_plans: flow.dry_run, ..Course::new(which, objective) };
+    let course =
+        Course { plan, only_plans: flow.dry_run, ..Course::new(which.protocol(), to_reach(objective)) };
     carry_out(cli, course, &flow.options, out)
 }
 
@@ -211,7 +224,7 @@ pub(super) fn carry_out(
     options: &FlowOptions,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    let Course { which, objective, plan, document, only_plans, after, retried } = course;
+    let Course { protocol, inputs, plan, document, only_plans, after, retried } = course;
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let allowed = allowances(cli, &place, &options.work.allow)?;
@@ -219,28 +232,30 @@ pub(super) fn carry_out(
         let commands = session::config(&place)?.commands().or_found(place.root());
         return show(None, plan, &commands, out);
     }
-    let inputs = inputs(which, &objective, options.land_partial);
     ftl_process::gits::start_early();
-    let library = can_be_opened(load_beside(cli, || needs_git(&place))?, which.protocol(), &inputs)?;
+    let shelf = load_beside(cli, || needs_git(&place))?;
+    let inputs = with_options(inputs, &protocol, &shelf, options);
+    let library = can_be_opened(shelf, &protocol, &inputs)?;
     let session = session::open_with(cli, library)?;
     if options.work.talk {
         session.listen(Arc::new(Talk::new()));
     }
-    let mut terms = session.config().terms();
+    let mut terms = session.config().terms(session.library());
     options.work.chosen.limit(&mut terms);
     let choice = options.work.chosen.choice();
-    if let Some(how) = &options.land {
-        terms.policies.insert(asks_how(which), Policy::Answer(Value::text(how.as_str())));
+    let asks_how = asks_how(&session, &protocol);
+    if let (Some(how), Some(state)) = (&options.land, &asks_how) {
+        terms.policies.insert(state.clone(), Policy::Answer(Value::text(how.as_str())));
     }
     // The stories of a document go through one pull request; on this side of it their work stays on its branch.
     let how = options.land.as_deref().unwrap_or_else(|| session.config().text("landing.how"));
     let pulls = document.is_some() && !only_plans && how == PULL_REQUEST;
     if pulls {
         needs_forge(&session)?;
-        terms.policies.insert(asks_how(which), Policy::Answer(Value::text(UNASKED)));
+        terms.policies.extend(asks_how.clone().map(|state| (state, Policy::Answer(Value::text(UNASKED)))));
     }
-    let unasked = !is_asked(out) && stands_in(&mut terms, which);
-    let opening = Opening { protocol: Name::from(which.protocol()), inputs, terms };
+    let unasked = !is_asked(out) && stands_in(&mut terms, &protocol, asks_how);
+    let opening = Opening { protocol, inputs, terms };
     let given = Given {
         plan: plan.as_ref(),
         only_plans,
@@ -260,8 +275,8 @@ pub(super) fn carry_out(
     let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
     if !out.is_json() {
-        let title = safe(&driver.summary().title);
-        out.progress(&format!("run {} of {}: {title}\n", paint(paint::STRONG, &id), which.protocol()))?;
+        let (title, protocol) = (safe(&driver.summary().title), safe(&driver.summary().protocol));
+        out.progress(&format!("run {} of {protocol}: {title}\n", paint(paint::STRONG, &id)))?;
     }
     if document.is_some()
         || plan.iter().any(|plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder))
@@ -316,14 +331,21 @@ fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result
     }
 }
 
-/// What the protocol of a flow is given.
-fn inputs(which: Which, objective: &str, land_partial: bool) -> Fields {
-    let mut inputs: Fields = [(Name::from("objective"), Value::text(objective))].into();
+/// What the protocol of a flow is given, with what the options say.
+fn with_options(mut inputs: Fields, protocol: &str, shelf: &Shelf, options: &FlowOptions) -> Fields {
+    let land_partial = Name::from("land_partial");
+    let program = shelf.library.program(protocol);
     // A plan of one task is complete or has nothing that could land.
-    if land_partial && which == Which::Campaign {
-        inputs.insert(Name::from("land_partial"), Value::Bool(true));
+    let takes = program.is_some_and(|program| program.inputs.iter().any(|input| input.name == land_partial));
+    if options.land_partial && takes {
+        inputs.insert(land_partial, Value::Bool(true));
     }
     inputs
+}
+
+/// What a flow is given that has an objective.
+fn to_reach(objective: String) -> Fields {
+    [(Name::from(OBJECTIVE), Value::text(objective))].into()
 }
 
 /// What is to be reached: words, and not too many of them.
@@ -437,18 +459,19 @@ pub(crate) fn is_asked(out: &Out) -> bool {
 }
 
 /// Has the work stay on its branch where nobody can be asked and the settings say nothing; whether it will.
-fn stands_in(terms: &mut Terms, which: Which) -> bool {
-    let state = asks_how(which);
-    if [state.as_str(), which.protocol(), "*"].iter().any(|key| terms.policies.contains_key(*key)) {
+fn stands_in(terms: &mut Terms, protocol: &str, asks_how: Option<String>) -> bool {
+    let said = asks_how.as_deref().into_iter().chain([protocol, "*"]);
+    if said.into_iter().any(|key| terms.policies.contains_key(key)) {
         return false;
     }
-    terms.policies.insert(state, Policy::Answer(Value::text(UNASKED)));
+    terms.policies.extend(asks_how.map(|state| (state, Policy::Answer(Value::text(UNASKED)))));
     true
 }
 
-/// The state that asks how the work is to land.
-fn asks_how(which: Which) -> String {
-    format!("{}.COMPLETE", which.protocol())
+/// The state that asks how the work is to land, as policies name it.
+fn asks_how(session: &Session, protocol: &str) -> Option<String> {
+    let state = session.library().get(protocol)?.delivery.as_ref()?;
+    Some(format!("{protocol}.{state}"))
 }
 
 /// The findings that a person allows, each in their name.
@@ -490,90 +513,4 @@ fn end(session: &Session, wheel: &Wheel<'_>, run: &RunId) -> Result<(), Failure>
     let number = session.send(run, &order).map_err(|error| session_failure(&error))?;
     let mut replied = || session.reply(number).map_or(true, |reply| reply.is_some());
     wheel.take_over(run, "waiting for it to stop", &mut replied).map(|_| ())
-}
-
-/// Shows a plan and how it would be carried out.
-fn show(run: Option<&RunId>, plan: &Plan, commands: &Commands, out: &Out) -> Result<Exit, Failure> {
-    let preview = Preview::of(plan)
-        .map_err(|message| Failure::new(format!("the plan has no order: {message}"), "mend the plan"))?;
-    if out.is_json() {
-        let mut json = preview.to_json();
-        json.put("run", run.map_or(Json::Null, |run| Json::from(run.to_string())));
-        json.put("plan", plan.to_json());
-        json.put("commands", commands.to_json().unwrap_or(Json::Null));
-        out.bytes(&format!("{}\n", json.pretty()))?;
-        return Ok(Exit::Done);
-    }
-    let mut text = format!("{}{}", commands_text(commands), preview_text(plan, &preview));
-    if let Some(run) = run {
-        text.push_str(&format!("{} `ftl resume {run}` carries this plan out\n", paint(paint::HINT, "hint:")));
-    }
-    out.text(&text)?;
-    Ok(Exit::Done)
-}
-
-/// How the repository is tested, so that verify commands can be compared with it.
-fn commands_text(commands: &Commands) -> String {
-    let head = paint(paint::STRONG, "tests");
-    if commands.tests.is_empty() {
-        return format!("{head} none found: set worktree.tests in ftl.toml\n");
-    }
-    let named = |command: &String| format!("{} ({})", safe(command), safe(commands.origin(command)));
-    format!("{head} {}\n", commands.tests.iter().map(named).collect::<Vec<_>>().join(", "))
-}
-
-/// Who does a task, and how much they may do.
-fn done_by(task: &PlanTask) -> String {
-    match task.worker {
-        Worker::Builder => format!("budget {}", task.budget),
-        Worker::Coder => String::from("by a coder"),
-    }
-}
-
-fn preview_text(plan: &Plan, preview: &Preview<'_>) -> String {
-    let framework = plan.framework.as_deref().unwrap_or("none");
-    let mut text = format!(
-        "{} {}\n{} framework {}, {}, {} deep, {} calls of tools in all\n",
-        paint(paint::STRONG, "plan"),
-        safe(&plan.objective),
-        paint(paint::QUIET, "    "),
-        safe(framework),
-        paint::count(plan.tasks.len(), "task"),
-        preview.depth(),
-        preview.budget()
-    );
-    for (task, depth) in &preview.order {
-        let level = (*depth).min(MAX_LEVELS);
-        let after = if task.depends.is_empty() {
-            String::new()
-        } else {
-            format!(", after {}", safe(&task.depends.join(", ")))
-        };
-        text.push_str(&format!(
-            "{}{} {} {} (depth {depth}, {}{after})\n",
-            "  ".repeat(level + 1),
-            paint(paint::STRONG, safe(&task.seq)),
-            safe(&task.slug),
-            task.kind.word(),
-            done_by(task),
-        ));
-        let inner = "  ".repeat(level + 3);
-        if !task.delta.is_empty() {
-            text.push_str(&format!("{inner}changes {}\n", safe(&task.delta.join(", "))));
-        }
-        text.push_str(&format!("{inner}verify  {}\n", safe(&task.verify)));
-    }
-    for one in &preview.conflicts {
-        let word = paint(paint::WARNING, "conflict:");
-        let (left, right) = (safe(&one.tasks.0), safe(&one.tasks.1));
-        let files = safe(&one.files.join(", "));
-        text.push_str(&format!(
-            "{word} {left} and {right} both change {files}; they run one after the other\n"
-        ));
-    }
-    if !preview.is_whole {
-        text.push_str("there are more conflicts than are told here\n");
-    }
-    text.push_str("nothing was built\n");
-    text
 }

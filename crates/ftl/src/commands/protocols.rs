@@ -38,7 +38,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
 fn as_json(shelf: &Shelf) -> Json {
     let sources = shelf.library.sources();
     let row = |protocol: &Protocol| {
-        json!({
+        let mut row = json!({
             "name": protocol.name,
             "origin": protocol.origin,
             "replaces_built_in": replaces(protocol),
@@ -48,7 +48,14 @@ fn as_json(shelf: &Shelf) -> Json {
             "path": shelf.source(protocol).path,
             "ok": protocol.findings.is_sound(),
             "errors": problems::count(&protocol.findings.problems).0,
-        })
+        });
+        if let Some(board) = &protocol.board {
+            row["board"] = json!(board);
+        }
+        if let Some(delivery) = &protocol.delivery {
+            row["delivery"] = json!(delivery);
+        }
+        row
     };
     let rows: Vec<Json> = shelf.library.protocols().map(row).collect();
     let strays = shelf.library.strays().iter();
@@ -63,7 +70,7 @@ fn replaces(protocol: &Protocol) -> bool {
 }
 
 fn table(shelf: &Shelf) -> String {
-    let titles = ["NAME", "CHECK", "STATES", "EDGES", "DIGEST", "ORIGIN"];
+    let titles = ["NAME", "CHECK", "STATES", "EDGES", "BOARD", "DELIVERY", "DIGEST", "ORIGIN"];
     let mut rows = vec![titles.map(|title| paint(paint::QUIET, title)).to_vec()];
     rows.extend(shelf.library.protocols().map(|protocol| row(shelf, protocol)));
     let width = |column: usize| rows.iter().map(|row| paint::columns(&row[column])).max().unwrap_or(0);
@@ -93,6 +100,8 @@ fn row(shelf: &Shelf, protocol: &Protocol) -> Vec<String> {
         check,
         protocol.states.len().to_string(),
         protocol.findings.edges.len().to_string(),
+        protocol.board.as_ref().map_or_else(String::new, |board| board.kind.word().to_owned()),
+        protocol.delivery.as_ref().map_or_else(String::new, |state| safe(state)),
         digest.to_owned(),
         origin,
     ]

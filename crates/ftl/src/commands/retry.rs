@@ -5,14 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use ftl_core::run::ROOT;
-use ftl_core::value::Value;
 use ftl_engine::hands::site::retry::Retried;
 use ftl_engine::session::{Session, find};
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::Plan;
 
-use super::flow::{Course, Which, carry_out, planned};
+use super::flow::{Course, carry_out, course_of, planned};
 use crate::board::{Board, Row, Standing};
 use crate::cli::{Cli, Retry};
 use crate::exit::Exit;
@@ -41,10 +39,7 @@ pub(crate) fn retry(cli: &Cli, asked: &Retry, out: &Out) -> Result<Exit, Failure
 
 /// What is to be done again of a run.
 fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course<'static>, Failure> {
-    let machine = session.look(run).map_err(|error| session_failure(&error))?;
-    let root = machine.instance(ROOT);
-    let which = root.and_then(|root| Which::of(&root.protocol));
-    let (Some(root), Some(which), Some(plan)) = (root, which, planned(session, run)?) else {
+    let (Some(course), Some(plan)) = (course_of(session, run)?, planned(session, run)?) else {
         let message = format!("run {run} has no plan whose tasks could be tried again");
         return Err(not_allowed(message, "`ftl retry` is for tasks and campaigns that came to a plan"));
     };
@@ -52,8 +47,7 @@ fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course<'stati
     let again = chosen(&rows, &asked.tasks, run)?;
     let plan = part_of(plan, &rows, &again);
     let retried = retried(session, run, (&plan, &rows), asked.fresh)?;
-    let objective = root.inputs.get("objective").and_then(Value::as_text).unwrap_or_default().to_owned();
-    Ok(Course { plan: Some(plan), after: Some(run.clone()), retried, ..Course::new(which, objective) })
+    Ok(Course { plan: Some(plan), after: Some(run.clone()), retried, ..course })
 }
 
 fn rows(session: &Session, run: &RunId) -> Result<Vec<Row>, Failure> {

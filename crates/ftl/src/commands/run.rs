@@ -59,8 +59,8 @@ pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
     if asked.talk {
         session.listen(Arc::new(Talk::new()));
     }
-    let opening =
-        Opening { protocol: Name::from(asked.protocol.as_str()), inputs, terms: session.config().terms() };
+    let terms = session.config().terms(session.library());
+    let opening = Opening { protocol: Name::from(asked.protocol.as_str()), inputs, terms };
     let stop = signals::stop(out)?;
     let (driver, todo) = session.open(opening, script.as_deref()).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
@@ -389,7 +389,7 @@ impl<'a> Wheel<'a> {
     /// Drives a run that is ours, and shows what happens.
     pub(crate) fn drive(&self, driver: Driver, todo: Todo) -> Result<Rest, Failure> {
         let before = if self.several { paint(paint::QUIET, driver.id()) } else { String::from(" ") };
-        if Board::is_drawn(&driver.summary().protocol) {
+        if Board::is_drawn(&**self.session.library(), &driver.summary().protocol) {
             return self.drive_flow(driver, todo, &before);
         }
         let mut follow = Follow { out: self.out, before };
@@ -528,7 +528,7 @@ pub(super) fn report_landing(
     by_flag: bool,
 ) -> Result<Exit, Failure> {
     let out = wheel.out;
-    let set = wheel.session.config().terms().policies;
+    let set = wheel.session.config().terms(wheel.session.library()).policies;
     let mut exits = Vec::new();
     let mut note = |board: Option<&Board>, left: &Left| {
         let is_missed = board.is_some_and(|board| board.has_missed_landing(&set, by_flag));
@@ -576,7 +576,7 @@ pub(super) fn report_landing(
 
 /// The board of a flow that has come to its end.
 fn ended_flow(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Result<Option<Board>, Failure> {
-    if !Board::is_for(&summary_of(left).protocol) {
+    if !Board::is_for(&**wheel.session.library(), &summary_of(left).protocol) {
         return Ok(None);
     }
     let board = wheel.board(run)?;

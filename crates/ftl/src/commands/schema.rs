@@ -1,37 +1,44 @@
 //! `ftl schema`: the actions and roles of the catalogue, and the JSON schemas of each.
+//!
+//! A role is shown with what it gets in each form: its tools, what limits its calls, the rules around it; and with what
+//! the prompts of the repository name for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_agents::prompts::Prompts;
 use ftl_core::catalogue::artifacts::{self, Artifact};
-use ftl_core::catalogue::{Catalogue, Declaration, Form, Kind, Role, schema};
+use ftl_core::catalogue::{Catalogue, Declaration, Form, Kind, Role, RoleRule, schema};
 use ftl_core::nearest::nearest;
 use ftl_core::types::{Field, Record, Type};
 use ftl_core::value::Name;
+use ftl_engine::session::prompts;
 use serde_json::{Value as Json, json};
 
+use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::{self, Out};
 use crate::paint::{self, paint};
+use crate::session;
 
 /// Lists everything, or prints one schema.
-pub(crate) fn run(name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &Cli, name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let catalogue = Catalogue::standard();
     match name {
-        Some(name) => out.json(&one(catalogue, name)?)?,
+        Some(name) => out.json(&one(cli, catalogue, name)?)?,
         None if out.is_json() => out.json(&list(catalogue))?,
         None => out.text(&table(catalogue, out::width()))?,
     }
     Ok(Exit::Done)
 }
 
-fn one(catalogue: &Catalogue, name: &str) -> Result<Json, Failure> {
+fn one(cli: &Cli, catalogue: &Catalogue, name: &str) -> Result<Json, Failure> {
     if let Some(action) = catalogue.action(name) {
         return Ok(action_schema(action));
     }
     if let Some(role) = catalogue.role(name) {
-        return Ok(role_schema(role));
+        return role_schema(cli, role);
     }
     if let Some(artifact) = artifacts::artifact(name) {
         return Ok(artifact_schema(&artifact));
@@ -66,22 +73,45 @@ fn artifact_schema(artifact: &Artifact) -> Json {
     json
 }
 
-fn role_schema(role: &Role) -> Json {
+fn role_schema(cli: &Cli, role: &Role) -> Result<Json, Failure> {
     let form = |form: &Form| {
         json!({
             "word": form.word,
             "about": form.about.trim(),
             "parameters": params(&role.name, &form.params),
             "answer": schema(&form.answer),
+            "tools": form.tools,
+            "calls": form.calls,
+            "rules": rules(form.rules),
         })
     };
-    json!({
+    let mut json = json!({
         "name": role.name,
         "type": "role",
         "about": role.about.trim(),
         "selector": role.selector,
         "forms": role.forms.iter().map(form).collect::<Vec<_>>(),
-    })
+        "looks_at": role.sight,
+        "rules": rules(role.rules),
+    });
+    if role.has(RoleRule::HasConcerns) {
+        json["concerns"] = json!(own_prompts(cli)?.concerns());
+    }
+    if role.has(RoleRule::MakesStories) {
+        json["story_rules"] = json!(own_prompts(cli)?.story_rules());
+    }
+    Ok(json)
+}
+
+/// The rules around a role or a form, with what each means.
+fn rules(rules: &[RoleRule]) -> Json {
+    rules.iter().map(|rule| json!({ "name": rule.word(), "about": rule.about() })).collect()
+}
+
+/// The prompts of the repository: those of the program, and what stands in their place.
+fn own_prompts(cli: &Cli) -> Result<Prompts, Failure> {
+    let place = session::place(cli)?;
+    prompts(&place).map_err(|why| Failure::new(why, "docs/agents.md says what a file of prompts holds"))
 }
 
 fn params(name: &Name, fields: &BTreeMap<Name, Field>) -> Json {

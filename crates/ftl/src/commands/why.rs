@@ -67,7 +67,7 @@ pub(crate) fn run(cli: &Cli, id: &str, out: &Out) -> Result<Exit, Failure> {
         let told = Explained::of(run, instance, (&known.row.run, &known.summary), &answers);
         explained.push(Explained { asked, ..told });
     }
-    let is_flow = Board::is_drawn(&known.summary.protocol);
+    let is_flow = Board::is_drawn(run.programs().as_ref(), &known.summary.protocol);
     let sentences = is_flow.then(|| Sentences::of(&known, &reader.board, &part));
     if out.is_json() {
         let instances: Vec<Json> = explained.iter().map(Explained::json).collect();

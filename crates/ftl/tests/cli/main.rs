@@ -20,6 +20,7 @@ mod cleaning;
 mod coding;
 mod colour;
 mod config;
+mod declared;
 mod diffs;
 mod doctor;
 mod draw;

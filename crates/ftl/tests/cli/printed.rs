@@ -28,6 +28,12 @@ const CASES: &[Case] = &[
     Case { name: "mend", inputs: &[], prepare: red, answers: &[] },
     Case { name: "greet", inputs: &["whom=Ada Lovelace"], prepare: NOTHING, answers: &[] },
     Case { name: "ship", inputs: &["errors=it is bad", "command=make test"], prepare: red, answers: &[] },
+    Case {
+        name: "polish",
+        inputs: &["story=Have a.txt say that it is done"],
+        prepare: NOTHING,
+        answers: &["branch-only"],
+    },
     Case { name: "essay", inputs: &["brief=an essay"], prepare: NOTHING, answers: &["draft", "next"] },
     Case { name: "site", inputs: &["folder=."], prepare: NOTHING, answers: &[] },
     Case { name: "survey", inputs: &["objective=look"], prepare: NOTHING, answers: &[] },

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::calls::preset_type;
 use super::tables::{Pasted, Tables};
-use super::{World, whole};
+use super::{World, shown, whole};
 use crate::problem::Problem;
 use crate::source::Span;
 use ftl_core::catalogue::Kind;
@@ -77,6 +77,7 @@ pub fn unused(pasted: &Pasted, used: &BTreeSet<Name>) -> Vec<Problem> {
         track.first.iter().for_each(|first| roots(first, &mut used));
     }
     used.extend(document.redo.iter().map(|redo| redo.name.clone()));
+    used.extend(shown::read_variable(document).map(Name::from));
     let inputs = document.inputs.iter().map(|input| ("input", &input.name));
     let limits = document.limits.iter().map(|limit| ("meter", &limit.meter));
     let tracks = document.tracks.iter().map(|track| ("variable", &track.name));
@@ -196,7 +197,7 @@ fn has_choice(input: &Input, word: &str) -> bool {
     }
 }
 
-fn unknown_state(pasted: &Pasted, target: &Ident, problems: &mut Vec<Problem>) {
+pub(super) fn unknown_state(pasted: &Pasted, target: &Ident, problems: &mut Vec<Problem>) {
     if pasted.state(&target.name).is_none() {
         let known = pasted.states.iter().map(|state| &*state.name.name);
         let message = format!("there is no state `{}`", target.name);
@@ -205,16 +206,21 @@ fn unknown_state(pasted: &Pasted, target: &Ident, problems: &mut Vec<Problem>) {
 }
 
 fn check_redo(pasted: &Pasted, redo: &Ident, problems: &mut Vec<Problem>) {
-    let limit = pasted.document.limits.iter().find(|limit| limit.meter.name == redo.name);
+    single_meter(pasted, redo, "pay for a redo", problems);
+}
+
+/// Looks whether a meter is there and has one counter, without which it cannot do something.
+pub(super) fn single_meter(pasted: &Pasted, meter: &Ident, what: &str, problems: &mut Vec<Problem>) {
+    let limit = pasted.document.limits.iter().find(|limit| limit.meter.name == meter.name);
     match limit {
         None => {
             let known = pasted.document.limits.iter().map(|limit| &*limit.meter.name);
-            let message = format!("there is no meter `{}`", redo.name);
-            problems.push(Problem::error("unknown-meter", redo.span, message).near(&redo.name, known));
+            let message = format!("there is no meter `{}`", meter.name);
+            problems.push(Problem::error("unknown-meter", meter.span, message).near(&meter.name, known));
         }
         Some(limit) if limit.per.is_some() => {
-            let message = format!("`{}` has one counter for each key and cannot pay for a redo", redo.name);
-            problems.push(Problem::error("per", redo.span, message));
+            let message = format!("`{}` has one counter for each key and cannot {what}", meter.name);
+            problems.push(Problem::error("per", meter.span, message));
         }
         Some(_) => {}
     }

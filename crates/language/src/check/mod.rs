@@ -9,6 +9,7 @@ pub mod env;
 pub mod graph;
 pub mod headers;
 mod shell;
+pub mod shown;
 mod steps;
 pub mod tables;
 pub mod walk;
@@ -173,7 +174,7 @@ fn children_first<'a>(documents: &BTreeMap<Name, Pasted>, names: &'a BTreeSet<Na
 
 fn findings(world: &World<'_>, pasted: &Pasted, tables: Tables, walked: Walked) -> Findings {
     let mut findings = Findings {
-        problems: headers::check(world, pasted),
+        problems: [headers::check(world, pasted), shown::check(pasted)].concat(),
         states: walked.states,
         tables,
         ..Findings::default()

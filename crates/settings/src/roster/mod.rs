@@ -20,7 +20,7 @@ use ftl_agents::cli::Adapter;
 use ftl_agents::contract::MONEY;
 use ftl_agents::model::price::Prices;
 use ftl_agents::model::{Calls, Dialect};
-use ftl_core::catalogue::Catalogue;
+use ftl_core::catalogue::{Catalogue, RoleRule};
 use ftl_core::nearest::nearest;
 use ftl_core::run::Usage;
 use ftl_core::value::Name;
@@ -31,7 +31,7 @@ use crate::origin::{ConfigError, Origin};
 pub use build::Hall;
 use fields::Reader;
 pub use keys::KeySource;
-use needs::{Need, Unfit};
+use needs::{Need, Unfit, has_rule};
 
 /// What a person does about a role that nobody answers.
 pub const UNBOUND: &str = "`ftl init` finds agents, or name one under [roles] in ftl.toml";
@@ -47,10 +47,6 @@ pub const ROLES: &str = "roles";
 
 /// The role that stands for all that are not bound.
 pub const ANY_ROLE: &str = "default";
-
-/// The role that is answered by an agent only where it is bound by name: code explores without one, and four
-/// conversations are much for a small change.
-pub const BY_NAME_ALONE: &str = "explorer";
 
 /// Who answers every role of one run, where it is not whom the settings name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -317,9 +313,10 @@ impl Roster {
         Ok(bound)
     }
 
-    /// Who answers a role.
+    /// Who answers a role. Where code explores without an agent, four conversations are much for a small change.
     pub fn role(&self, role: &str) -> Option<&Bound> {
-        let default = || self.roles.get(ANY_ROLE).filter(|_| role != BY_NAME_ALONE);
+        let by_name_alone = || has_rule(Catalogue::standard(), role, RoleRule::ByNameAlone);
+        let default = || self.roles.get(ANY_ROLE).filter(|_| !by_name_alone());
         self.roles.get(role).or_else(default)
     }
 

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ftl_agents::contract::{Counted, Enforced};
-use ftl_core::program::Whom;
-use ftl_core::syntax::Step;
+use ftl_core::catalogue::{Catalogue, RoleRule};
+use ftl_core::program::{StateCode, Whom};
+use ftl_core::syntax::{Compare, Expr, ExprKind, Part, Step, What};
 use ftl_core::value::Name;
 use ftl_language::library::Library;
 
@@ -86,12 +87,35 @@ impl fmt::Display for Needed {
 
 /// What a protocol and its children need of whoever answers their tasks, and the roles that they ask.
 pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<Name>) {
+    needed_with(library, protocol, &|_| true)
+}
+
+/// The roles that nobody asks while no task of a plan names certain workers: those of the children that a protocol runs
+/// only where a plan says so, as in `IF: task.worker == "coder" → DO: build = Run(coder)`.
+pub fn unneeded(library: &Library, protocol: &str, is_worker: &dyn Fn(&str) -> bool) -> BTreeSet<Name> {
+    let (_, mut all) = needed(library, protocol);
+    let (_, asked) = needed_with(library, protocol, is_worker);
+    all.retain(|role| !asked.contains(role));
+    all
+}
+
+/// The same where the plan names only some workers.
+fn needed_with(
+    library: &Library,
+    protocol: &str,
+    is_worker: &dyn Fn(&str) -> bool,
+) -> (BTreeSet<Needed>, BTreeSet<Name>) {
     let (mut all, mut roles) = (BTreeSet::new(), BTreeSet::new());
     let mut seen = BTreeSet::new();
     let mut open = vec![Name::from(protocol)];
     while let Some(name) = open.pop() {
         let Some(program) = library.program(&name).filter(|_| seen.insert(name.clone())) else { continue };
         for state in &program.states {
+            let left_out: BTreeSet<Name> = picked(state)
+                .into_iter()
+                .filter(|(_, words)| !words.iter().any(|word| is_worker(word)))
+                .map(|(child, _)| child)
+                .collect();
             for node in &state.nodes {
                 let pays = matches!(node.step(), Some(Step::Do { paying: Some(_), .. }));
                 for call in &node.calls {
@@ -107,6 +131,7 @@ pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<
                             });
                             all.extend(needs);
                         }
+                        Whom::Run(child) if left_out.contains(child) => {}
                         Whom::Run(child) => open.push(child.clone()),
                         Whom::Action(_) | Whom::Shell => {}
                     }
@@ -117,8 +142,53 @@ pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<
     (all, roles)
 }
 
-/// Roles whose work code does as well as it can where no agent is bound to them.
-const HELPED_BY_CODE: [&str; 2] = ["explorer", "observer"];
+/// The children that a state runs where a task names a worker, each with the words that name it.
+fn picked(state: &StateCode) -> BTreeMap<Name, BTreeSet<Name>> {
+    let mut all: BTreeMap<Name, BTreeSet<Name>> = BTreeMap::new();
+    for node in &state.nodes {
+        let mut words = BTreeSet::new();
+        let mut up = node.up;
+        while let Some(around) = up.and_then(|place| state.node(place)) {
+            if let What::If { condition, .. } = &around.what {
+                workers(condition, &mut words);
+            }
+            up = around.up;
+        }
+        for call in node.calls.iter().filter(|_| !words.is_empty()) {
+            match &call.whom {
+                Whom::Run(child) => all.entry(child.clone()).or_default().extend(words.iter().cloned()),
+                Whom::Action(_) | Whom::Task(_) | Whom::Shell => {}
+            }
+        }
+    }
+    all
+}
+
+/// The words that a condition requires of a field `worker`.
+fn workers(condition: &Expr, words: &mut BTreeSet<Name>) {
+    let is_worker = |one: &Expr| {
+        matches!(&*one.kind, ExprKind::Path(path)
+            if path.len() > 1 && path.last().is_some_and(|last| &*last.name == WORKER))
+    };
+    match &*condition.kind {
+        ExprKind::And(parts) => parts.iter().for_each(|part| workers(part, words)),
+        ExprKind::Compare(Compare::Same, one, two) => {
+            for (path, word) in [(one, two), (two, one)] {
+                if let (true, ExprKind::Text(text)) = (is_worker(path), &*word.kind)
+                    && let [Part::Text(word)] = text.parts.as_slice()
+                {
+                    words.insert(Name::from(word.as_str()));
+                }
+            }
+        }
+        ExprKind::Or(_) | ExprKind::Not(_) | ExprKind::Compare(..) | ExprKind::Empty(..) => {}
+        ExprKind::Path(_) | ExprKind::Number(_) | ExprKind::Duration(_) | ExprKind::Text(_) => {}
+        ExprKind::Bool(_) | ExprKind::None | ExprKind::Function(..) => {}
+    }
+}
+
+/// The field of a task that names who does it.
+const WORKER: &str = "worker";
 
 /// Why a protocol cannot be run with these agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +212,8 @@ pub fn staffed(
     roles.retain(|role| !answered(role));
     let alone: Vec<&str> =
         roles.iter().map(|role| &**role).filter(|role| roster.role(role).is_none()).collect();
-    let alone: Vec<&str> = alone.into_iter().filter(|role| !HELPED_BY_CODE.contains(role)).collect();
+    let needs_agent = |role: &&str| !has_rule(library.catalogue(), role, RoleRule::CodeStandsIn);
+    let alone: Vec<&str> = alone.into_iter().filter(needs_agent).collect();
     if !alone.is_empty() {
         let message = format!("no agent is bound to {}", alone.join(", "));
         return Err(Unfit { message, hint: UNBOUND.to_owned() });
@@ -164,6 +235,11 @@ pub fn staffed(
         }
     }
     if lacking.is_empty() { Ok(accepted) } else { Err(unaccepted(&lacking)) }
+}
+
+/// Whether the catalogue has a rule for every form of a role.
+pub(super) fn has_rule(catalogue: &Catalogue, role: &str, rule: RoleRule) -> bool {
+    catalogue.role(role).is_some_and(|role| role.has(rule))
 }
 
 fn bound<'r>(roster: &'r Roster, role: &str) -> Option<&'r Agent> {
@@ -217,6 +293,8 @@ fn unaccepted(lacking: &[(&Needed, &Agent)]) -> Unfit {
 
 #[cfg(test)]
 mod tests {
+    use ftl_language::source::{Origin, Source};
+
     use super::*;
 
     #[test]
@@ -232,6 +310,35 @@ mod tests {
         let roles: Vec<&str> = roles.iter().map(|role| &**role).collect();
         assert_eq!(roles, ["builder", "explorer", "observer", "planner"]);
         assert!(needed.iter().any(|one| one.need == Need::Paths && &*one.role == "explorer"));
+    }
+
+    #[test]
+    fn only_what_a_plan_picks_may_be_missing() {
+        let library = Library::built_in();
+        let found = |protocol: &str, asked: &[&str]| {
+            let roles = unneeded(&library, protocol, &|word| asked.contains(&word));
+            roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found("campaign", &["builder"]), "architect coder");
+        assert_eq!(found("campaign", &["coder"]), "builder");
+        assert_eq!(found("campaign", &["builder", "coder"]), "");
+        assert_eq!(found("campaign", &[]), "architect builder coder");
+        assert_eq!(found("task", &[]), "", "a task asks its builder whatever its plan says");
+    }
+
+    #[test]
+    fn a_worker_may_be_called_otherwise_than_its_protocol() {
+        let night = "```protocol\nPROTOCOL: night\nSTATE: A\n  CHECK: tasks = campaign.tasks\n  \
+            DO: all = FOR EACH task IN tasks.ready BY task.seq\n    \
+            IF: task.worker == \"coder\" AND task.seq != \"000\" → DO: Run(builder) workspace=\"w\"\n  \
+            DO: Run(coder) story=\"s\"\n  RETURN: complete failed={all.failed}\n```\n";
+        let mut sources = ftl_language::library::built_in_sources();
+        sources.push(Source::new("night.md", Origin::User, night));
+        let library = Library::load(sources, Catalogue::standard());
+        assert!(library.program("night").is_some(), "{:?}", library.get("night").unwrap().findings.problems);
+        let found = |word: &str| unneeded(&library, "night", &|one| one == word);
+        assert_eq!(found("builder"), [Name::from("builder")].into());
+        assert_eq!(found("coder"), BTreeSet::new());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use ftl_agents::prompts::Concern;
 use ftl_agents::secrets::Secrets;
 use ftl_core::catalogue::lifecycle::{Finding, Severity, Signal};
 use ftl_core::catalogue::roles::{
@@ -30,9 +31,6 @@ use ftl_lifecycle::write::now;
 use ftl_records::Records;
 use ftl_settings::roster::UNPRICED;
 
-/// The concerns that reviewers speak for, each in a session of its own.
-pub(super) const CONCERNS: [&str; 5] = ["product", "design", "senior developer", "test", "risk"];
-
 /// How much of a patch a reviewer is shown.
 const MAX_SHOWN_BYTES: usize = 256 * 1024;
 
@@ -41,6 +39,8 @@ pub(super) struct Phases {
     pub(super) paper: Arc<Records>,
     pub(super) sites: Arc<Sites>,
     pub(super) secrets: Arc<Secrets>,
+    /// The concerns that reviewers speak for, each in a session of its own.
+    pub(super) concerns: Vec<Concern>,
     pub(super) inner: Arc<dyn Hand>,
 }
 
@@ -96,9 +96,10 @@ impl Phases {
         tell(&folder, &mut params, !of_plan)?;
         let (mut plans, mut codes) = (Vec::new(), Vec::new());
         let mut whole: Option<Report> = None;
-        for concern in CONCERNS {
+        for concern in &self.concerns {
             let mut params = params.clone();
-            params.insert(Name::from("concern"), Value::text(concern));
+            params.insert(Name::from("concern"), Value::text(asked_concern(concern)));
+            let concern = concern.name.as_str();
             let report = self.ask(job, params);
             let Ended::Done(value) = &report.ended else { return Ok(merged(whole, report)) };
             if of_plan {
@@ -135,6 +136,12 @@ impl Phases {
         write_code(&folder, plan.as_ref(), &said, &self.sites.made(job)?)?;
         Ok(report)
     }
+}
+
+/// A concern as its reviewer is told it.
+fn asked_concern(concern: &Concern) -> String {
+    let Concern { name, about } = concern;
+    if about.is_empty() { name.clone() } else { format!("{name}: {about}") }
 }
 
 /// Two reports as one: what is unknown of either is unknown.

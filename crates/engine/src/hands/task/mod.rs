@@ -44,5 +44,7 @@ fn disk(error: &std::io::Error) -> Failure {
 /// Has the agents of a task know the task that they work for.
 pub(super) fn tell(with: &Arc<Resources>, inner: Arc<dyn Hand>) -> Arc<dyn Hand> {
     let (paper, sites, secrets) = (with.records.paper.clone(), with.sites.clone(), with.secrets.clone());
-    Arc::new(agents::Phases { paper, sites, secrets, inner })
+    let concerns = with.agents.as_ref().map(|with| with.agents.prompts().concerns().to_vec());
+    let concerns = concerns.unwrap_or_default();
+    Arc::new(agents::Phases { paper, sites, secrets, concerns, inner })
 }

@@ -189,7 +189,7 @@ impl<'a> Bench<'a> {
         adopt: Option<ftl_core::run::Adoption>,
     ) -> Result<(), Failure> {
         let inputs = [(Name::from("brief"), Value::text(brief))].into();
-        let terms = self.session.config().terms();
+        let terms = self.session.config().terms(self.session.library());
         let opening = Opening { protocol: Name::from(desk::PROTOCOL), inputs, terms };
         let opened = self.session.open_task(run.clone(), opening, adopt);
         let (driver, todo) = opened.map_err(|error| session_failure(&error))?;

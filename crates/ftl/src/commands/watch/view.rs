@@ -121,7 +121,7 @@ impl View<'_> {
         let told = |(run, reader): (&RunId, &Reader)| {
             let row = self.watched.store.run(run).ok().flatten()?;
             let summary = runs::summary(&row);
-            let is_over = row.settled && Board::is_for(&summary.protocol);
+            let is_over = row.settled && Board::is_for(&*self.watched.library, &summary.protocol);
             is_over.then(|| reader.board.told(run, &summary.meters))
         };
         let Some(_) = &self.watched.only else { return String::new() };
@@ -167,7 +167,7 @@ impl View<'_> {
     /// Brings the board of a run up to date, where it has one. A journal that this program does not understand has
     /// none.
     fn has_board(&mut self, known: &Known) -> bool {
-        if !Board::is_drawn(&known.summary.protocol) {
+        if !Board::is_drawn(&*self.watched.library, &known.summary.protocol) {
             return false;
         }
         let run = &known.row.run;

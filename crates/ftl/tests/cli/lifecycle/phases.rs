@@ -54,6 +54,23 @@ pub(crate) fn good() -> String {
 }
 
 #[test]
+fn the_prompts_of_the_repository_name_who_reviews() {
+    let law = scene("reviewers plan", "law: May we?", &submit(REVIEWED));
+    let cost = scene("reviewers plan", "cost", &submit(REVIEWED));
+    let dir = project(&format!("{law}{cost}{}", good().replace("reviewers", "nobody")));
+    let prompt = "<!-- part: task -->\n{{inputs}} {{answer}}\n<!-- part: feedback -->\n{{feedback}}\n";
+    let concerns = "<!-- concern: law -->\nMay we?\n<!-- concern: cost -->\n";
+    dir.write(".ftl/prompts/reviewers.md", format!("{concerns}{prompt}"));
+    let id = dir.ftl(&["new", "Add a note", "--json"]).code(0).json()["task"].as_str().unwrap().to_owned();
+    say(&dir, &id, &["plan"]).code(0);
+    next(&dir, &id, &[], 0, Some("plan_review"));
+    say(&dir, &id, &["review", "plan"]).code(0);
+    let review: Json = serde_json::from_str(&get(&dir, &id, "review/plan-review.json")).unwrap();
+    let roles: Vec<&Json> = review["reviewers"].as_array().unwrap().iter().map(|one| &one["role"]).collect();
+    assert_eq!(roles, [&json!("law"), &json!("cost")]);
+}
+
+#[test]
 fn a_whole_lifecycle_unattended() {
     let dir = project(&good());
     let id = dir.ftl(&["new", "Add a note", "--json"]).code(0).json()["task"].as_str().unwrap().to_owned();
