@@ -109,7 +109,8 @@ impl Script {
 impl Rule {
     fn of(written: Written) -> Result<Rule, String> {
         let time = |text: Option<String>| {
-            text.map(|text| Unit::Time.parse(&text).map(Duration::from_millis)).transpose()
+            let time = text.map(|text| Unit::Time.parse(&text)).transpose();
+            time.map(|time| time.map(Duration::from_millis)).map_err(|error| error.to_string())
         };
         let when = written.when.iter().map(|(name, value)| Ok((name.clone(), plain(value)?)));
         let spend =
@@ -150,7 +151,7 @@ fn spend(meter: &str, value: &toml::Value) -> Result<u64, String> {
         | toml::Value::Array(_)
         | toml::Value::Table(_) => String::new(),
     };
-    Unit::of_meter(meter).parse(&text)
+    Unit::of_meter(meter).parse(&text).map_err(|error| error.to_string())
 }
 
 fn says(written: Written) -> Result<Says, String> {
@@ -161,7 +162,8 @@ fn says(written: Written) -> Result<Says, String> {
             .find(|kind| kind.word() == word)
             .ok_or_else(|| format!("`{word}` is no kind of failure"))?,
     };
-    let after = written.after.as_deref().map(|text| Unit::Time.parse(text)).transpose()?;
+    let after = written.after.as_deref().map(|text| Unit::Time.parse(text)).transpose();
+    let after = after.map_err(|error| error.to_string())?;
     let mut said = Vec::new();
     said.extend(written.value.as_ref().map(plain).transpose()?.map(Says::Value));
     said.extend(written.fail.map(|message| Says::Fail(kind, message)));

@@ -26,7 +26,7 @@ use ftl_records::decision;
 use ftl_records::plan_file::missing_files;
 use ftl_records::plan_file::preview::Preview;
 use ftl_records::plan_file::{self, Plan, PlanError, Reading, Task as PlanTask, Worker};
-use ftl_settings::config::PULL_REQUEST;
+use ftl_settings::settings::LandingHow;
 use ftl_store::order::Order;
 
 use super::code::{needs_forge, tell_own_reviewer};
@@ -53,7 +53,7 @@ const MAX_LOOKED_AT: usize = 3;
 const MAX_LEVELS: usize = 8;
 
 /// How the work of a flow lands when nobody can be asked.
-const UNASKED: &str = "branch-only";
+const UNASKED: LandingHow = LandingHow::BranchOnly;
 
 /// One of the two flows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -229,15 +229,15 @@ pub(super) fn carry_out(
     let mut terms = session.config().terms();
     options.work.chosen.limit(&mut terms);
     let choice = options.work.chosen.choice();
-    if let Some(how) = &options.land {
-        terms.policies.insert(asks_how(which), Policy::Answer(Value::text(how.as_str())));
+    if let Some(how) = options.land {
+        terms.policies.insert(asks_how(which), Policy::Answer(Value::text(how.word())));
     }
     // The stories of a document go through one pull request; on this side of it their work stays on its branch.
-    let how = options.land.as_deref().unwrap_or_else(|| session.config().text("landing.how"));
-    let pulls = document.is_some() && !only_plans && how == PULL_REQUEST;
+    let how = options.land.unwrap_or(session.config().settings().landing.how);
+    let pulls = document.is_some() && !only_plans && how == LandingHow::PullRequest;
     if pulls {
         needs_forge(&session)?;
-        terms.policies.insert(asks_how(which), Policy::Answer(Value::text(UNASKED)));
+        terms.policies.insert(asks_how(which), Policy::Answer(Value::text(UNASKED.word())));
     }
     let unasked = !is_asked(out) && stands_in(&mut terms, which);
     let opening = Opening { protocol: Name::from(which.protocol()), inputs, terms };
@@ -442,7 +442,7 @@ fn stands_in(terms: &mut Terms, which: Which) -> bool {
     if [state.as_str(), which.protocol(), "*"].iter().any(|key| terms.policies.contains_key(*key)) {
         return false;
     }
-    terms.policies.insert(state, Policy::Answer(Value::text(UNASKED)));
+    terms.policies.insert(state, Policy::Answer(Value::text(UNASKED.word())));
     true
 }
 
