@@ -13,6 +13,7 @@ use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
 use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_core::catalogue::shell::Sh;
 use ftl_core::catalogue::{Action as _, Catalogue};
+use ftl_core::performer::Performer;
 
 use super::SessionError;
 use super::given::{OptionFiles, Wishes};
@@ -71,7 +72,7 @@ impl Wiring {
         let records = self.records.for_run(run);
         let script = self.options.read_script(run)?;
         // A script that answers everything answers everything but the shell.
-        let sites = if script.as_ref().is_some_and(|script| script.names().contains("*")) {
+        let sites = if script.as_ref().is_some_and(|script| script.answers_all()) {
             workshop = workshop.with(Sh::NAME, shell.clone());
             None
         } else {
@@ -160,10 +161,10 @@ impl Wiring {
 
     /// Has a script answer what it names, and what nothing else performs.
     fn play(&self, workshop: Workshop, script: Script, shell: Arc<Shell>) -> Workshop {
-        let names: Vec<String> = script.names().into_iter().map(str::to_owned).collect();
+        let performers: Vec<Performer> = script.performers().into_iter().cloned().collect();
         let scripted = Arc::new(Scripted::new(script, self.options.folder(), Some(shell)));
-        let named = names.iter().filter(|name| *name != "*");
-        let workshop = named.fold(workshop, |workshop, name| workshop.with(name, scripted.clone()));
+        let workshop =
+            performers.into_iter().fold(workshop, |workshop, one| workshop.with(one, scripted.clone()));
         workshop.otherwise(scripted)
     }
 

@@ -20,10 +20,11 @@ mod story;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_core::performer::Performer;
 use ftl_core::run::{
     ActionId, Answer, Entry, Fact, Instance, InstanceId, ROOT, Run, Standing as Stands, ThreadId, Time,
 };
-use ftl_core::value::{Name, Value};
+use ftl_core::value::Value;
 use ftl_language::library::Library;
 
 use crate::paint::{one_line, safe};
@@ -41,7 +42,7 @@ pub(crate) struct Board {
     /// When the first entry was written, and the last.
     pub(crate) times: Option<(Time, Time)>,
     /// Whom open actions were asked of.
-    asked: BTreeMap<(InstanceId, ActionId), Name>,
+    asked: BTreeMap<(InstanceId, ActionId), Performer>,
     /// Which task an instance works on, by seq, and since when.
     works: BTreeMap<InstanceId, (String, Time)>,
     /// What the last instance of each task has come to.
@@ -104,7 +105,7 @@ pub(crate) struct Work {
     /// The state of its protocol.
     pub(crate) state: String,
     /// What is being done.
-    pub(crate) doing: Option<String>,
+    pub(crate) doing: Option<Performer>,
     /// Tools that were used, and how many there are.
     pub(crate) tools: Option<(u64, u64)>,
     /// Since when.
@@ -302,7 +303,7 @@ impl Board {
             }
             Stands::Waiting => Standing::Held(String::from("it asks a question")),
             Stands::Running | Stands::Suspended | Stands::Settled(_) => {
-                let doing = instance.open.values().next().map(|open| open.whom.to_string());
+                let doing = instance.open.values().next().map(|open| open.whom.clone());
                 let tools = instance.meters.get("tools").map(|meter| (meter.used(), meter.limit));
                 Standing::Works(Work { state: instance.state.to_string(), doing, tools, since })
             }
@@ -311,8 +312,8 @@ impl Board {
 }
 
 impl Heard {
-    fn note(&mut self, whom: &str, value: &Value) {
-        match whom {
+    fn note(&mut self, whom: &Performer, value: &Value) {
+        match whom.action().unwrap_or_default() {
             "branch.deliver" => self.delivered = Some(value.clone()),
             "observer.analyze" => self.analysis = Some(value.clone()),
             "workspace.create" => {

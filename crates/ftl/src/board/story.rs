@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use ftl_core::performer::Performer;
 use ftl_core::run::{Answer, Time};
 use ftl_core::value::Value;
 
@@ -38,18 +39,21 @@ impl Story {
 }
 
 /// What a person wants to hear of an answer, in one line, and whether it led on.
-pub(super) fn told(state: &str, whom: &str, answer: &Answer) -> Option<(Option<bool>, String)> {
+pub(super) fn told(state: &str, whom: &Performer, answer: &Answer) -> Option<(Option<bool>, String)> {
     let value = match answer {
         Answer::Done(value) => value,
         Answer::Failed(failure) => {
-            let who = whom.strip_prefix("Task(").map_or(whom, |role| role.trim_end_matches(')'));
+            let who = whom.role().map_or_else(|| whom.to_string(), str::to_owned);
             return Some((Some(false), format!("{who}: {}", reason(&telling(&failure.message)))));
         }
     };
-    match whom {
-        "Task(coder)" if state == "PLANNING" => Some((None, String::from("planned"))),
-        "Task(coder)" => Some((None, with("coded", &text(value, "summary")))),
-        "Task(architect)" => Some(reviewed(state, value)),
+    match whom.role() {
+        Some("coder") if state == "PLANNING" => return Some((None, String::from("planned"))),
+        Some("coder") => return Some((None, with("coded", &text(value, "summary")))),
+        Some("architect") => return Some(reviewed(state, value)),
+        Some(_) | None => {}
+    }
+    match whom.action()? {
         "tests.run" if value.field("passed").holds() => {
             Some((Some(true), with("tests passed", &first(&text(value, "summary")))))
         }
@@ -98,14 +102,14 @@ mod tests {
         let review =
             answer(&[("verdict", Value::text("CHANGES")), ("feedback", Value::text("name it\nbetter"))]);
         let wanted = (Some(false), String::from("the architect on the code: CHANGES: name it · better"));
-        assert_eq!(told("CODE_REVIEW", "Task(architect)", &review), Some(wanted));
+        assert_eq!(told("CODE_REVIEW", &Performer::from("Task(architect)"), &review), Some(wanted));
         let red = answer(&[
             ("passed", Value::Bool(false)),
             ("summary", Value::text("1 of 2 tests failed\n test_a")),
         ]);
         let wanted = (Some(false), String::from("tests failed: 1 of 2 tests failed: test_a"));
-        assert_eq!(told("TESTING", "tests.run", &red), Some(wanted));
-        assert_eq!(told("SETUP", "worktree.open", &red), None);
+        assert_eq!(told("TESTING", &Performer::from("tests.run"), &red), Some(wanted));
+        assert_eq!(told("SETUP", &Performer::from("worktree.open"), &red), None);
     }
 
     #[test]

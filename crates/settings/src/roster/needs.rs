@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ftl_agents::contract::{Counted, Enforced};
-use ftl_core::program::Whom;
+use ftl_core::performer::Performer;
 use ftl_core::syntax::Step;
 use ftl_core::value::Name;
 use ftl_language::library::Library;
@@ -96,7 +96,7 @@ pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<
                 let pays = matches!(node.step(), Some(Step::Do { paying: Some(_), .. }));
                 for call in &node.calls {
                     match &call.whom {
-                        Whom::Task(role) => {
+                        Performer::Task(role) => {
                             roles.insert(role.clone());
                             let needs = [(pays, Need::Calls), (true, Need::Paths)];
                             let needs = needs.into_iter().filter(|(is, _)| *is).map(|(_, need)| Needed {
@@ -107,8 +107,9 @@ pub fn needed(library: &Library, protocol: &str) -> (BTreeSet<Needed>, BTreeSet<
                             });
                             all.extend(needs);
                         }
-                        Whom::Run(child) => open.push(child.clone()),
-                        Whom::Action(_) | Whom::Shell => {}
+                        Performer::Run(child) => open.push(child.clone()),
+                        Performer::Action(_) | Performer::Shell | Performer::Word => {}
+                        Performer::Question | Performer::Item | Performer::All => {}
                     }
                 }
             }
