@@ -3,6 +3,8 @@
 //! Inside, everything is a whole number: tokens, turns and tools are counted, money is in millionths,
 //! time in milliseconds. Only this module turns one into the other.
 
+use std::fmt;
+
 /// What a number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -18,6 +20,28 @@ pub enum Unit {
     Factor,
 }
 
+/// A text that is no amount of a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AmountError {
+    text: String,
+    unit: Unit,
+}
+
+impl fmt::Display for AmountError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let like = match self.unit {
+            Unit::Count => "a number such as 1500, 20k or 2M",
+            Unit::Money => "money such as 12.50",
+            Unit::Time => "a time such as 90s, 10m or 4h",
+            Unit::Bytes => "a size such as 512KiB or 16MiB",
+            Unit::Factor => "a factor such as 2 or 1.5",
+        };
+        write!(out, "`{}` is not {like}", self.text)
+    }
+}
+
+impl std::error::Error for AmountError {}
+
 impl Unit {
     /// The unit of a meter.
     pub fn of_meter(meter: &str) -> Unit {
@@ -29,12 +53,12 @@ impl Unit {
     }
 
     /// Reads an amount: `1500`, `1_500`, `2k`, `1.5M`; `12.50`; `90s`, `10m`, `4h`; `16MiB`.
-    pub fn parse(self, text: &str) -> Result<u64, String> {
+    pub fn parse(self, text: &str) -> Result<u64, AmountError> {
         let text: String = text.trim().chars().filter(|one| *one != '_').collect();
         let at = text.find(|one: char| !one.is_ascii_digit() && one != '.').unwrap_or(text.len());
         let (number, suffix) = (&text[..at], text[at..].trim());
-        let scale = self.scale(suffix).ok_or_else(|| self.expected(&text))?;
-        scaled(number, scale).ok_or_else(|| self.expected(&text))
+        let amount = self.scale(suffix).and_then(|scale| scaled(number, scale));
+        amount.ok_or_else(|| AmountError { text: text.clone(), unit: self })
     }
 
     /// How much one of a suffix is.
@@ -54,17 +78,6 @@ impl Unit {
             (Unit::Count | Unit::Money | Unit::Time | Unit::Bytes | Unit::Factor, _) => return None,
         };
         Some(scale)
-    }
-
-    fn expected(self, text: &str) -> String {
-        let like = match self {
-            Unit::Count => "a number such as 1500, 20k or 2M",
-            Unit::Money => "money such as 12.50",
-            Unit::Time => "a time such as 90s, 10m or 4h",
-            Unit::Bytes => "a size such as 512KiB or 16MiB",
-            Unit::Factor => "a factor such as 2 or 1.5",
-        };
-        format!("`{text}` is not {like}")
     }
 
     /// An amount as people read it.
@@ -163,7 +176,7 @@ mod tests {
             (Unit::Factor, "2x"),
             (Unit::Count, "18446744073709551615k"),
         ] {
-            let message = unit.parse(text).expect_err(text);
+            let message = unit.parse(text).expect_err(text).to_string();
             assert!(message.contains("such as"), "{message}");
         }
     }

@@ -14,6 +14,7 @@ pub mod desk;
 pub mod json;
 pub mod machine;
 pub mod nearest;
+pub mod performer;
 pub mod plan;
 pub mod program;
 pub mod run;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::catalogue::Catalogue;
+use crate::performer::Performer;
 use crate::syntax::{Arg, Args, Exit, Expr, Span, Step, What};
 use crate::types::Type;
 use crate::value::{Name, Value};
@@ -154,32 +155,17 @@ pub struct Node {
 #[derive(Clone, Debug)]
 pub struct CallCode {
     /// Whom it asks.
-    pub whom: Whom,
+    pub whom: Performer,
     /// With what.
     pub args: Args,
     /// Parameters that must not be `none`.
     pub required: Vec<Name>,
     /// The parameter that takes the last result.
     pub piped: Option<Name>,
-    /// How entries name it: `verify.run`, `Task(builder)`, `Run(builder)`, `sh`.
-    pub label: Name,
     /// What it must answer.
     pub answer: Type,
     /// Its name as a branch of PARALLEL.
     pub branch: Name,
-}
-
-/// Whom a call asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whom {
-    /// An action of the catalogue.
-    Action(Name),
-    /// An agent in a role.
-    Task(Name),
-    /// A child.
-    Run(Name),
-    /// A shell command.
-    Shell,
 }
 
 impl Program {

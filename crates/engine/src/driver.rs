@@ -322,7 +322,7 @@ fn lost_agents(run: &Run, used: &dyn Fn(&str) -> Option<Usage>) -> Vec<(Instance
     let mut lost = Vec::new();
     for instance in run.live() {
         for (action, open) in &instance.open {
-            let role = open.whom.strip_prefix("Task(").and_then(|whom| whom.strip_suffix(')'));
+            let role = open.whom.role();
             let is_at_work = open.suspended.is_none() && open.held.is_none();
             if let Some(usage) = role.filter(|_| is_at_work).and_then(used) {
                 lost.push((instance.id, *action, usage));

@@ -12,6 +12,7 @@ use serde_json::{Value as Json, json};
 
 use ftl_settings::config::Config;
 use ftl_settings::roster::keys::{self, KeySource};
+use ftl_settings::settings::Section;
 
 /// How long one request may take.
 const MAX_TIME: Duration = Duration::from_secs(30);
@@ -127,8 +128,9 @@ impl fmt::Debug for Reached {
 impl Reached {
     /// The forge that the settings name, with the token out of the environment.
     pub fn of(config: &Config, variable: &dyn Fn(&str) -> Option<String>) -> Result<Reached, ForgeError> {
-        let text = |key: &str| config.text(key).trim().trim_end_matches('/').to_owned();
-        let (url, repo, remote) = (text("forge.url"), text("forge.repo"), text("forge.remote"));
+        let forge = &config.settings().forge;
+        let text = |text: &str| text.trim().trim_end_matches('/').to_owned();
+        let (url, repo, remote) = (text(&forge.url), text(&forge.repo), text(&forge.remote));
         let wrong = |message: String| Err(ForgeError::Unavailable(message));
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             return wrong(format!("`{url}` is no address of a forge (hint: set forge.url)"));
@@ -146,7 +148,7 @@ impl Reached {
             let hint = "set forge.remote to the address that git pushes to";
             return wrong(format!("nothing says where to push (hint: {hint})"));
         }
-        let name = text("forge.token_env");
+        let name = text(&forge.token_env);
         let token = match name.as_str() {
             "" => None,
             name => Some(variable(name).filter(|token| !token.trim().is_empty()).ok_or_else(|| {
@@ -154,7 +156,7 @@ impl Reached {
             })?),
         };
         if token.is_some() {
-            let is_shared = config.is_shared("forge.");
+            let is_shared = config.is_shared(Section::Forge);
             for address in [&url, &remote].into_iter().filter(|address| address.starts_with("http")) {
                 keys::may_go(&KeySource::Variable(name.clone()), address, is_shared).map_err(|message| {
                     ForgeError::Unavailable(format!("{message} (hint: say [forge] in .ftl/config.toml)"))

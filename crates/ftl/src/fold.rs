@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use ftl_core::catalogue::Catalogue;
 use ftl_core::catalogue::declare::Kind;
+use ftl_core::performer::Performer;
 use ftl_core::run::{ActionId, Answer, Entry, Fact, InstanceId, Payment, ROOT};
-use ftl_core::value::{Fields, Name, Value};
+use ftl_core::value::{Fields, Value};
 
 use crate::board::news::telling;
 use crate::cause::{cause, standing};
@@ -19,7 +20,7 @@ const BOOKKEEPING: [&str; 2] = ["STATE_ENTRY", "PHASE_TRANSITION"];
 #[derive(Default)]
 pub(crate) struct Fold {
     /// Whom open actions were asked of.
-    asked: BTreeMap<(InstanceId, ActionId), Name>,
+    asked: BTreeMap<(InstanceId, ActionId), Performer>,
     /// How many entries were passed over since the last one that was shown.
     hidden: usize,
     /// How many were passed over in all.
@@ -64,7 +65,7 @@ impl Fold {
             }
             Fact::Heard { action, answer, by, .. } => {
                 let whom = self.asked.remove(&(entry.instance, *action));
-                heard(entry, whom.as_deref(), answer, by.as_deref())
+                heard(entry, whom.as_ref(), answer, by.as_deref())
             }
             Fact::Paid(Payment::Attempts { .. }) => Some(lines::line(entry)),
             Fact::Paid(Payment::Meter { .. } | Payment::Purse { .. } | Payment::Back { .. }) => None,
@@ -84,7 +85,7 @@ fn ended(word: &str, values: &Fields) -> String {
 }
 
 /// What was heard: a person's word, a failure, a verdict of a gate.
-fn heard(entry: &Entry, whom: Option<&str>, answer: &Answer, by: Option<&str>) -> Option<String> {
+fn heard(entry: &Entry, whom: Option<&Performer>, answer: &Answer, by: Option<&str>) -> Option<String> {
     let (Some(whom), None) = (whom, by) else { return by.map(|_| lines::line(entry)) };
     match answer {
         Answer::Failed(failure) => {
@@ -92,14 +93,17 @@ fn heard(entry: &Entry, whom: Option<&str>, answer: &Answer, by: Option<&str>) -
             Some(of(entry, &format!("{whom}: {what} {}", lines::cut(&failure.message))))
         }
         // How a child ended stands in its own last entry.
-        Answer::Done(_) if whom.starts_with("Run(") => None,
+        Answer::Done(_) if matches!(whom, Performer::Run(_)) => None,
         Answer::Done(value) => Some(of(entry, &verdict(whom, value)?)),
     }
 }
 
 /// The verdict of a gate or a reviewer, with its first line of why.
-fn verdict(whom: &str, value: &Value) -> Option<String> {
-    let is_gate = Catalogue::standard().action(whom).is_some_and(|action| action.kind == Kind::Gate);
+fn verdict(whom: &Performer, value: &Value) -> Option<String> {
+    let is_gate = whom
+        .action()
+        .and_then(|name| Catalogue::standard().action(name))
+        .is_some_and(|action| action.kind == Kind::Gate);
     let said = |name: &str| value.field(name).as_text().map(telling).unwrap_or_default();
     let (word, style) = match (is_gate, value.field("verdict").as_text()) {
         (true, _) if value.field("passed").holds() => ("passed", paint::GOOD),

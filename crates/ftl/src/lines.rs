@@ -42,7 +42,7 @@ pub(crate) fn what(fact: &Fact) -> String {
             format!("{} {} in {}", paint(paint::STRONG, "opened"), opened.protocol, opened.state)
         }
         Fact::Asked { asks, .. } => {
-            let names: Vec<String> = asks.iter().map(|ask| safe(&ask.whom)).collect();
+            let names: Vec<String> = asks.iter().map(|ask| safe(&ask.whom.to_string())).collect();
             format!("asked {}", listed(&names))
         }
         Fact::Heard { action, answer, by, .. } => heard(&action.to_string(), answer, by.as_deref()),

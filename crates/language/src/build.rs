@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use ftl_core::catalogue::Catalogue;
-use ftl_core::program::{CallCode, InputCode, LimitCode, Node, Program, StateCode, Whom};
+use ftl_core::performer::Performer;
+use ftl_core::program::{CallCode, InputCode, LimitCode, Node, Program, StateCode};
 use ftl_core::run::eval;
 use ftl_core::syntax::{Arg, Args, Block, Call, Preset, State, Statement, Step, Target, What, print};
 use ftl_core::types::Type;
@@ -164,9 +165,9 @@ fn calls(statement: &Statement, catalogue: &Catalogue) -> Vec<CallCode> {
             named.map(|(call, branch)| CallCode { branch, ..call_code(call, false, catalogue) }).collect()
         }
         Step::WaitWords { words, .. } => {
-            vec![person_code("word", word_type(words.iter().map(|word| &word.name), catalogue))]
+            vec![person_code(Performer::Word, word_type(words.iter().map(|word| &word.name), catalogue))]
         }
-        Step::Ask { args, .. } => vec![person_code("question", question_type(args))],
+        Step::Ask { args, .. } => vec![person_code(Performer::Question, question_type(args))],
         Step::ForEach { .. } | Step::Pay { .. } => Vec::new(),
     }
 }
@@ -174,29 +175,25 @@ fn calls(statement: &Statement, catalogue: &Catalogue) -> Vec<CallCode> {
 fn call_code(call: &Call, pipe: bool, catalogue: &Catalogue) -> CallCode {
     let given = call.args.iter().map(|(name, _)| &*name.name);
     let mut code = CallCode {
-        whom: Whom::Shell,
+        whom: Performer::Shell,
         args: call.args.clone(),
         required: Vec::new(),
         piped: None,
-        label: Name::from("sh"),
         answer: Type::Any,
         branch: branch_names(std::slice::from_ref(call)).into_iter().next().unwrap_or_default(),
     };
     let declared = match &call.target {
         Target::Action(action) => {
-            code.whom = Whom::Action(action.name.clone());
-            code.label = action.name.clone();
+            code.whom = Performer::Action(action.name.clone());
             catalogue.action(&action.name)
         }
         Target::Shell(_) => catalogue.action("sh"),
         Target::Run(protocol) => {
-            code.whom = Whom::Run(protocol.name.clone());
-            code.label = Name::from(format!("Run({})", protocol.name));
+            code.whom = Performer::Run(protocol.name.clone());
             return code;
         }
         Target::Task(role) => {
-            code.whom = Whom::Task(role.name.clone());
-            code.label = Name::from(format!("Task({})", role.name));
+            code.whom = Performer::Task(role.name.clone());
             let form = catalogue.role(&role.name).and_then(|declared| {
                 let word = call.args.iter().find(|(name, _)| declared.selector == Some(&*name.name));
                 let word = word.and_then(|(_, arg)| match arg {
@@ -225,15 +222,14 @@ fn call_code(call: &Call, pipe: bool, catalogue: &Catalogue) -> CallCode {
 }
 
 /// What is asked of a person: nothing is handed over, and the answer has a type.
-fn person_code(label: &str, answer: Type) -> CallCode {
+fn person_code(whom: Performer, answer: Type) -> CallCode {
     CallCode {
-        whom: Whom::Action(Name::from(label)),
+        branch: Name::from(whom.to_string()),
+        whom,
         args: Args::new(),
         required: Vec::new(),
         piped: None,
-        label: Name::from(label),
         answer,
-        branch: Name::from(label),
     }
 }
 

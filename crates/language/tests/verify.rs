@@ -4,6 +4,7 @@
 
 mod support;
 
+use ftl_core::performer::Performer;
 use ftl_core::run::{
     Adoption, Answers, End, Entry, Event, Fact, FailureKind, InstanceId, Outcome, Payment, Policy, ROOT, Run,
     Standing, Terms, WayOut,
@@ -91,7 +92,7 @@ fn a_rehearsal_tells_where_an_input_leads_and_changes_nothing() {
     assert_eq!(&*rehearsal.run.instance(ROOT).unwrap().state, "plan_review");
     assert_eq!(&*stage.run.instance(ROOT).unwrap().state, "planning");
     let unknown = stage.run.rehearse(1, say(), &Answers::default());
-    assert_eq!(unknown.asks.as_deref(), Some("artifact.plan"));
+    assert_eq!(unknown.asks, Some(Performer::from("artifact.plan")));
     let nowhere = Event::Waive {
         instance: ROOT,
         to: Name::from("done"),

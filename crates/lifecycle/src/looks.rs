@@ -45,13 +45,13 @@ impl<'a> Looks<'a> {
     }
 
     /// Looks through a gate, or remembers what it answered; nothing for what is no gate of artifacts.
-    pub fn at(&self, gate: &Name) -> Option<Result<Look, Malformed>> {
+    pub fn at(&self, gate: &str) -> Option<Result<Look, Malformed>> {
         if let Some(known) = self.seen.borrow().get(gate) {
             return Some(known.clone());
         }
         let look = look(gate, self.folder, self.bindings, &self.routes)?;
         self.evaluated.set(self.evaluated.get() + 1);
-        self.seen.borrow_mut().insert(gate.clone(), look.clone());
+        self.seen.borrow_mut().insert(Name::from(gate), look.clone());
         Some(look)
     }
 

@@ -119,13 +119,13 @@ impl Work {
             let of = call.args.iter().find(|(name, _)| &*name.name == "of").map(|(_, arg)| arg);
             matches!(of, Some(Arg::Words(words)) if words.iter().any(|word| &*word.name == "plan"))
         };
-        match &*call.label {
-            "Task(planner)" => Some(Work::Plan),
-            "Task(reviewers)" => Some(if of_plan() { Work::PlanReview } else { Work::CodeReview }),
-            "Task(coder)" => Some(Work::Code),
-            "eval.run" => Some(Work::Report),
-            "decision.record" => Some(Work::Decision),
-            "patch.revert" => Some(Work::Revert),
+        match (call.whom.role(), call.whom.action()) {
+            (Some("planner"), _) => Some(Work::Plan),
+            (Some("reviewers"), _) => Some(if of_plan() { Work::PlanReview } else { Work::CodeReview }),
+            (Some("coder"), _) => Some(Work::Code),
+            (_, Some("eval.run")) => Some(Work::Report),
+            (_, Some("decision.record")) => Some(Work::Decision),
+            (_, Some("patch.revert")) => Some(Work::Revert),
             _ => None,
         }
     }
@@ -290,10 +290,10 @@ impl Phases {
     }
 
     /// The gates that a phase looks through, by name, in its order.
-    pub fn gates(&self, phase: &Phase) -> Vec<&Name> {
+    pub fn gates(&self, phase: &Phase) -> Vec<&str> {
         let nodes = self.state(phase).map(|state| state.nodes.as_slice()).unwrap_or_default();
         let checks = nodes.iter().filter(|node| matches!(node.step(), Some(Step::Check { .. })));
-        checks.flat_map(|node| &node.calls).map(|call| &call.label).collect()
+        checks.flat_map(|node| &node.calls).filter_map(|call| call.whom.action()).collect()
     }
 
     /// What a phase is told when it is entered.

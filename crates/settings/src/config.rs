@@ -10,215 +10,27 @@ mod environment;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ftl_core::nearest::nearest;
 use ftl_core::run::{MAX_EQUAL_FAILURES, Policy, Terms, Usage};
 use ftl_core::value::{Name, Value};
 use ftl_language::library::Library;
 
+use crate::declare::Row;
 use crate::environment::{ENVIRONMENT, Environment};
-use crate::message::{PLACEHOLDERS, unknown_placeholders};
 use crate::origin::{ConfigError, Origin};
 use crate::roster::{AGENTS, ROLES, Roster, Said};
+use crate::settings::{EmbedderKind, LandingHow, Meter, ROWS, Section, Settings};
 use crate::width::Width;
 use ftl_code::commands::Commands;
-use ftl_core::amount::Unit;
 use ftl_folder as folder;
 use ftl_process::Limits;
 use ftl_records::RecordOptions;
-use ftl_records::build_budget::{BuildSettings, FACTOR_ONE};
+use ftl_records::build_budget::BuildSettings;
 use ftl_records::embedder::{EmbedderChoice, EndpointSettings};
-use ftl_records::plan_file::{DirectMode, MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS};
-use ftl_store::MAX_CONTENT_BYTES;
-
-/// The longest that checks of a pull request may be waited for: a week.
-pub const MAX_CHECKS_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// The largest settings file that is read.
 pub const MAX_CONFIG_BYTES: u64 = 256 * 1024;
-
-/// A setting: its key, what it means, and its default. `none` switches a limit off.
-struct Setting {
-    key: &'static str,
-    unit: Unit,
-    default: &'static str,
-    about: &'static str,
-    optional: bool,
-    most: u64,
-}
-
-const fn setting(key: &'static str, unit: Unit, default: &'static str, about: &'static str) -> Setting {
-    Setting { key, unit, default, about, optional: true, most: u64::MAX }
-}
-
-const fn needed(key: &'static str, unit: Unit, default: &'static str, about: &'static str) -> Setting {
-    Setting { key, unit, default, about, optional: false, most: u64::MAX }
-}
-
-impl Setting {
-    const fn at_most(self, most: u64) -> Setting {
-        Setting { most, ..self }
-    }
-}
-
-/// How much of each end of an output may be kept at hand: both ends of both streams are one answer.
-const MAX_AT_HAND: u64 = 512 * 1024;
-
-/// What the tools of a plan may be multiplied by at most, in thousandths.
-const MAX_TOOLS_FACTOR: u64 = 100 * FACTOR_ONE;
-
-/// The settings that may also stand where a role is bound: of which role, and in which section they belong.
-const OF_ROLES: [(&str, &[&str]); 2] =
-    [("builder", &["tools", "tools_factor", "direct", "repairs", "plan_reads"]), ("explorer", &["tools"])];
-
-const SETTINGS: &[Setting] = &[
-    setting("limits.tokens", Unit::Count, "5M", "tokens that one run may use"),
-    setting("limits.money", Unit::Money, "20", "money that one run may use"),
-    setting("limits.time", Unit::Time, "8h", "working time of agents that one run may use"),
-    setting("limits.turns", Unit::Count, "2000", "turns of agents that one run may use"),
-    setting(
-        "reserve.tokens",
-        Unit::Count,
-        "100k",
-        "set aside before an agent is asked; charged when it reports nothing",
-    ),
-    setting("reserve.money", Unit::Money, "0.50", "the same for money"),
-    setting("reserve.time", Unit::Time, "5m", "the same for time"),
-    setting("reserve.turns", Unit::Count, "25", "the same for turns"),
-    needed("width.agents", Unit::Count, "4", "agents that work at the same time"),
-    needed("width.builds", Unit::Count, "4", "commands that build or test at the same time"),
-    needed("width.actions", Unit::Count, "8", "other actions that work at the same time"),
-    setting("process.startup", Unit::Time, "60s", "an agent that has said nothing by then is ended"),
-    setting("process.silence", Unit::Time, "10m", "a process that says nothing for so long is ended"),
-    setting("process.soft", Unit::Time, "30m", "after so long a process is asked to end"),
-    setting("process.hard", Unit::Time, "35m", "after so long a process is ended at once"),
-    needed("process.grace", Unit::Time, "5s", "between being asked to end and being ended"),
-    needed("process.head", Unit::Bytes, "32KiB", "of the beginning of an output that is kept at hand")
-        .at_most(MAX_AT_HAND),
-    needed("process.tail", Unit::Bytes, "32KiB", "of the end of an output that is kept at hand")
-        .at_most(MAX_AT_HAND),
-    needed("process.keep", Unit::Bytes, "16MiB", "of an output that is kept in the store")
-        .at_most(MAX_CONTENT_BYTES as u64),
-    setting(
-        "builder.tools",
-        Unit::Count,
-        "none",
-        "tools that a full build has at least; none: as many as its plan and its files give, 5 to 9",
-    )
-    .at_most(MAX_BUDGET),
-    needed("builder.tools_factor", Unit::Factor, "1", "the tools of a plan are multiplied by this")
-        .at_most(MAX_TOOLS_FACTOR),
-    needed("builder.repairs", Unit::Count, "0", "how often a red verify goes back to its author")
-        .at_most(MAX_REPAIRS),
-    needed("builder.plan_reads", Unit::Count, "0", "files that a builder may read while it plans")
-        .at_most(MAX_PLAN_READS),
-    needed("explorer.tools", Unit::Count, "4", "calls that an explorer has").at_most(MAX_BUDGET),
-    needed("forge.checks", Unit::Time, "1h", "how long the checks of a pull request are waited for")
-        .at_most(MAX_CHECKS_MILLIS),
-    setting(
-        "process.processes",
-        Unit::Count,
-        "none",
-        "processes that the user may have for one more to start",
-    ),
-    setting("process.file", Unit::Bytes, "none", "how large a file may be that a process writes"),
-];
-
-/// A setting that is a word or a text: its key, its default, the words it may be (none: any text), and
-/// what it means.
-struct Words {
-    key: &'static str,
-    default: &'static str,
-    among: &'static [&'static str],
-    about: &'static str,
-    /// Whether it is a list of texts; they are kept one a line.
-    many: bool,
-}
-
-const fn words(
-    key: &'static str,
-    default: &'static str,
-    among: &'static [&'static str],
-    about: &'static str,
-) -> Words {
-    Words { key, default, among, about, many: false }
-}
-
-const TEXTS: &[Words] = &[
-    words(
-        "memory.embedder",
-        "static",
-        &["static", "minilm", "endpoint"],
-        "what makes vectors of lessons: the built-in table, MiniLM weights in a folder, or an endpoint",
-    ),
-    words("memory.folder", "", &[], "where the weights of MiniLM are"),
-    words("memory.url", "", &[], "an OpenAI-style address ending in /embeddings"),
-    words("memory.model", "", &[], "the model that the endpoint is asked for"),
-    words(
-        "memory.key",
-        "",
-        &[],
-        "the environment variable that holds the endpoint's key; the key itself is never written down",
-    ),
-    words("worktree.setup", "", &[], "a command that makes a new worktree ready, run once in each"),
-    Words {
-        many: true,
-        ..words("worktree.copy", "", &[], "ignored files that each worktree gets a copy of, as patterns")
-    },
-    Words {
-        many: true,
-        ..words("worktree.tests", "", &[], "the commands that test a story, where they cannot be found")
-    },
-    Words { many: true, ..words("worktree.lints", "", &[], "the commands that check its format and lints") },
-    words("worktree.build", "", &[], "the command that builds it"),
-    words(
-        "campaign.worker",
-        "builder",
-        &["builder", "coder"],
-        "who does a task of a campaign whose plan does not say",
-    ),
-    words(
-        "builder.direct",
-        "auto",
-        &["auto", "never"],
-        "whether a small task is built in the direct mode, with 3 tools and no second try",
-    ),
-    words(
-        "landing.how",
-        "ask",
-        &["ask", "ff", "squash", "branch-only", "pull-request"],
-        "how the work of a run gets to your branch; pull-request is for stories",
-    ),
-    Words {
-        many: true,
-        ..words(
-            "keep.ignore",
-            UNKEPT,
-            &[],
-            "names of ignored files and folders that are not kept of a task that has landed",
-        )
-    },
-    words(
-        "commit.template",
-        "",
-        &[],
-        "what commits say, with {subject}, {body}, {objective}, {task}, {run}, {agent}, {model}; trailers follow",
-    ),
-    words("commit.sign_off", "false", &["false", "true"], "whether commits are signed off in your name"),
-    words("forge.url", "https://api.github.com", &[], "the address of a forge that speaks like GitHub"),
-    words("forge.repo", "", &[], "the repository there, as owner/name"),
-    words("forge.remote", "", &[], "the address that git pushes to"),
-    words("forge.token_env", "", &[], "the environment variable that holds the token; never written down"),
-];
-
-/// Caches and virtual environments: whoever needs them makes them again.
-const UNKEPT: &str = ".venv\nvenv\n.virtualenv\nnode_modules\ntarget\n__pycache__\n*.pyc\n.pytest_cache\n.mypy_cache\n\
-    .ruff_cache\n.hypothesis\n.tox\n.nox\n.eggs\n*.egg-info\n.cache\n.gradle\n.next\n.nuxt\n.turbo\n\
-    .parcel-cache\n.svelte-kit\n.terraform\n.coverage\n.nyc_output\n.DS_Store";
-
-/// The landing that goes through a forge.
-pub const PULL_REQUEST: &str = "pull-request";
 
 /// Where the policies stand in a file.
 const POLICIES: &str = "policies";
@@ -239,13 +51,14 @@ pub struct Shown {
     pub about: String,
 }
 
-/// All settings.
+/// Everything that the files of settings say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    amounts: BTreeMap<&'static str, (Option<u64>, Origin)>,
+    settings: Settings,
+    /// Which file said a setting, by its key; what nobody said is the default.
+    origins: BTreeMap<&'static str, Origin>,
     policies: BTreeMap<String, (Policy, Origin)>,
     probes: BTreeMap<String, (String, Origin)>,
-    texts: BTreeMap<&'static str, (String, Origin)>,
     agents: BTreeMap<String, Said>,
     roles: BTreeMap<String, (toml::Value, Origin)>,
     environment: Environment,
@@ -255,12 +68,11 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        let amount = |one: &Setting| (one.key, (one.unit.parse(one.default).ok(), Origin::Default));
         Config {
-            amounts: SETTINGS.iter().map(amount).collect(),
+            settings: Settings::default(),
+            origins: BTreeMap::new(),
             policies: BTreeMap::new(),
             probes: BTreeMap::new(),
-            texts: TEXTS.iter().map(|one| (one.key, (one.default.to_owned(), Origin::Default))).collect(),
             agents: BTreeMap::new(),
             roles: BTreeMap::new(),
             environment: Environment::default(),
@@ -346,17 +158,14 @@ impl Config {
                 };
                 self.probes.insert(name.to_owned(), (command.to_owned(), origin.clone()));
             }
-            _ if TEXTS.iter().any(|one| one.key == format!("{section}.{name}")) => {
-                self.set_text(&format!("{section}.{name}"), value, origin)?;
-            }
             _ => {
                 let key = format!("{section}.{name}");
-                let Some(known) = SETTINGS.iter().find(|one| one.key == key) else {
+                let Some(row) = ROWS.iter().find(|row| row.key == key) else {
                     return Err((format!("there is no setting `{key}`"), near(&key)));
                 };
-                let amount = amount(known, value)
-                    .map_err(|message| (format!("{key}: {message}"), known.about.to_owned()))?;
-                self.amounts.insert(known.key, (amount, origin.clone()));
+                (row.set)(&mut self.settings, &row.rule, value)
+                    .map_err(|error| (error.message(row.key), error.hint(row.about)))?;
+                self.origins.insert(row.key, origin.clone());
             }
         }
         Ok(())
@@ -369,10 +178,12 @@ impl Config {
         value: &toml::Value,
         origin: &Origin,
     ) -> Result<toml::Value, (String, String)> {
-        let known = OF_ROLES.iter().find(|(name, _)| *name == role);
-        let (Some((_, keys)), Some(table)) = (known, value.as_table()) else { return Ok(value.clone()) };
+        let (Some(section), Some(table)) = (section_of_role(role), value.as_table()) else {
+            return Ok(value.clone());
+        };
+        let is_setting = |key: &str| ROWS.iter().any(|row| row.section == section && row.name == key);
         let (own, bound): (toml::Table, toml::Table) =
-            table.clone().into_iter().partition(|(key, _)| keys.contains(&key.as_str()));
+            table.clone().into_iter().partition(|(key, _)| is_setting(key));
         for (key, value) in &own {
             self.set(role, key, value, origin)?;
         }
@@ -381,9 +192,9 @@ impl Config {
 
     /// Settings that contradict each other are refused before anything runs.
     fn is_sound(&self, path: &Path) -> Result<(), ConfigError> {
-        for meter in ["tokens", "money", "time", "turns"] {
-            let (limit, reserve) = (format!("limits.{meter}"), format!("reserve.{meter}"));
-            if let (Some(most), Some(aside)) = (self.amount(&limit), self.amount(&reserve))
+        for Meter { name, limit: most, reserve: aside } in self.settings.meters() {
+            let (limit, reserve) = (format!("limits.{name}"), format!("reserve.{name}"));
+            if let (Some(most), Some(aside)) = (most, aside)
                 && aside > most
             {
                 let message = format!("{reserve} is larger than {limit}: no agent could ever be asked");
@@ -394,144 +205,84 @@ impl Config {
         Ok(())
     }
 
-    fn set_text(&mut self, key: &str, value: &toml::Value, origin: &Origin) -> Result<(), (String, String)> {
-        let Some(known) = TEXTS.iter().find(|one| one.key == key) else { return Ok(()) };
-        let text = match value.as_array().filter(|_| known.many) {
-            Some(all) => {
-                all.iter().map(toml::Value::as_str).collect::<Option<Vec<_>>>().map(|all| all.join("\n"))
-            }
-            None => {
-                let yes = value.as_bool().filter(|_| known.among.contains(&"true"));
-                value.as_str().map(str::to_owned).or_else(|| yes.map(|yes| yes.to_string()))
-            }
-        };
-        let Some(text) = text else {
-            return Err((format!("{key} is no text"), known.about.to_owned()));
-        };
-        if !known.among.is_empty() && !known.among.contains(&text.as_str()) {
-            let message = format!("{key} is none of {}", known.among.join(", "));
-            return Err((message, known.about.to_owned()));
-        }
-        if known.key == "commit.template"
-            && let Some(name) = unknown_placeholders(&text).first()
-        {
-            let hint = format!("a template may name {}", PLACEHOLDERS.join(", "));
-            return Err((format!("commit.template: nobody fills in `{{{name}}}`"), hint));
-        }
-        self.texts.insert(known.key, (text, origin.clone()));
-        Ok(())
+    /// The value of every declared setting.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
-    /// A setting that is a word or a text.
-    pub fn text(&self, key: &str) -> &str {
-        self.texts.get(key).map_or("", |(text, _)| text.as_str())
-    }
-
-    /// Whether any setting of a section came with a repository.
-    pub fn is_shared(&self, section: &str) -> bool {
-        self.texts.iter().any(|(key, (_, origin))| key.starts_with(section) && origin.is_shared())
-    }
-
-    /// A setting that is a list of texts.
-    pub fn texts(&self, key: &str) -> Vec<String> {
-        self.text(key).lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
-    }
-
-    fn amount(&self, key: &str) -> Option<u64> {
-        self.amounts.get(key).and_then(|(amount, _)| *amount)
-    }
-
-    fn duration(&self, key: &str) -> Option<Duration> {
-        self.amount(key).map(Duration::from_millis)
-    }
-
-    fn size(&self, key: &str) -> usize {
-        self.amount(key).and_then(|amount| usize::try_from(amount).ok()).unwrap_or(0)
+    /// Whether any word or text of a section came with a repository.
+    pub fn is_shared(&self, section: Section) -> bool {
+        let texts = ROWS.iter().filter(|row| row.section == section && !row.is_amount);
+        texts.filter_map(|row| self.origins.get(row.key)).any(Origin::is_shared)
     }
 
     /// What a run that is opened now may use, and who stands in for people: where a protocol asks how its work lands,
     /// the setting `landing.how`.
     pub fn terms(&self, library: &Library) -> Terms {
-        let section = |section: &str| -> Usage {
-            let keys = self
-                .amounts
-                .iter()
-                .filter_map(|(key, (amount, _))| Some((Name::from(key.strip_prefix(section)?), (*amount)?)));
-            keys.collect()
+        let usage = |of: fn(&Meter) -> Option<u64>| -> Usage {
+            self.settings.meters().iter().filter_map(|one| Some((Name::from(one.name), of(one)?))).collect()
         };
+        let how = self.settings.landing.how;
+        let landing = library.deliveries().filter(|_| how != LandingHow::Ask);
         // A pull request is for a story; what flows build waits on its branch.
-        let how = match self.text("landing.how") {
-            PULL_REQUEST => "branch-only",
-            how => how,
+        let how = match how {
+            LandingHow::PullRequest => LandingHow::BranchOnly,
+            LandingHow::Ask | LandingHow::FastForward | LandingHow::Squash | LandingHow::BranchOnly => how,
         };
-        let how = Policy::Answer(Value::text(how));
-        let landing = library.deliveries().filter(|_| self.text("landing.how") != "ask");
+        let how = Policy::Answer(Value::text(how.word()));
         let landing = landing.map(|state| (state, how.clone()));
         // What somebody says about one state counts more than what is said about all landings.
         let said = self.policies.iter().map(|(key, (policy, _))| (key.clone(), policy.clone()));
         let policies = landing.chain(said);
-        let (limits, reserve) = (section("limits."), section("reserve."));
         Terms {
-            limits,
-            reserve,
+            limits: usage(|one| one.limit),
+            reserve: usage(|one| one.reserve),
             policies: policies.collect(),
             accepted: Vec::new(),
             equal_failures: MAX_EQUAL_FAILURES,
         }
     }
 
-    /// How long the checks of a pull request are waited for.
-    pub fn checks(&self) -> Duration {
-        self.duration("forge.checks").unwrap_or_default()
-    }
-
     /// What builds may take.
     pub fn builds(&self) -> BuildSettings {
-        let direct = match self.text("builder.direct") {
-            "never" => DirectMode::Never,
-            _ => DirectMode::Auto,
-        };
+        let builder = &self.settings.builder;
         BuildSettings {
             given_tools: None,
-            tools: self.amount("builder.tools"),
-            tools_factor: self.amount("builder.tools_factor").unwrap_or(FACTOR_ONE),
-            direct,
-            repairs: self.amount("builder.repairs").unwrap_or(0),
-            plan_reads: self.amount("builder.plan_reads").unwrap_or(0),
+            tools: builder.tools,
+            tools_factor: builder.tools_factor,
+            direct: builder.direct,
+            repairs: builder.repairs,
+            plan_reads: builder.plan_reads,
         }
-    }
-
-    /// How many calls an explorer has.
-    pub fn explorer_calls(&self) -> u64 {
-        self.amount("explorer.tools").unwrap_or(0)
     }
 
     /// How many work at the same time.
     pub fn width(&self) -> Width {
-        let size = |key: &str| self.size(key).max(1);
-        Width { agents: size("width.agents"), builds: size("width.builds"), actions: size("width.actions") }
+        let width = &self.settings.width;
+        Width { agents: width.agents.max(1), builds: width.builds.max(1), actions: width.actions.max(1) }
     }
 
     /// The limits of a command's process.
     pub fn command_limits(&self) -> Limits {
+        let process = &self.settings.process;
         Limits {
             startup: None,
-            silence: self.duration("process.silence"),
-            soft: self.duration("process.soft"),
-            hard: self.duration("process.hard"),
-            grace: self.duration("process.grace").unwrap_or_default(),
-            head: self.size("process.head"),
-            tail: self.size("process.tail"),
-            keep: self.amount("process.keep").unwrap_or(0),
-            processes: self.amount("process.processes"),
-            file_bytes: self.amount("process.file"),
+            silence: process.silence,
+            soft: process.soft,
+            hard: process.hard,
+            grace: process.grace,
+            head: process.head,
+            tail: process.tail,
+            keep: process.keep,
+            processes: process.processes,
+            file_bytes: process.file,
             ..Limits::default()
         }
     }
 
     /// The limits of an agent's process.
     pub fn agent_limits(&self) -> Limits {
-        Limits { startup: self.duration("process.startup"), ..self.command_limits() }
+        Limits { startup: self.settings.process.startup, ..self.command_limits() }
     }
 
     /// Whether an agent is bound to a role by the role's own name.
@@ -587,27 +338,28 @@ impl Config {
 
     /// What the settings say about records.
     pub fn records(&self) -> RecordOptions {
-        let text = |key: &str| self.text(key).to_owned();
-        let embedder = match self.text("memory.embedder") {
-            "endpoint" => EmbedderChoice::Endpoint(EndpointSettings {
-                url: text("memory.url"),
-                model: text("memory.model"),
-                key: text("memory.key"),
+        let memory = &self.settings.memory;
+        let embedder = match memory.embedder {
+            EmbedderKind::Static => EmbedderChoice::Table,
+            EmbedderKind::MiniLm => EmbedderChoice::MiniLm { folder: memory.folder.clone() },
+            EmbedderKind::Endpoint => EmbedderChoice::Endpoint(EndpointSettings {
+                url: memory.url.clone(),
+                model: memory.model.clone(),
+                key: memory.key.clone(),
             }),
-            "minilm" => EmbedderChoice::MiniLm { folder: text("memory.folder") },
-            _ => EmbedderChoice::Table,
         };
         RecordOptions { embedder, commands: self.commands() }
     }
 
     /// The commands of the project that the settings name.
     pub fn commands(&self) -> Commands {
-        let text = |key: &str| Some(self.text(key).trim().to_owned()).filter(|text| !text.is_empty());
+        let worktree = &self.settings.worktree;
+        let text = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let mut set = Commands {
-            setup: text("worktree.setup"),
-            tests: self.texts("worktree.tests"),
-            lints: self.texts("worktree.lints"),
-            build: text("worktree.build"),
+            setup: text(&worktree.setup),
+            tests: worktree.tests.clone(),
+            lints: worktree.lints.clone(),
+            build: text(&worktree.build),
             origins: BTreeMap::new(),
         };
         for (key, all) in [("worktree.tests", &set.tests), ("worktree.lints", &set.lints)] {
@@ -621,13 +373,7 @@ impl Config {
 
     /// Every setting with its value and where it came from.
     pub fn shown(&self) -> Vec<Shown> {
-        let mut shown: Vec<Shown> = SETTINGS.iter().filter_map(|one| self.show(one)).collect();
-        for one in TEXTS {
-            if let Some((value, origin)) = self.texts.get(one.key) {
-                let (key, about) = (one.key.to_owned(), one.about.to_owned());
-                shown.push(Shown { key, value: value.clone(), origin: origin.clone(), about });
-            }
-        }
+        let mut shown: Vec<Shown> = rows().map(|row| self.show(row)).collect();
         shown.extend(self.shown_environment());
         let agents = self.agents.iter().flat_map(|(name, said)| {
             said.iter().map(move |(key, one)| (format!("{AGENTS}.{name}.{key}"), one, "of an agent"))
@@ -655,11 +401,28 @@ impl Config {
         shown
     }
 
-    fn show(&self, one: &Setting) -> Option<Shown> {
-        let (amount, origin) = self.amounts.get(one.key)?;
-        let value = amount.map_or_else(|| String::from("none"), |amount| one.unit.show(amount));
-        let (key, about) = (one.key.to_owned(), one.about.to_owned());
-        Some(Shown { key, value, origin: origin.clone(), about })
+    fn show(&self, row: &Row) -> Shown {
+        Shown {
+            key: row.key.to_owned(),
+            value: (row.show)(&self.settings, &row.rule),
+            origin: self.origins.get(row.key).cloned().unwrap_or(Origin::Default),
+            about: row.about.to_owned(),
+        }
+    }
+}
+
+/// The rows as they are listed: amounts first, then words and texts.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    let (amounts, texts): (Vec<&Row>, Vec<&Row>) = ROWS.iter().partition(|row| row.is_amount);
+    amounts.into_iter().chain(texts)
+}
+
+/// The section of which settings may also stand where a role is bound.
+fn section_of_role(role: &str) -> Option<Section> {
+    match role {
+        "builder" => Some(Section::Builder),
+        "explorer" => Some(Section::Explorer),
+        _ => None,
     }
 }
 
@@ -682,31 +445,6 @@ fn read(file: &Path) -> Result<Option<String>, ConfigError> {
     String::from_utf8(bytes)
         .map(Some)
         .map_err(|error| wrong(format!("it cannot be read: {error}"), "settings are UTF-8 text"))
-}
-
-fn amount(known: &Setting, value: &toml::Value) -> Result<Option<u64>, String> {
-    let amount = any_amount(known, value)?;
-    match amount {
-        Some(amount) if amount > known.most => Err(format!(
-            "{} is more than the most that it may be, {}",
-            known.unit.show(amount),
-            known.unit.show(known.most)
-        )),
-        amount => Ok(amount),
-    }
-}
-
-fn any_amount(known: &Setting, value: &toml::Value) -> Result<Option<u64>, String> {
-    match value {
-        toml::Value::String(text) if text == "none" && known.optional => Ok(None),
-        toml::Value::String(text) => known.unit.parse(text).map(Some),
-        toml::Value::Integer(number) => known.unit.parse(&number.to_string()).map(Some),
-        toml::Value::Float(number) => known.unit.parse(&number.to_string()).map(Some),
-        toml::Value::Boolean(_)
-        | toml::Value::Datetime(_)
-        | toml::Value::Array(_)
-        | toml::Value::Table(_) => Err(known.unit.parse("").err().unwrap_or_default()),
-    }
 }
 
 fn policy(value: &toml::Value) -> Result<Policy, String> {
@@ -739,8 +477,7 @@ pub fn plain(value: &toml::Value) -> Result<Value, String> {
 }
 
 fn known_sections() -> String {
-    let keys = SETTINGS.iter().map(|one| one.key).chain(TEXTS.iter().map(|one| one.key));
-    let mut sections: Vec<&str> = keys.filter_map(|key| key.split('.').next()).collect();
+    let mut sections: Vec<&str> = ROWS.iter().filter_map(|row| row.key.split('.').next()).collect();
     sections.dedup();
     format!(
         "the sections are {}, {AGENTS}, {ROLES}, {ENVIRONMENT}, {POLICIES} and {PROBES}",
@@ -757,8 +494,7 @@ fn near_policy(protocol: &str, state: &str, states: &[&str]) -> String {
 }
 
 fn near(key: &str) -> String {
-    let keys: Vec<&str> = SETTINGS.iter().map(|one| one.key).chain(TEXTS.iter().map(|one| one.key)).collect();
-    match nearest(key, &keys) {
+    match nearest(key, ROWS.iter().map(|row| row.key)) {
         Some(near) => format!("did you mean `{near}`? `ftl config` lists all of them"),
         None => String::from("`ftl config` lists all of them"),
     }
@@ -766,6 +502,8 @@ fn near(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ftl_records::plan_file::DirectMode;
+
     use super::*;
 
     fn terms(text: &str) -> Result<Terms, ConfigError> {
@@ -803,7 +541,7 @@ mod tests {
     fn a_list_of_texts_is_read_and_anything_else_in_it_is_refused() {
         let mut config = Config::default();
         config.add(Path::new("ftl.toml"), "[worktree]\ncopy = [\".env\", \"a b\"]\n").unwrap();
-        assert_eq!(config.texts("worktree.copy"), [".env", "a b"]);
+        assert_eq!(config.settings().worktree.copy, [".env", "a b"]);
         assert!(terms("[worktree]\ncopy = [1]\n").unwrap_err().message.contains("worktree.copy"));
         assert!(terms("[worktree]\nsetup = [\"x\"]\n").unwrap_err().message.contains("no text"));
     }

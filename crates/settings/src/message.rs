@@ -1,13 +1,40 @@
 //! Templates of commit messages: what they may name.
 
+use std::fmt;
+
 /// What a template may name in braces.
 pub const PLACEHOLDERS: [&str; 7] = ["subject", "body", "objective", "task", "run", "agent", "model"];
 
-/// The names in braces that a template has and nobody fills in.
-pub fn unknown_placeholders(template: &str) -> Vec<String> {
-    let named = template.split('{').skip(1).filter_map(|part| part.split_once('}'));
-    let unknown = named.map(|(name, _)| name).filter(|name| !PLACEHOLDERS.contains(name));
-    unknown.map(str::to_owned).collect()
+/// A template of commit messages that names only what is filled in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template(String);
+
+/// A name in braces that nobody fills in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPlaceholder(String);
+
+impl fmt::Display for UnknownPlaceholder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "nobody fills in `{{{}}}`", self.0)
+    }
+}
+
+impl std::error::Error for UnknownPlaceholder {}
+
+impl Template {
+    /// Reads a template; an empty one is no template.
+    pub fn parse(text: &str) -> Result<Template, UnknownPlaceholder> {
+        let mut named = text.split('{').skip(1).filter_map(|part| part.split_once('}'));
+        match named.find(|(name, _)| !PLACEHOLDERS.contains(name)) {
+            Some((name, _)) => Err(UnknownPlaceholder(name.to_owned())),
+            None => Ok(Template(text.to_owned())),
+        }
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 #[cfg(test)]
@@ -16,6 +43,7 @@ mod tests {
 
     #[test]
     fn a_name_that_nobody_fills_in_is_unknown() {
-        assert_eq!(unknown_placeholders("{subject} {x} {run}"), ["x"]);
+        assert_eq!(Template::parse("{subject} {x} {run}"), Err(UnknownPlaceholder(String::from("x"))));
+        assert_eq!(Template::parse("{subject} {run}").unwrap().as_str(), "{subject} {run}");
     }
 }

@@ -64,6 +64,21 @@ fn mistakes_are_told_with_what_to_do() {
         ("[limits]\ntoken = 5", "did you mean `limits.tokens`"),
         ("[limit]\ntokens = 5", "there is no setting `limit.tokens`"),
         ("tokens = 5", "is no section"),
+        (
+            "tokens = 5",
+            "are limits, reserve, width, process, memory, worktree, campaign, builder, explorer, landing, keep, commit, \
+             forge, agents, roles, environment, policies and probes",
+        ),
+        (
+            "[commit]\nsign_off = \"yes\"",
+            "commit.sign_off is none of false, true / whether commits are signed off",
+        ),
+        ("[commit]\nsign_off = 1", "commit.sign_off is no text / whether commits are signed off"),
+        (
+            "[commit]\ntemplate = \"{x}\"",
+            "commit.template: nobody fills in `{x}` / a template may name subject, ",
+        ),
+        ("[landing]\nhow = 1", "landing.how is no text / how the work of a run gets to your branch"),
         ("[limits]\ntokens = -5", "is not a number"),
         ("[limits]\ntokens = true", "is not a number"),
         ("[limits]\ntime = \"soon\"", "a time such as"),

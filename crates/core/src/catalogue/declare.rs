@@ -134,6 +134,11 @@ macro_rules! choices {
                 /// Every word, in the order of declaration.
                 pub const WORDS: &'static [&'static str] = &[$($word),+];
 
+                /// The one with this word.
+                pub fn parse(word: &str) -> Option<$name> {
+                    [$( $name::$variant ),+].into_iter().find(|one| one.word() == word)
+                }
+
                 /// The word as protocols spell it.
                 pub const fn word(self) -> &'static str {
                     match self { $( $name::$variant => $word, )+ }
@@ -224,5 +229,6 @@ mod tests {
         assert_eq!(look.answer.field("outcome"), Some(Type::choice(["good", "bad"])));
         assert_eq!(look.answer.field("pased"), None);
         assert_eq!(Outcome::Bad.word(), "bad");
+        assert_eq!((Outcome::parse("bad"), Outcome::parse("worse")), (Some(Outcome::Bad), None));
     }
 }

@@ -13,6 +13,7 @@ use super::fact::{
 use super::instance::{Ended, HeldAt, Instance, Meter, Open, OpenKind, Purses, Seen, Thread, Waiving};
 use super::map::Map;
 use super::people::POLICY;
+use crate::performer::Performer;
 use crate::value::{Fields, Name, Value};
 
 /// Where instances live: in a run, or in the draft of a decision.
@@ -340,7 +341,7 @@ impl Instance {
             self.open.iter().filter(|(action, open)| gone(action, open)).map(|(action, _)| *action).collect();
         for action in dropped {
             if let Some(open) = self.take_open(action)
-                && (open.whom.starts_with("Task(") || open.reserved.values().any(|amount| *amount > 0))
+                && (open.whom.role().is_some() || open.reserved.values().any(|amount| *amount > 0))
             {
                 self.owed.insert(action, open);
             }
@@ -390,9 +391,12 @@ impl Instance {
                     self.start_item(place, action, item, ask, items.get(index as usize));
                     OpenKind::Item(ask.branch.clone())
                 }
-                Some(Fan::Parallel { .. }) | None if ask.whom.starts_with("Run(") => OpenKind::Child(None),
-                Some(Fan::Parallel { .. }) | None if &*ask.whom == "question" => OpenKind::Question,
-                Some(Fan::Parallel { .. }) | None => OpenKind::Call,
+                Some(Fan::Parallel { .. }) | None => match &ask.whom {
+                    Performer::Run(_) => OpenKind::Child(None),
+                    Performer::Question => OpenKind::Question,
+                    Performer::Action(_) | Performer::Task(_) | Performer::Shell => OpenKind::Call,
+                    Performer::Word | Performer::Item | Performer::All => OpenKind::Call,
+                },
             };
             let owner = match (&kind, fan) {
                 (OpenKind::Item(key), _) => ThreadId::Item { each: place, key: key.clone() },
@@ -415,7 +419,7 @@ impl Instance {
             },
             Some(Fan::Words(_) | Fan::Record) | None => return,
         };
-        let ask = Ask { whom: Name::from("all"), branch: Name::from("all"), digest: Name::default() };
+        let ask = Ask { whom: Performer::All, branch: Name::from("all"), digest: Name::default() };
         self.put_open(action, opening(self.seen(thread), thread.clone(), place, &ask, whole));
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::performer::Performer;
 use crate::value::{Fields, Name, Value};
 
 /// Milliseconds of a clock that the caller reads; only ever compared and added to.
@@ -183,8 +184,8 @@ pub struct Bind {
 /// One thing that an entry asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// Whom: `verify.run`, `Task(builder)`, `Run(builder)`, `sh`, `word`, `question`, `item`.
-    pub whom: Name,
+    /// Whom.
+    pub whom: Performer,
     /// What it is called among its siblings.
     pub branch: Name,
     /// The digest of its parameters.

@@ -10,7 +10,7 @@ use super::eval::{self, eval, texts};
 use super::fact::{ActionId, Answer, Ask, Fact, Failure, FailureKind, Fan, InstanceId, ThreadId};
 use super::instance::OpenKind;
 use super::walk::{Flow, Here};
-use crate::program::Whom;
+use crate::performer::Performer;
 use crate::syntax::{Args, Expr, Ident, Step, What};
 use crate::value::{Fields, Name, Value};
 
@@ -51,7 +51,7 @@ impl Draft<'_> {
     }
 
     fn cannot_reserve(&self, id: InstanceId, code: &crate::program::CallCode) -> bool {
-        matches!(code.whom, crate::program::Whom::Task(_)) && self.short_of(id, &self.terms.reserve).is_some()
+        matches!(code.whom, Performer::Task(_)) && self.short_of(id, &self.terms.reserve).is_some()
     }
 
     fn parallel_rule(&self, here: &Here<'_>, args: &Args, branches: usize) -> Fan {
@@ -123,7 +123,7 @@ impl Draft<'_> {
         let calls = calls().unwrap_or_default();
         (0u32..)
             .zip(&calls)
-            .filter(|(_, code)| matches!(code.whom, Whom::Run(_)))
+            .filter(|(_, code)| matches!(code.whom, Performer::Run(_)))
             .map(|(index, _)| index)
             .collect()
     }
@@ -169,7 +169,7 @@ impl Draft<'_> {
             let key = Name::from(key.to_string());
             if seen.insert(key.clone()) {
                 let digest = self.digest(&Fields::from([(item.name.clone(), value.clone())]));
-                asks.push(Ask { whom: Name::from("item"), branch: key, digest });
+                asks.push(Ask { whom: Performer::Item, branch: key, digest });
                 items.push(value.clone());
             }
         }

@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use super::fact::{ActionId, End, Entry, Failure, InstanceId, Terms, Time, Usage};
+use crate::performer::Performer;
 use crate::value::{Fields, Name, Value};
 
 /// What comes in, and when.
@@ -225,6 +226,18 @@ pub enum Wanted {
     Word(Vec<Name>),
     /// A person's answer.
     Question,
+}
+
+impl Wanted {
+    /// Who is asked, as the journal names it.
+    pub fn performer(&self) -> Performer {
+        match self {
+            Wanted::Action(name) => Performer::from(&**name),
+            Wanted::Task { role, .. } => Performer::Task(role.clone()),
+            Wanted::Word(_) => Performer::Word,
+            Wanted::Question => Performer::Question,
+        }
+    }
 }
 
 /// What follows from an input.

@@ -9,6 +9,7 @@ use super::eval::Names;
 use super::fact::{ActionId, End, Failure, FailureKind, InstanceId, ThreadId, Time, Usage, Waiver};
 use super::map::Map;
 use super::repeats::{Repeat, StepKey};
+use crate::performer::Performer;
 use crate::value::{Fields, Name, Number, Value};
 
 /// How many counters a keyed meter may have.
@@ -161,8 +162,8 @@ pub struct Open {
     pub thread: ThreadId,
     /// The place in the state.
     pub place: u32,
-    /// Whom: `verify.run`, `Task(builder)` and so on.
-    pub whom: Name,
+    /// Whom.
+    pub whom: Performer,
     /// What it is called among its siblings.
     pub branch: Name,
     /// The digest of its parameters.

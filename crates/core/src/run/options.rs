@@ -183,7 +183,7 @@ impl<'a> Assumed<'a> {
         let (mut bound, mut sources, mut several) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         for node in &state.nodes {
             let (Some(name), Some(step)) = (node.bind(), node.step()) else { continue };
-            let action = node.calls.first().map(|call| &call.label);
+            let action = node.calls.first().map(|call| &call.whom);
             let (value, source) = match step {
                 Step::WaitWords { words, .. } => {
                     let words: Vec<Name> = words.iter().map(|word| word.name.clone()).collect();
@@ -191,8 +191,9 @@ impl<'a> Assumed<'a> {
                     (said, Source::Word)
                 }
                 Step::Check { .. } | Step::Do { .. } | Step::WaitFor { .. } => {
-                    let answer = action.and_then(|action| answers.actions.get(action));
-                    let source = action.map_or(Source::Other, |action| Source::Action(action.clone()));
+                    let answer = action.and_then(|action| answers.actions.get(action.action()?));
+                    let source =
+                        action.map_or(Source::Other, |action| Source::Action(Name::from(action.to_string())));
                     (answer.and_then(|answer| answer.as_ref().ok().cloned()), source)
                 }
                 Step::Parallel { .. } | Step::ForEach { .. } | Step::Ask { .. } | Step::Pay { .. } => {

@@ -11,6 +11,7 @@ use super::instance::{Instance, OpenKind};
 use super::steps::How;
 use super::steps::question_of;
 use super::walk::{Flow, Here};
+use crate::performer::Performer;
 use crate::program::{Program, StateCode};
 use crate::syntax::What;
 use crate::value::{Fields, Name, Value};
@@ -188,7 +189,7 @@ impl Draft<'_> {
         let place = thread.and_then(|thread| thread.waiving.as_ref()).map_or(0, |waiving| waiving.rested);
         let Some(node) = code.node(place) else { return false };
         let here = Here { id, thread: &ThreadId::Main, place, node, state: code, program };
-        let asked = self.put_ask(&here, action, &params, Some(Fan::Record));
+        let asked = self.put_ask(&here, Performer::from(action), &params, Some(Fan::Record));
         let wanted = Wanted::Action(Name::from(action));
         self.start(Action { instance: id, id: asked, wanted, params, forbidden: None });
         true
@@ -211,9 +212,10 @@ impl Draft<'_> {
         let instance = self.get(id)?;
         let program = self.program(id)?;
         let catalogue = self.run.programs().catalogue();
-        let mut calls = program.state(&instance.state)?.nodes.iter().flat_map(|node| &node.calls);
-        let recorded =
-            calls.any(|call| catalogue.action(&call.label).is_some_and(|one| one.recorded_by.is_some()));
+        let calls = program.state(&instance.state)?.nodes.iter().flat_map(|node| &node.calls);
+        let recorded = calls
+            .filter_map(|call| catalogue.action(call.whom.action()?))
+            .any(|one| one.recorded_by.is_some());
         Some(if recorded { "accepted" } else { "rejected" })
     }
 
@@ -408,7 +410,7 @@ impl Draft<'_> {
             self.get(here.id).and_then(|one| one.thread(here.thread)).map_or(0, |thread| thread.spoken);
         let policy = self.policy(here);
         let fan = Some(Fan::Words(words.clone()));
-        let action = self.put_ask(here, "word", &Fields::new(), fan);
+        let action = self.put_ask(here, Performer::Word, &Fields::new(), fan);
         let said = match &policy {
             Policy::Hold => None,
             Policy::Deny => {
@@ -440,7 +442,7 @@ impl Draft<'_> {
     /// ASK: a person's answer, or a policy's.
     pub(super) fn ask_question(&mut self, here: &Here<'_>) -> Flow {
         let params = self.question(here);
-        let action = self.put_ask(here, "question", &params, None);
+        let action = self.put_ask(here, Performer::Question, &params, None);
         match self.policy(here) {
             Policy::Hold => {
                 let (instance, wanted) = (here.id, Wanted::Question);

@@ -9,13 +9,13 @@ use super::fact::{ActionId, Fact, Failure, FailureKind, InstanceId, Payment, ROO
 use super::instance::HeldAt;
 use super::steps::How;
 use super::walk::{Flow, Here};
-use crate::program::Whom;
+use crate::performer::Performer;
 use crate::value::Name;
 
 impl Draft<'_> {
     /// Holds a step whose agent cannot be afforded.
-    pub(super) fn cannot_afford(&mut self, here: &Here<'_>, whom: &Whom) -> Option<Flow> {
-        let Whom::Task(_) = whom else { return None };
+    pub(super) fn cannot_afford(&mut self, here: &Here<'_>, whom: &Performer) -> Option<Flow> {
+        let Performer::Task(_) = whom else { return None };
         let terms = self.terms.clone();
         let (owner, meter) = self.short_of(here.id, &terms.reserve)?;
         self.hold_for(here, owner, meter);
@@ -52,8 +52,8 @@ impl Draft<'_> {
     }
 
     /// Sets something aside for an agent.
-    pub(super) fn set_aside(&mut self, id: InstanceId, action: ActionId, whom: &Whom) {
-        let Whom::Task(_) = whom else { return };
+    pub(super) fn set_aside(&mut self, id: InstanceId, action: ActionId, whom: &Performer) {
+        let Performer::Task(_) = whom else { return };
         if !self.terms.reserve.is_empty() {
             let usage = self.terms.reserve.clone();
             self.put(id, Fact::Reserved { action, usage });
@@ -63,7 +63,7 @@ impl Draft<'_> {
     /// Sets aside again what an agent has used up that is asked again; otherwise its step is held.
     pub(super) fn top_up(&mut self, id: InstanceId, action: ActionId, gone: bool) -> bool {
         let Some(open) = self.get(id).and_then(|one| one.open.get(&action)) else { return false };
-        if !open.whom.starts_with("Task(") {
+        if open.whom.role().is_none() {
             return true;
         }
         let left = |name: &Name| open.reserved.get(name).copied().unwrap_or(0);

@@ -231,7 +231,7 @@ impl Draft<'_> {
 
     fn is_agent(&self, id: InstanceId, action: ActionId) -> bool {
         let open = self.get(id).and_then(|one| one.open.get(&action));
-        open.is_some_and(|open| open.whom.starts_with("Task("))
+        open.is_some_and(|open| open.whom.role().is_some())
     }
 
     /// The machine could not do it: nothing is heard of the action, it stays open, and a person lets it be
@@ -393,7 +393,7 @@ impl Draft<'_> {
     /// report, so that all that is still set aside for it counts as used.
     fn charge_lost(&mut self, id: InstanceId, action: ActionId) {
         let open = self.get(id).and_then(|one| one.open.get(&action));
-        if open.is_some_and(|open| open.whom.starts_with("Task(")) {
+        if open.is_some_and(|open| open.whom.role().is_some()) {
             self.charge(id, action, None);
         }
     }

@@ -5,9 +5,9 @@
 
 use super::Run;
 use super::fact::{Entry, Time};
-use super::input::{Event, Input, Outcome, Refusal, Wanted};
+use super::input::{Event, Input, Outcome, Refusal};
 use super::options::Answers;
-use crate::value::Name;
+use crate::performer::Performer;
 
 /// How many inputs a rehearsal takes: more answers than any state asks for.
 const MAX_REHEARSED: usize = 64;
@@ -22,7 +22,7 @@ pub struct Rehearsal {
     /// The facts that it would leave.
     pub entries: Vec<Entry>,
     /// What it would ask for next, and nobody knows the answer to.
-    pub asks: Option<Name>,
+    pub asks: Option<Performer>,
 }
 
 impl Run {
@@ -40,12 +40,11 @@ impl Run {
                 break;
             }
             for action in decision.start {
-                let asks = match &action.wanted {
-                    Wanted::Action(name) => name.clone(),
-                    Wanted::Task { role, .. } => Name::from(format!("Task({role})")),
-                    Wanted::Word(_) | Wanted::Question => continue,
-                };
-                let Some(answer) = answers.actions.get(&asks) else {
+                let asks = action.wanted.performer();
+                if matches!(asks, Performer::Word | Performer::Question) {
+                    continue;
+                }
+                let Some(answer) = asks.action().and_then(|name| answers.actions.get(name)) else {
                     rehearsal.asks = Some(asks);
                     return rehearsal;
                 };

@@ -14,7 +14,8 @@ use super::input::{Action, Wanted};
 use super::instance::{Open, OpenKind};
 use super::repeats::{self, REPEATED};
 use super::walk::{Flow, Here, told};
-use crate::program::{CallCode, Node, Program, Whom};
+use crate::performer::Performer;
+use crate::program::{CallCode, Node, Program};
 use crate::syntax::{Step, Target};
 use crate::types::Type;
 use crate::value::{Fields, Name, Value};
@@ -74,7 +75,7 @@ impl Draft<'_> {
 
     /// How an entry names what is asked.
     pub(super) fn ask_of(&self, code: &CallCode, params: &Fields) -> Ask {
-        Ask { whom: code.label.clone(), branch: code.branch.clone(), digest: self.digest(params) }
+        Ask { whom: code.whom.clone(), branch: code.branch.clone(), digest: self.digest(params) }
     }
 
     pub(super) fn digest(&self, params: &Fields) -> Name {
@@ -83,7 +84,7 @@ impl Draft<'_> {
 
     /// Starts one thing that was asked for.
     pub(super) fn begin(&mut self, here: &Here<'_>, code: &CallCode, id: ActionId, params: Fields) {
-        if let Whom::Run(protocol) = &code.whom {
+        if let Performer::Run(protocol) = &code.whom {
             return self.open_child(here.id, id, protocol, params);
         }
         self.set_aside(here.id, id, &code.whom);
@@ -297,7 +298,7 @@ impl Draft<'_> {
         let (wanted, params) = match &open.kind {
             OpenKind::Words(words) => (Wanted::Word(words.clone()), Fields::new()),
             OpenKind::Question => (Wanted::Question, question_of(node, &names)),
-            OpenKind::Record => (Wanted::Action(open.whom.clone()), self.record_params(id)?),
+            OpenKind::Record => (Wanted::Action(Name::from(open.whom.action()?)), self.record_params(id)?),
             OpenKind::Call => {
                 let code = node.calls.get(action.index as usize)?;
                 (wanted(node, code)?, params_of(node, code, &names, &open.seen.thread.last).ok()?)
@@ -313,11 +314,12 @@ impl Draft<'_> {
     pub(super) fn put_ask(
         &mut self,
         here: &Here<'_>,
-        whom: &str,
+        whom: Performer,
         params: &Fields,
         fan: Option<Fan>,
     ) -> ActionId {
-        let ask = Ask { whom: Name::from(whom), branch: Name::from(whom), digest: self.digest(params) };
+        let branch = Name::from(whom.to_string());
+        let ask = Ask { whom, branch, digest: self.digest(params) };
         let (thread, place) = (here.thread.clone(), here.place);
         let entry = self.put(here.id, Fact::Asked { thread, place, asks: vec![ask], fan });
         ActionId { entry, index: 0 }
@@ -335,7 +337,7 @@ fn params_of(node: &Node, code: &CallCode, names: &dyn Names, last: &Value) -> R
     if let Some(piped) = &code.piped {
         params.insert(piped.clone(), last.clone());
     }
-    if code.whom == Whom::Shell {
+    if code.whom == Performer::Shell {
         shell(node, names, &mut params);
     }
     match code.required.iter().find(|name| params.get(*name).is_none_or(Value::is_none)) {
@@ -372,16 +374,17 @@ pub(super) fn question_of(node: &Node, names: &dyn Names) -> Fields {
 
 fn wanted(node: &Node, code: &CallCode) -> Option<Wanted> {
     match &code.whom {
-        Whom::Action(name) => Some(Wanted::Action(name.clone())),
-        Whom::Shell => Some(Wanted::Action(Name::from("sh"))),
-        Whom::Task(role) => {
+        Performer::Action(name) => Some(Wanted::Action(name.clone())),
+        Performer::Shell => Some(Wanted::Action(Name::from("sh"))),
+        Performer::Task(role) => {
             let paying = match node.step() {
                 Some(Step::Do { paying: Some(paying), .. }) => Some(paying.meter.name.clone()),
                 Some(_) | None => None,
             };
             Some(Wanted::Task { role: role.clone(), paying })
         }
-        Whom::Run(_) => None,
+        Performer::Run(_) | Performer::Word | Performer::Question => None,
+        Performer::Item | Performer::All => None,
     }
 }
 

@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 
 use ftl_agents::secrets::{RedactValues as _, Secrets};
 use ftl_core::machine::Cause;
+use ftl_core::performer::Performer;
 use ftl_core::run::{Action, ActionId, Failure, FailureKind, InstanceId, Usage, Wanted};
 use ftl_core::value::{Name, Value};
 
@@ -278,7 +279,7 @@ pub type Urgency = Arc<dyn Fn(&Job) -> Rank + Send + Sync>;
 
 /// Hands that work in threads of this process, so many at a time.
 pub struct Workshop {
-    hands: BTreeMap<String, Arc<dyn Hand>>,
+    hands: BTreeMap<Performer, Arc<dyn Hand>>,
     fallback: Option<Arc<dyn Hand>>,
     probe: Option<Arc<dyn Probe>>,
     urgency: Option<Urgency>,
@@ -344,8 +345,8 @@ impl Workshop {
 
     /// The same with a hand for `sh`, `verify.run`, `Task(builder)` and so on.
     #[must_use]
-    pub fn with(mut self, whom: &str, hand: Arc<dyn Hand>) -> Workshop {
-        self.hands.insert(whom.to_owned(), hand);
+    pub fn with(mut self, performer: impl Into<Performer>, hand: Arc<dyn Hand>) -> Workshop {
+        self.hands.insert(performer.into(), hand);
         self
     }
 
@@ -375,26 +376,16 @@ impl Workshop {
         self
     }
 
-    /// Whom it has hands for.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.hands.keys().map(String::as_str)
-    }
-}
-
-/// Whom an action asks, as hands are called.
-pub fn whom(wanted: &Wanted) -> String {
-    match wanted {
-        Wanted::Action(name) => name.to_string(),
-        Wanted::Task { role, .. } => format!("Task({role})"),
-        Wanted::Word(_) => String::from("word"),
-        Wanted::Question => String::from("question"),
+    /// Whether it has a hand of its own for a performer.
+    pub fn has(&self, performer: &Performer) -> bool {
+        self.hands.contains_key(performer)
     }
 }
 
 impl Hands for Workshop {
     fn start(&self, job: Job) {
-        let whom = whom(&job.action.wanted);
-        let Some(hand) = self.hands.get(&whom).or(self.fallback.as_ref()).cloned() else {
+        let performer = job.action.wanted.performer();
+        let Some(hand) = self.hands.get(&performer).or(self.fallback.as_ref()).cloned() else {
             let report = no_executor(&job);
             return job.report(report);
         };
@@ -507,7 +498,7 @@ impl Queue {
 
 /// The report of a job that nothing in this program performs.
 fn no_executor(job: &Job) -> Report {
-    let message = format!("this program has no hand for `{}`", whom(&job.action.wanted));
+    let message = format!("this program has no hand for `{}`", job.action.wanted.performer());
     Report::failed(job, Failure::new(FailureKind::CouldNotRun, message))
 }
 
@@ -522,7 +513,7 @@ fn perform(hand: &dyn Hand, job: &Job) -> Report {
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hand.perform(job)));
     let mut report = done.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
-        let message = format!("the hand of `{}` panicked", whom(&job.action.wanted));
+        let message = format!("the hand of `{}` panicked", job.action.wanted.performer());
         // The standard library panics where a thread of a scope cannot be had.
         Report::free(match Cause::of_words(said) {
             Some(cause) => Ended::Failed(cause.failure(format!("{message}: {said}"))),

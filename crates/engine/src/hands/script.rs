@@ -17,8 +17,9 @@ use ftl_core::value::{Name, Value};
 use serde::Deserialize;
 
 use super::shell::Shell;
-use super::{Ended, Hand, Job, Report, whom};
+use super::{Ended, Hand, Job, Report};
 use ftl_core::amount::Unit;
+use ftl_core::performer::Performer;
 use ftl_folder::id::RunId;
 use ftl_folder::{self as folder, Use};
 use ftl_settings::config::plain;
@@ -32,9 +33,14 @@ pub struct Script {
     rules: Vec<Rule>,
 }
 
+/// Whom a rule names that answers everybody.
+const EVERYBODY: &str = "*";
+
+/// One rule.
 #[derive(Clone, Debug, PartialEq)]
 struct Rule {
-    to: String,
+    /// Whom it answers; nobody in particular where it answers everybody.
+    to: Option<Performer>,
     when: Vec<(String, Value)>,
     times: Option<u64>,
     delay: Duration,
@@ -99,16 +105,27 @@ impl Script {
         Script::parse(&text)
     }
 
-    /// The actions and roles that the script answers; `*` is all of them.
-    pub fn names(&self) -> BTreeSet<&str> {
-        self.rules.iter().map(|rule| rule.to.as_str()).collect()
+    /// Whom it answers by name.
+    pub fn performers(&self) -> BTreeSet<&Performer> {
+        self.rules.iter().filter_map(|rule| rule.to.as_ref()).collect()
+    }
+
+    /// Whether some rule answers everybody.
+    pub fn answers_all(&self) -> bool {
+        self.rules.iter().any(|rule| rule.to.is_none())
+    }
+
+    /// Whether it answers in a role.
+    pub fn answers_role(&self, role: &str) -> bool {
+        self.answers_all() || self.performers().iter().any(|one| one.role() == Some(role))
     }
 }
 
 impl Rule {
     fn of(written: Written) -> Result<Rule, String> {
         let time = |text: Option<String>| {
-            text.map(|text| Unit::Time.parse(&text).map(Duration::from_millis)).transpose()
+            let time = text.map(|text| Unit::Time.parse(&text)).transpose();
+            time.map(|time| time.map(Duration::from_millis)).map_err(|error| error.to_string())
         };
         let when = written.when.iter().map(|(name, value)| Ok((name.clone(), plain(value)?)));
         let spend =
@@ -119,7 +136,7 @@ impl Rule {
             delay: time(written.delay.clone())?.unwrap_or_default(),
             times: written.times,
             tools: written.tools.clone(),
-            to: written.to.clone(),
+            to: Some(&*written.to).filter(|to| *to != EVERYBODY).map(Performer::from),
             says: says(written)?,
         })
     }
@@ -135,7 +152,7 @@ impl Rule {
 
     fn fits(&self, job: &Job) -> bool {
         let has = |(path, wanted): &(String, Value)| param(job, path) == Some(wanted);
-        (self.to == "*" || self.to == whom(&job.action.wanted)) && self.when.iter().all(has)
+        self.to.as_ref().is_none_or(|to| *to == job.action.wanted.performer()) && self.when.iter().all(has)
     }
 }
 
@@ -149,7 +166,7 @@ fn spend(meter: &str, value: &toml::Value) -> Result<u64, String> {
         | toml::Value::Array(_)
         | toml::Value::Table(_) => String::new(),
     };
-    Unit::of_meter(meter).parse(&text)
+    Unit::of_meter(meter).parse(&text).map_err(|error| error.to_string())
 }
 
 fn says(written: Written) -> Result<Says, String> {
@@ -160,7 +177,8 @@ fn says(written: Written) -> Result<Says, String> {
             .find(|kind| kind.word() == word)
             .ok_or_else(|| format!("`{word}` is no kind of failure"))?,
     };
-    let after = written.after.as_deref().map(|text| Unit::Time.parse(text)).transpose()?;
+    let after = written.after.as_deref().map(|text| Unit::Time.parse(text)).transpose();
+    let after = after.map_err(|error| error.to_string())?;
     let mut said = Vec::new();
     said.extend(written.value.as_ref().map(plain).transpose()?.map(Says::Value));
     said.extend(written.fail.map(|message| Says::Fail(kind, message)));
@@ -274,7 +292,7 @@ impl Hand for Scripted {
             }
         };
         let Some(rule) = rule else {
-            let message = format!("the script has no answer for `{}`", whom(&job.action.wanted));
+            let message = format!("the script has no answer for `{}`", job.action.wanted.performer());
             return Report::free(Ended::failed(FailureKind::CouldNotRun, message));
         };
         if !job.cancel.pause(rule.delay) {

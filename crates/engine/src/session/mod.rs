@@ -278,9 +278,7 @@ impl Session {
     /// no agent.
     pub fn staffed(&self, protocol: &str, given: Given<'_>) -> Result<Vec<String>, SessionError> {
         let script = given.script.map(Script::parse).transpose().map_err(SessionError::Machine)?;
-        let names = script.as_ref().map(Script::names).unwrap_or_default();
-        let is_scripted =
-            |role: &str| names.contains("*") || names.contains(format!("Task({role})").as_str());
+        let is_scripted = |role: &str| script.as_ref().is_some_and(|script| script.answers_role(role));
         let roster = self.wiring.roster_with(given.choice)?;
         // A protocol may ask a coder or a builder only where its plan does. Where nobody is bound and a planner
         // names one all the same, that task is held and says so.

@@ -13,6 +13,7 @@ use ftl_agents::prompts::{MAX_PROMPT_FILE_BYTES, Prompts};
 use ftl_agents::secrets::{Secrets, is_secret_name};
 use ftl_core::catalogue::shell::Sh;
 use ftl_core::catalogue::{Action as _, Catalogue};
+use ftl_core::performer::Performer;
 
 use super::SessionError;
 use super::given::{OptionFiles, Wishes};
@@ -71,7 +72,7 @@ impl Wiring {
         let records = self.records.for_run(run);
         let script = self.options.read_script(run)?;
         // A script that answers everything answers everything but the shell.
-        let sites = if script.as_ref().is_some_and(|script| script.names().contains("*")) {
+        let sites = if script.as_ref().is_some_and(|script| script.answers_all()) {
             workshop = workshop.with(Sh::NAME, shell.clone());
             None
         } else {
@@ -160,18 +161,17 @@ impl Wiring {
 
     /// Has a script answer what it names, and what nothing else performs.
     fn play(&self, workshop: Workshop, script: Script, shell: Arc<Shell>) -> Workshop {
-        let names: Vec<String> = script.names().into_iter().map(str::to_owned).collect();
+        let performers: Vec<Performer> = script.performers().into_iter().cloned().collect();
         let scripted = Arc::new(Scripted::new(script, self.options.folder(), Some(shell)));
-        let named = names.iter().filter(|name| *name != "*");
-        let workshop = named.fold(workshop, |workshop, name| workshop.with(name, scripted.clone()));
+        let workshop =
+            performers.into_iter().fold(workshop, |workshop, one| workshop.with(one, scripted.clone()));
         workshop.otherwise(scripted)
     }
 
     /// The hand that asks agents, as the settings bind them, or as the person has chosen for the run.
     fn agents(&self, supervisor: Arc<Supervisor>, choice: &Choice) -> Result<Agents, SessionError> {
         let (roster, lobby) = (self.roster_with(Some(choice))?, self.lobby()?);
-        let hall = Hall::new(&roster, &variable, &lobby.folder).hiding(memory_key(&self.config));
-        let hall = hall.hiding(forge_token(&self.config));
+        let hall = hide_named(&self.config, Hall::new(&roster, &variable, &lobby.folder));
         let mut backends = BTreeMap::new();
         for agent in roster.agents() {
             backends.insert(agent.name.as_str(), hall.backend(agent));
@@ -195,8 +195,9 @@ impl Wiring {
             commands: self.config.command_limits(),
             programs: self.config.agent_limits(),
         };
-        let mut agents =
-            Agents::new(seats, means).with_lobby(lobby).with_explorer_calls(self.config.explorer_calls());
+        let mut agents = Agents::new(seats, means)
+            .with_lobby(lobby)
+            .with_explorer_calls(self.config.settings().explorer.tools);
         agents = agents.with_memory(self.records.clone(), hall.secrets().clone());
         if let Some(listener) = self.listener.get() {
             agents = agents.heard_by(listener.clone());
@@ -234,10 +235,7 @@ impl Wiring {
 
     /// Who does a task whose plan does not say.
     pub(super) fn worker(&self) -> Worker {
-        match self.config.text("campaign.worker") {
-            "coder" => Worker::Coder,
-            _ => Worker::Builder,
-        }
+        self.config.settings().campaign.worker
     }
 }
 
@@ -248,8 +246,7 @@ impl Wiring {
 /// it.
 pub fn secrets(config: &Config, root: &Path) -> Arc<Secrets> {
     let roster = config.roster().unwrap_or_default();
-    let hall = Hall::new(&roster, &variable, &std::env::temp_dir()).hiding(memory_key(config));
-    let hall = hall.hiding(forge_token(config));
+    let hall = hide_named(config, Hall::new(&roster, &variable, &std::env::temp_dir()));
     let mut secrets = Secrets::clone(hall.secrets());
     let texts =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
@@ -265,12 +262,11 @@ pub fn secrets(config: &Config, root: &Path) -> Arc<Secrets> {
     Arc::new(secrets)
 }
 
-fn memory_key(config: &Config) -> Option<String> {
-    Some(config.text("memory.key")).filter(|name| !name.is_empty()).and_then(variable)
-}
-
-fn forge_token(config: &Config) -> Option<String> {
-    Some(config.text("forge.token_env")).filter(|name| !name.is_empty()).and_then(variable)
+/// Hides the values of the variables that the settings name: the key of the embeddings' endpoint, the forge's token.
+fn hide_named<'a>(config: &Config, hall: Hall<'a>) -> Hall<'a> {
+    let settings = config.settings();
+    let value = |name: &str| Some(name).filter(|name| !name.is_empty()).and_then(variable);
+    hall.hiding(value(&settings.memory.key)).hiding(value(&settings.forge.token_env))
 }
 
 /// A variable of our own environment.

@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anstream::adapter::strip_str;
+use ftl_core::performer::Performer;
 use ftl_core::run::{Entry, Time};
 use ftl_folder::clock;
 use ftl_settings::roster::UNPRICED;
@@ -330,7 +331,7 @@ fn working(work: &Work, now: Time) -> String {
     let tools = work.tools.map_or(String::new(), |(used, limit)| {
         format!("{} {used}/{limit} tools", paint::bar(used, 0, limit, BAR))
     });
-    let doing = work.doing.as_deref().map(doing).unwrap_or_default();
+    let doing = work.doing.as_ref().map(doing).unwrap_or_default();
     let took = lasted(now.saturating_sub(work.since));
     let state = paint::padded(&paint(paint::STRONG, &work.state), 10);
     let mut words = vec![state, tools, paint(paint::QUIET, took), paint(paint::QUIET, doing)];
@@ -339,10 +340,10 @@ fn working(work: &Work, now: Time) -> String {
 }
 
 /// What is being done, as people say it.
-fn doing(whom: &str) -> String {
-    match whom.strip_prefix("Task(").and_then(|role| role.strip_suffix(')')) {
+fn doing(whom: &Performer) -> String {
+    match whom.role() {
         Some(role) => format!("the {role} works"),
-        None => whom.to_owned(),
+        None => whom.to_string(),
     }
 }
 

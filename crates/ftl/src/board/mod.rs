@@ -20,11 +20,12 @@ mod story;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_core::performer::Performer;
 use ftl_core::program::{BoardCode, BoardKind, Programs};
 use ftl_core::run::{
     ActionId, Answer, Entry, Fact, Instance, InstanceId, ROOT, Run, Standing as Stands, ThreadId, Time,
 };
-use ftl_core::value::{Name, Value};
+use ftl_core::value::Value;
 use ftl_language::library::Library;
 
 use crate::paint::{one_line, safe};
@@ -49,7 +50,7 @@ pub(crate) struct Board {
 
 /// Whom an action was asked of.
 struct Asked {
-    whom: Name,
+    whom: Performer,
     /// The word that picks the form, for an agent.
     form: Name,
 }
@@ -106,7 +107,7 @@ pub(crate) struct Work {
     /// The state of its protocol.
     pub(crate) state: String,
     /// What is being done.
-    pub(crate) doing: Option<String>,
+    pub(crate) doing: Option<Performer>,
     /// Tools that were used, and how many there are.
     pub(crate) tools: Option<(u64, u64)>,
     /// The time of the entry with which it began.
@@ -322,7 +323,7 @@ impl Board {
             }
             Stands::Waiting => Standing::Held(String::from("it asks a question")),
             Stands::Running | Stands::Suspended | Stands::Settled(_) => {
-                let doing = instance.open.values().next().map(|open| open.whom.to_string());
+                let doing = instance.open.values().next().map(|open| open.whom.clone());
                 let tools = instance.meters.get("tools").map(|meter| (meter.used(), meter.limit));
                 Standing::Works(Work { state: instance.state.to_string(), doing, tools, since })
             }
@@ -331,8 +332,8 @@ impl Board {
 }
 
 impl Heard {
-    fn note(&mut self, whom: &str, value: &Value) {
-        match whom {
+    fn note(&mut self, whom: &Performer, value: &Value) {
+        match whom.action().unwrap_or_default() {
             "branch.deliver" => self.delivered = Some(value.clone()),
             "observer.analyze" => self.analysis = Some(value.clone()),
             "workspace.create" => {

@@ -90,7 +90,7 @@ fn flow(board: &Board, entry: &Entry) -> Option<String> {
         Fact::Emitted { event: None, .. } => Some(lines::line(entry)),
         Fact::Heard { action, answer: Answer::Done(value), .. } => {
             let asked = board.asked.get(&(entry.instance, *action))?;
-            match &*asked.whom {
+            match asked.whom.action().unwrap_or_default() {
                 "branch.deliver" => Some(one_line(&text(value, "summary"))),
                 "workspace.create" => told_of_brief(value),
                 _ => None,
@@ -147,7 +147,7 @@ fn task(board: &Board, entry: &Entry) -> Option<String> {
         }
         Fact::Heard { action, answer, .. } => {
             let asked = board.asked.get(&(entry.instance, *action))?;
-            heard(&asked.whom, answer)
+            heard(asked.whom.action()?, answer)
         }
         Fact::Settled { end, values, .. } => {
             let value = |name: &str| values.get(name).and_then(Value::as_text).unwrap_or_default();

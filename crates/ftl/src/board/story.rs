@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use ftl_core::performer::Performer;
 use ftl_core::run::{Answer, Time};
 use ftl_core::value::Value;
 
@@ -38,18 +39,21 @@ impl Story {
 
 /// What a person wants to hear of an answer, in one line, and whether it led on.
 pub(super) fn told(asked: &Asked, answer: &Answer) -> Option<(Option<bool>, String)> {
-    let whom = &*asked.whom;
+    let whom = &asked.whom;
     let value = match answer {
         Answer::Done(value) => value,
         Answer::Failed(failure) => {
-            let who = whom.strip_prefix("Task(").map_or(whom, |role| role.trim_end_matches(')'));
+            let who = whom.role().map_or_else(|| whom.to_string(), str::to_owned);
             return Some((Some(false), format!("{who}: {}", reason(&telling(&failure.message)))));
         }
     };
-    match whom {
-        "Task(coder)" if &*asked.form == "plan" => Some((None, String::from("planned"))),
-        "Task(coder)" => Some((None, with("coded", &text(value, "summary")))),
-        "Task(architect)" => Some(reviewed(&asked.form, value)),
+    match whom.role() {
+        Some("coder") if &*asked.form == "plan" => return Some((None, String::from("planned"))),
+        Some("coder") => return Some((None, with("coded", &text(value, "summary")))),
+        Some("architect") => return Some(reviewed(&asked.form, value)),
+        Some(_) | None => {}
+    }
+    match whom.action()? {
         "tests.run" if value.field("passed").holds() => {
             Some((Some(true), with("tests passed", &first(&text(value, "summary")))))
         }
@@ -94,7 +98,7 @@ mod tests {
     }
 
     fn asked(whom: &str, form: &str) -> Asked {
-        Asked { whom: whom.into(), form: form.into() }
+        Asked { whom: Performer::from(whom), form: form.into() }
     }
 
     #[test]

@@ -1,15 +1,22 @@
 //! The arguments of flows: tasks, campaigns, stories. Nothing is decided here.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ftl_agents::contract::{MONEY, TOKENS};
-use ftl_core::amount::Unit;
+use ftl_core::amount::{AmountError, Unit};
 use ftl_core::run::Terms;
 use ftl_core::value::Name;
 use ftl_settings::roster::Choice;
+use ftl_settings::settings::LandingHow;
 
 use super::{MAX_JOBS, MAX_TOOLS};
+
+/// How work may be asked to get to the person's branch; the last is for stories.
+const LANDINGS: [LandingHow; 4] =
+    [LandingHow::FastForward, LandingHow::Squash, LandingHow::BranchOnly, LandingHow::PullRequest];
 
 /// How a flow is asked for.
 #[derive(Debug, Args)]
@@ -46,8 +53,8 @@ pub(crate) struct FlowOptions {
     pub(crate) tools: Option<u64>,
 
     /// How the work gets to your branch; else the setting landing.how
-    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only"])]
-    pub(crate) land: Option<String>,
+    #[arg(long, value_name = "HOW", value_parser = landing(&LANDINGS[..3]))]
+    pub(crate) land: Option<LandingHow>,
 
     /// Land what is complete also where a campaign did not complete; else it stays on its branch
     #[arg(long)]
@@ -112,17 +119,45 @@ impl Chosen {
     }
 }
 
-fn money(text: &str) -> Result<u64, String> {
-    something(Unit::Money.parse(text)?)
+fn money(text: &str) -> Result<u64, LimitError> {
+    limit(Unit::Money, text)
 }
 
-fn tokens(text: &str) -> Result<u64, String> {
-    something(Unit::Count.parse(text)?)
+fn tokens(text: &str) -> Result<u64, LimitError> {
+    limit(Unit::Count, text)
 }
 
 /// A limit of nothing would let an agent work whose use nobody knows.
-fn something(amount: u64) -> Result<u64, String> {
-    if amount > 0 { Ok(amount) } else { Err(String::from("it must be more than nothing")) }
+fn limit(unit: Unit, text: &str) -> Result<u64, LimitError> {
+    match unit.parse(text) {
+        Ok(0) => Err(LimitError::Nothing),
+        Ok(amount) => Ok(amount),
+        Err(error) => Err(LimitError::Amount(error)),
+    }
+}
+
+/// Why a limit of a run is refused.
+#[derive(Debug)]
+enum LimitError {
+    Amount(AmountError),
+    Nothing,
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitError::Amount(error) => error.fmt(out),
+            LimitError::Nothing => out.write_str("it must be more than nothing"),
+        }
+    }
+}
+
+impl std::error::Error for LimitError {}
+
+/// One of some ways in which work gets to the person's branch.
+fn landing(among: &'static [LandingHow]) -> impl TypedValueParser<Value = LandingHow> {
+    PossibleValuesParser::new(among.iter().map(|how| how.word()))
+        .try_map(|word| LandingHow::parse(&word).ok_or("this is no way to land"))
 }
 
 /// How a story is asked for, or a document of them.
@@ -146,8 +181,8 @@ pub(crate) struct Code {
     pub(crate) dry_run: bool,
 
     /// How the work gets to your branch; else the setting landing.how
-    #[arg(long, value_name = "HOW", value_parser = ["ff", "squash", "branch-only", "pull-request"])]
-    pub(crate) land: Option<String>,
+    #[arg(long, value_name = "HOW", value_parser = landing(&LANDINGS))]
+    pub(crate) land: Option<LandingHow>,
 
     /// With --from: land the stories that are complete also where others are not
     #[arg(long)]

@@ -17,8 +17,8 @@ use ftl_engine::hands::stories::MAX_DOCUMENT_BYTES;
 use ftl_engine::session::{Given, Session};
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
-use ftl_settings::config::PULL_REQUEST;
 use ftl_settings::roster::Choice;
+use ftl_settings::settings::LandingHow;
 use serde_json::json;
 
 use super::ask::{Typed, ask};
@@ -73,7 +73,7 @@ fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Fail
     let options = FlowOptions {
         jobs: asked.coders,
         tools: None,
-        land: asked.land.clone(),
+        land: asked.land,
         land_partial: asked.land_partial,
         work: asked.work.clone(),
     };
@@ -103,7 +103,7 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     if asked.work.talk {
         session.listen(Arc::new(Talk::new()));
     }
-    let landing = route(asked.land.as_deref().unwrap_or_else(|| session.config().text("landing.how")));
+    let landing = route(asked.land.unwrap_or(session.config().settings().landing.how));
     if landing == Some(Route::PullRequest) {
         needs_forge(&session)?;
     }
@@ -181,14 +181,14 @@ pub(super) fn needs_forge(session: &Session) -> Result<(), Failure> {
 }
 
 /// How the work gets where it is wanted; nothing where the person is to be asked.
-fn route(word: &str) -> Option<Route> {
-    if word == PULL_REQUEST { Some(Route::PullRequest) } else { delivery(word).map(Route::Branch) }
-}
-
-/// How the work gets to the person's branch; nothing where they are to be asked.
-fn delivery(word: &str) -> Option<Delivery> {
-    let all = [Delivery::FastForward, Delivery::Squash, Delivery::BranchOnly];
-    all.into_iter().find(|how| how.word() == word)
+fn route(how: LandingHow) -> Option<Route> {
+    match how {
+        LandingHow::Ask => None,
+        LandingHow::FastForward => Some(Route::Branch(Delivery::FastForward)),
+        LandingHow::Squash => Some(Route::Branch(Delivery::Squash)),
+        LandingHow::BranchOnly => Some(Route::Branch(Delivery::BranchOnly)),
+        LandingHow::PullRequest => Some(Route::PullRequest),
+    }
 }
 
 /// What became of a story, and where its work is.
@@ -237,7 +237,7 @@ fn values(session: &Session, run: &RunId) -> Result<Fields, Failure> {
 
 /// Asks the person at the terminal how the work is to land, and has it land so; what became of it.
 fn asked_how(wheel: &Wheel<'_>, run: &RunId) -> Result<Option<String>, Failure> {
-    let choices = ["ff", "squash", "branch-only"].map(Value::text);
+    let choices = Delivery::WORDS.iter().map(|word| Value::text(*word));
     let question = format!("Land ftl/{} on your branch?", safe(run.as_str()));
     let params =
         [(Name::from("question"), Value::text(question)), (Name::from("choices"), Value::list(choices))];
@@ -245,7 +245,7 @@ fn asked_how(wheel: &Wheel<'_>, run: &RunId) -> Result<Option<String>, Failure> 
     let question =
         Action { instance: ROOT, id, wanted: Wanted::Question, params: params.into(), forbidden: None };
     let how = match ask(&question, wheel.stop, wheel.out)? {
-        Typed::Line(word) => delivery(&word),
+        Typed::Line(word) => Delivery::parse(&word),
         Typed::End | Typed::Stopped => None,
     };
     let Some(how) = how else { return Ok(None) };
@@ -268,7 +268,9 @@ mod tests {
 
     #[test]
     fn landings_are_known_by_their_words() {
-        assert_eq!(delivery("ff"), Some(Delivery::FastForward));
-        assert_eq!((delivery("branch-only"), delivery("ask")), (Some(Delivery::BranchOnly), None));
+        let delivery = |word: &str| LandingHow::parse(word).and_then(route);
+        assert_eq!(delivery("ff"), Some(Route::Branch(Delivery::FastForward)));
+        let branch_only = Some(Route::Branch(Delivery::BranchOnly));
+        assert_eq!((delivery("branch-only"), delivery("ask")), (branch_only, None));
     }
 }

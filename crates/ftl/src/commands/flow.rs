@@ -27,7 +27,7 @@ use ftl_process::Cancel;
 use ftl_records::decision;
 use ftl_records::plan_file::missing_files;
 use ftl_records::plan_file::{self, Plan, PlanError, Reading, Worker};
-use ftl_settings::config::PULL_REQUEST;
+use ftl_settings::settings::LandingHow;
 use ftl_store::order::Order;
 
 use super::code::{needs_forge, tell_own_reviewer};
@@ -56,7 +56,7 @@ const MAX_LOOKED_AT: usize = 3;
 const OBJECTIVE: &str = "objective";
 
 /// How the work of a flow lands when nobody can be asked.
-const UNASKED: &str = "branch-only";
+const UNASKED: LandingHow = LandingHow::BranchOnly;
 
 /// One of the two flows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -244,15 +244,15 @@ pub(super) fn carry_out(
     options.work.chosen.limit(&mut terms);
     let choice = options.work.chosen.choice();
     let asks_how = asks_how(&session, &protocol);
-    if let (Some(how), Some(state)) = (&options.land, &asks_how) {
-        terms.policies.insert(state.clone(), Policy::Answer(Value::text(how.as_str())));
+    if let (Some(how), Some(state)) = (options.land, &asks_how) {
+        terms.policies.insert(state.clone(), Policy::Answer(Value::text(how.word())));
     }
     // The stories of a document go through one pull request; on this side of it their work stays on its branch.
-    let how = options.land.as_deref().unwrap_or_else(|| session.config().text("landing.how"));
-    let pulls = document.is_some() && !only_plans && how == PULL_REQUEST;
+    let how = options.land.unwrap_or(session.config().settings().landing.how);
+    let pulls = document.is_some() && !only_plans && how == LandingHow::PullRequest;
     if pulls {
         needs_forge(&session)?;
-        terms.policies.extend(asks_how.clone().map(|state| (state, Policy::Answer(Value::text(UNASKED)))));
+        terms.policies.extend(asks_how.clone().map(|state| (state, Policy::Answer(Value::text(UNASKED.word())))));
     }
     let unasked = !is_asked(out) && stands_in(&mut terms, &protocol, asks_how);
     let opening = Opening { protocol, inputs, terms };
@@ -464,7 +464,7 @@ fn stands_in(terms: &mut Terms, protocol: &str, asks_how: Option<String>) -> boo
     if said.into_iter().any(|key| terms.policies.contains_key(key)) {
         return false;
     }
-    terms.policies.extend(asks_how.map(|state| (state, Policy::Answer(Value::text(UNASKED)))));
+    terms.policies.extend(asks_how.map(|state| (state, Policy::Answer(Value::text(UNASKED.word())))));
     true
 }
 

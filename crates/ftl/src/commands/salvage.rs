@@ -221,7 +221,9 @@ pub(super) fn repository(place: &Place) -> Result<Option<Repo>, Failure> {
         return Ok(None);
     }
     let config = session::config(place)?;
-    Repo::of_person(place, config.texts("worktree.copy")).map(Some).map_err(|error| git_failure(&error))
+    Repo::of_person(place, config.settings().worktree.copy.clone())
+        .map(Some)
+        .map_err(|error| git_failure(&error))
 }
 
 pub(super) fn git_failure(error: &GitError) -> Failure {

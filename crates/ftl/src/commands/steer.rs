@@ -78,9 +78,9 @@ pub(crate) fn override_(cli: &Cli, asked: &Override, out: &Out) -> Result<Exit, 
 /// `ftl raise ID METER AMOUNT --reason`.
 pub(crate) fn raise(cli: &Cli, asked: &Raise, out: &Out) -> Result<Exit, Failure> {
     let unit = Unit::of_meter(&asked.meter);
-    let limit = unit
-        .parse(&asked.amount)
-        .map_err(|message| Failure::usage(message, "the amount is the new limit, not what is added"))?;
+    let limit = unit.parse(&asked.amount).map_err(|error| {
+        Failure::usage(error.to_string(), "the amount is the new limit, not what is added")
+    })?;
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let (instance, meter, reason) = (target.instance, Name::from(asked.meter.as_str()), asked.reason.clone());

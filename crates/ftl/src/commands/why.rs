@@ -390,17 +390,19 @@ fn waits(instance: &Instance) -> Vec<(String, String)> {
     let open = instance.open.iter().filter_map(|(action, open)| {
         let what = match (&open.suspended, &open.kind) {
             (Some((service, _)), _) if service == STOPPED => {
-                format!("{}, which was put off when ftl was stopped", safe(&open.whom))
+                format!("{}, which was put off when ftl was stopped", safe(&open.whom.to_string()))
             }
             (Some((service, until)), _) => {
                 let (left, clock) = (when::left(*until, now), when::clock(*until));
                 let wanted = if service.starts_with(PULL) { "be ready" } else { "answer" };
-                let (service, whom) = (safe(service), safe(&open.whom));
+                let (service, whom) = (safe(service), safe(&open.whom.to_string()));
                 format!("{service} to {wanted}, for {whom}; asked again {left} ({clock})")
             }
-            (None, OpenKind::Call | OpenKind::Record) => safe(&open.whom),
-            (None, OpenKind::Child(Some(child))) => format!("instance {child}, {}", safe(&open.whom)),
-            (None, OpenKind::Child(None)) => safe(&open.whom),
+            (None, OpenKind::Call | OpenKind::Record) => safe(&open.whom.to_string()),
+            (None, OpenKind::Child(Some(child))) => {
+                format!("instance {child}, {}", safe(&open.whom.to_string()))
+            }
+            (None, OpenKind::Child(None)) => safe(&open.whom.to_string()),
             (None, OpenKind::Words(words)) => format!("one of the words {}", words.join(", ")),
             (None, OpenKind::Question) => return None,
             (None, OpenKind::Item(_) | OpenKind::Each { .. } | OpenKind::Parallel { .. }) => return None,

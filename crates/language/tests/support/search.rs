@@ -14,7 +14,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Instant;
 
-use ftl_core::program::{Node as Statement, Program, StateCode, Whom};
+use ftl_core::performer::Performer;
+use ftl_core::program::{Node as Statement, Program, StateCode};
 use ftl_core::run::{
     ActionId, Cause, Decision, Entry, Event, Fact, Failure, FailureKind, Input, Instance, InstanceId, Open,
     OpenKind, Outcome, ROOT, Run, Terms, Thread, ThreadId, Usage,
@@ -44,7 +45,7 @@ impl Seen<'_> {
         for entry in &self.decision.entries {
             if let Fact::Heard { action, answer: ftl_core::run::Answer::Done(value), .. } = &entry.fact
                 && let Some(open) = self.before.instance(entry.instance).and_then(|one| one.open.get(action))
-                && &*open.whom == whom
+                && open.whom.to_string() == whom
             {
                 answers.push(value.clone());
             }
@@ -586,7 +587,7 @@ impl Reads {
             answers.push(plain(&code.answer));
             answers.dedup();
         }
-        if here.action.index == 0 && code.whom == Whom::Action(Name::from("campaign.tasks")) {
+        if here.action.index == 0 && code.whom == Performer::Action(Name::from("campaign.tasks")) {
             return tasks(&code.answer);
         }
         for (field, numbers) in self.fields(here) {
@@ -831,7 +832,7 @@ fn write_fields(fields: &Fields, text: &mut String) {
 pub fn describe(run: &Run) -> String {
     let mut text = String::new();
     for one in run.instances().iter().filter(|one| !one.is_settled()) {
-        let open: Vec<&str> = one.open.values().map(|open| &*open.whom).collect();
+        let open: Vec<String> = one.open.values().map(|open| open.whom.to_string()).collect();
         let held: Vec<_> = one.held.values().map(|held| &held.failure.message).collect();
         write!(text, "{} in {} open {open:?} held {held:?}; ", one.protocol, one.state).unwrap();
     }

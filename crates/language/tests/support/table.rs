@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use ftl_core::performer::Performer;
 use ftl_core::program::Node;
 use ftl_core::run::{
     Action, Cause, Decision, Event, Fact, Failure, FailureKind, InstanceId, Outcome, ROOT, Run, Standing,
@@ -406,7 +407,9 @@ impl Covered {
                 Fact::Held { place, .. } => {
                     self.holds.insert((state.clone(), *place));
                 }
-                Fact::Asked { place, asks, .. } if asks.iter().any(|ask| is_person(&ask.whom)) => {
+                Fact::Asked { place, asks, .. }
+                    if asks.iter().any(|ask| matches!(ask.whom, Performer::Word | Performer::Question)) =>
+                {
                     self.holds.insert((state.clone(), *place));
                 }
                 Fact::Settled { end, .. } => {
@@ -445,10 +448,6 @@ impl Covered {
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
-}
-
-fn is_person(whom: &str) -> bool {
-    matches!(whom, "word" | "question")
 }
 
 /// A PARALLEL or FOR EACH is held for an empty purse only, and tables have no purse.

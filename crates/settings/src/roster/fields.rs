@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         match Unit::Count.parse(&text) {
             Ok(0) => Err(self.wrong(key, "it is nothing", "it must be at least 1")),
             Ok(count) => Ok(Some(count)),
-            Err(message) => Err(self.wrong(key, message, "such as 128k")),
+            Err(error) => Err(self.wrong(key, error.to_string(), "such as 128k")),
         }
     }
 
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         match Unit::Time.parse(&text) {
             Ok(0) => Err(self.wrong(key, "it is no time at all", "such as 2m")),
             Ok(millis) => Ok(Some(Duration::from_millis(millis))),
-            Err(message) => Err(self.wrong(key, message, "such as 2m")),
+            Err(error) => Err(self.wrong(key, error.to_string(), "such as 2m")),
         }
     }
 

@@ -9,7 +9,8 @@ use std::fmt;
 
 use ftl_agents::contract::{Counted, Enforced};
 use ftl_core::catalogue::{Catalogue, RoleRule};
-use ftl_core::program::{StateCode, Whom};
+use ftl_core::performer::Performer;
+use ftl_core::program::StateCode;
 use ftl_core::syntax::{Compare, Expr, ExprKind, Part, Step, What};
 use ftl_core::value::Name;
 use ftl_language::library::Library;
@@ -120,7 +121,7 @@ fn needed_with(
                 let pays = matches!(node.step(), Some(Step::Do { paying: Some(_), .. }));
                 for call in &node.calls {
                     match &call.whom {
-                        Whom::Task(role) => {
+                        Performer::Task(role) => {
                             roles.insert(role.clone());
                             let needs = [(pays, Need::Calls), (true, Need::Paths)];
                             let needs = needs.into_iter().filter(|(is, _)| *is).map(|(_, need)| Needed {
@@ -131,9 +132,10 @@ fn needed_with(
                             });
                             all.extend(needs);
                         }
-                        Whom::Run(child) if left_out.contains(child) => {}
-                        Whom::Run(child) => open.push(child.clone()),
-                        Whom::Action(_) | Whom::Shell => {}
+                        Performer::Run(child) if left_out.contains(child) => {}
+                        Performer::Run(child) => open.push(child.clone()),
+                        Performer::Action(_) | Performer::Shell | Performer::Word => {}
+                        Performer::Question | Performer::Item | Performer::All => {}
                     }
                 }
             }
@@ -156,8 +158,11 @@ fn picked(state: &StateCode) -> BTreeMap<Name, BTreeSet<Name>> {
         }
         for call in node.calls.iter().filter(|_| !words.is_empty()) {
             match &call.whom {
-                Whom::Run(child) => all.entry(child.clone()).or_default().extend(words.iter().cloned()),
-                Whom::Action(_) | Whom::Task(_) | Whom::Shell => {}
+                Performer::Run(child) => {
+                    all.entry(child.clone()).or_default().extend(words.iter().cloned());
+                }
+                Performer::Action(_) | Performer::Task(_) | Performer::Shell | Performer::Word => {}
+                Performer::Question | Performer::Item | Performer::All => {}
             }
         }
     }

@@ -11,10 +11,8 @@ use serde_json::Value as Json;
 use super::heads::RunHead;
 use super::{integrity, read};
 use crate::journal;
+use ftl_core::performer::Performer;
 use ftl_folder::rewind::{JournalEnd, KnownInstance, Rewound};
-
-/// How those are called who work in a worktree.
-const AGENT: &str = "Task(";
 
 /// A run whose journal may have lost its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,9 +72,10 @@ fn instances(open: &Connection, run: i64) -> rusqlite::Result<BTreeMap<u32, Know
     Ok(found)
 }
 
-/// Whether an agent is among those who are asked; a long list stands in the content.
+/// Whether an agent, which works in a worktree, is among those who are asked; a long list stands in the content.
 fn asks_agent(open: &Connection, body: &str, asks: &Json) -> rusqlite::Result<bool> {
-    let is_agent = |ask: &Json| ask["whom"].as_str().is_some_and(|whom| whom.starts_with(AGENT));
+    let is_agent =
+        |ask: &Json| ask["whom"].as_str().is_some_and(|whom| Performer::from(whom).role().is_some());
     if let Json::Array(asks) = asks {
         return Ok(asks.iter().any(is_agent));
     }

@@ -283,11 +283,11 @@ impl Process {
         };
         let asked = match ftl_store::journal::decode(&*self.disk, &job.run, record) {
             Ok(Entry { fact: Fact::Asked { asks, .. }, instance, .. }) if instance == job.action.instance => {
-                asks.get(id.index as usize).map(|ask| ask.whom.to_string())
+                asks.get(id.index as usize).map(|ask| ask.whom.clone())
             }
             Ok(_) | Err(_) => None,
         };
-        if asked != Some(ftl_engine::hands::whom(&job.action.wanted)) {
+        if asked != Some(job.action.wanted.performer()) {
             return Some(format!("{key} was started and entry {} asks for {asked:?}", id.entry));
         }
         let owner = self.disk.run(&job.run).ok().flatten().and_then(|row| row.owner);

@@ -15,7 +15,7 @@ use crate::dice::Dice;
 
 /// Whom an action asks, as hands are called.
 pub(super) fn whom(action: &Action) -> String {
-    ftl_engine::hands::whom(&action.wanted)
+    action.wanted.performer().to_string()
 }
 
 /// What an action must answer, by the catalogue.

@@ -96,8 +96,8 @@ pub(super) struct About {
 
 impl Style {
     pub(super) fn of(config: &Config) -> Style {
-        let template = config.text("commit.template").to_owned();
-        Style { template, sign_off: config.text("commit.sign_off") == "true" }
+        let commit = &config.settings().commit;
+        Style { template: commit.template.as_str().to_owned(), sign_off: commit.sign_off }
     }
 
     /// The message of a commit, up to the trailers that say which run and landing it is.

@@ -127,13 +127,14 @@ pub(super) struct Site {
 impl Sites {
     /// The worktrees of the repository that a paperwork belongs to. Git is not asked before somebody works.
     pub fn new(paper: Arc<Records>, supervisor: Arc<Supervisor>, config: &Config) -> Sites {
+        let settings = config.settings();
         Sites {
             paper,
             supervisor,
             limits: config.command_limits(),
-            setup: config.text("worktree.setup").trim().to_owned(),
-            copied: config.texts("worktree.copy"),
-            unkept: config.texts("keep.ignore"),
+            setup: settings.worktree.setup.trim().to_owned(),
+            copied: settings.worktree.copy.clone(),
+            unkept: settings.keep.ignore.clone(),
             commands: config.commands(),
             environment: config.environment().clone(),
             style: message::Style::of(config),
@@ -145,7 +146,7 @@ impl Sites {
             plan: Mutex::default(),
             landing: None,
             forge: Reached::of(config, &|name| std::env::var(name).ok()),
-            checks: config.checks(),
+            checks: settings.forge.checks,
             repo: Mutex::default(),
             fence: None,
             turns: Mutex::default(),

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use ftl_core::performer::Performer;
 use ftl_core::run::{ActionId, Failure, FailureKind, InstanceId};
 use ftl_core::value::{Name, Value};
 
 use crate::hands::site::Sites;
-use crate::hands::{Ended, Hands, Job, Report, Told, Workshop, whom};
+use crate::hands::{Ended, Hands, Job, Report, Told, Workshop};
 
 /// The steps that work on the repository, and ask no agent.
 const WORK: [&str; 3] = ["eval.run", "patch.apply", "patch.revert"];
@@ -59,22 +60,23 @@ impl<'a> Lean<'a> {
     }
 
     /// What a gate answered when it was looked through.
-    fn answer(&self, whom: &str) -> Option<Result<Value, Failure>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).remove(whom)
+    fn answer(&self, performer: &Performer) -> Option<Result<Value, Failure>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).remove(performer.action()?)
     }
 }
 
 impl Hands for Lean<'_> {
     fn start(&self, job: Job) {
-        let whom = whom(&job.action.wanted);
-        if let Some(answer) = self.answer(&whom) {
+        let performer = job.action.wanted.performer();
+        if let Some(answer) = self.answer(&performer) {
             let ended = answer.map_or_else(Ended::Failed, Ended::Done);
             return job.report(Report::free(ended));
         }
-        if self.gates.names().any(|name| name == whom) {
+        if self.gates.has(&performer) {
             return self.gates.start(job);
         }
-        let made = match WORK.contains(&whom.as_str()) && self.all.get().is_none() {
+        let is_work = performer.action().is_some_and(|name| WORK.contains(&name));
+        let made = match is_work && self.all.get().is_none() {
             true => self.work.get_or_init(|| self.makes.work()),
             false => self.all.get_or_init(|| self.makes.all()),
         };

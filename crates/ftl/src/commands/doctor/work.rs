@@ -246,7 +246,7 @@ impl Workroom {
         let clone = self.folder.path().join("clone");
         git(place.root(), &["clone", "-q", "--shared", &top, &clone.to_string_lossy()])?;
         let folder = clone.join(prefix);
-        let setup = self.config.text("worktree.setup").trim().to_owned();
+        let setup = self.config.settings().worktree.setup.trim().to_owned();
         if !setup.is_empty() {
             let env = self.config.environment().of_command(CommandKind::Setup);
             let yard = self.yard(folder.clone(), "setup", self.config.command_limits(), env);

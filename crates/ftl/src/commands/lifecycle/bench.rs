@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use ftl_core::performer::Performer;
 use ftl_core::run::{Entry, Fact, ROOT, Run};
 use ftl_core::value::{Name, Value};
 use ftl_engine::drive::{Rest, Stop};
@@ -306,7 +307,9 @@ impl<'a> Bench<'a> {
         });
         let mut words: Vec<String> = said.collect();
         // A gate is looked through by `next`; only work is done by the word of its phase.
-        let works = |whom: &str| whom.starts_with("Task(") || ["eval.run", "patch.revert"].contains(&whom);
+        let works = |whom: &Performer| {
+            whom.role().is_some() || matches!(whom.action(), Some("eval.run" | "patch.revert"))
+        };
         if machine.live().flat_map(|one| one.open.values()).any(|open| works(&open.whom)) {
             words.extend(self.phases.work(&from).map(|word| word.to_string()));
         }
