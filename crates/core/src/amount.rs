@@ -3,6 +3,9 @@
 //! Inside, everything is a whole number: tokens, turns and tools are counted, money is in millionths,
 //! time in milliseconds. Only this module turns one into the other.
 
+/// The meter of conversations whose price is unknown, where the person says that it is not to be guessed.
+pub const UNPRICED: &str = "unpriced";
+
 /// What a number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anstyle::{AnsiColor, Style};
 use clap::builder::styling::Styles;
 use clap::{Args, ColorChoice, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use ftl_view::paint::{self, paint};
 
 mod flows;
 
@@ -15,7 +16,6 @@ pub(crate) use flows::{Code, Flow, FlowOptions, WorkOptions};
 
 use crate::groups::{self, Group};
 use crate::pages::{MAIN, PAGES, Page};
-use crate::paint::{self, paint};
 use crate::tasks::{self, Lifecycle};
 
 /// The groups of `ftl --help`: what a person needs.

@@ -1,7 +1,7 @@
 //! The words of the FTL protocol's own commands: groups, verbs and flags as its scripts spell them.
 //!
 //! Only words are understood here, as in `cli.rs`. A group without a verb prints its help; the exit
-//! code then is the one that the original gave.
+//! code then is the one that the FTL plugin gave (docs/origins.md).
 
 use std::path::PathBuf;
 

@@ -4,25 +4,22 @@
 //! decides nothing about protocols itself. Nothing is read before the command line is understood,
 //! so that `--version` and `--help` cost nothing.
 
-mod board;
-mod cause;
 mod cli;
 mod commands;
 mod document;
 mod exit;
 mod facts;
 mod failure;
-mod fold;
 mod groups;
+mod known;
 mod limits;
-mod lines;
+mod live;
 mod out;
 mod pages;
-mod paint;
 mod problems;
 mod queue;
+mod reader;
 mod root;
-mod runs;
 mod session;
 mod shelf;
 mod shield;
@@ -30,7 +27,6 @@ mod signals;
 mod talk;
 mod target;
 mod tasks;
-mod when;
 mod write;
 
 use std::ffi::OsString;
@@ -38,6 +34,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
+use ftl_view::paint;
 
 use cli::{Cli, Command};
 use commands::ftl;

@@ -13,13 +13,13 @@ use std::sync::mpsc::channel;
 
 use anstream::ColorChoice;
 use ftl_engine::drive::Stop;
+use ftl_view::paint::{self, paint};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::paint::{self, paint};
 use crate::queue::{self, Queue, Told};
 
 /// How wide a text is at most, whatever the terminal.

@@ -1,6 +1,6 @@
 //! The pages: what the help of a command says beside its options. Only words stand here.
 
-use crate::paint::{self, paint};
+use ftl_view::paint::{self, paint};
 
 /// What the help of a command says beside its options.
 pub(crate) struct Page {

@@ -23,6 +23,7 @@ use ftl_store::order::{Refused, RefusedKind};
 use ftl_store::owner;
 use ftl_store::sqlite::SqliteStore;
 use ftl_store::{Store, StoreError};
+use ftl_view::paint::safe;
 use rustix::fs::{Access, access};
 
 use crate::cli::Cli;
@@ -30,7 +31,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits;
 use crate::out::Out;
-use crate::paint::safe;
 use crate::shelf::{self, Shelf};
 
 /// Where the state of the repository is, once it is known that it may be used.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use ftl_core::run::InstanceId;
 use ftl_engine::session::find;
 use ftl_store::Store;
+use ftl_view::board::Board;
 
-use crate::board::Board;
-use crate::board::reader::Reader;
 use crate::cli::Cli;
 use crate::failure::Failure;
+use crate::reader::Reader;
 use crate::session::session_failure;
 use crate::shelf::Shelf;
 

@@ -22,6 +22,7 @@ use ftl_process::{Guard, Supervisor};
 use ftl_settings::roster::UNBOUND;
 use ftl_settings::roster::{Agent, Hall, Pricing, Roster};
 use ftl_store::Store;
+use ftl_view::paint::{self, joined, paint, safe};
 use serde_json::{Value as Json, json};
 
 use super::ftl;
@@ -29,7 +30,6 @@ use crate::cli::{self, Cli};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, joined, paint, safe};
 use crate::session::{self, session_failure};
 use crate::write;
 

@@ -8,15 +8,15 @@ use ftl_core::value::Value;
 use ftl_engine::drive::{Rest, Stop};
 use ftl_folder::id::RunId;
 use ftl_store::order::Order;
+use ftl_view::paint::{self, paint, safe};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::flow::is_asked;
 use super::run::Wheel;
 use crate::cli::Cli;
 use crate::failure::Failure;
+use crate::known;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
-use crate::runs;
 use crate::session::{self, session_failure};
 
 /// How long an answer may be that is typed at the terminal.
@@ -76,7 +76,7 @@ impl Wheel<'_> {
             return Ok(rest);
         }
         let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
-        let summary = row.as_ref().map(runs::summary).unwrap_or_default();
+        let summary = row.as_ref().map(known::summary).unwrap_or_default();
         Ok(if self.stop.said() > 0 { Rest::Stopped(summary) } else { Rest::Rests(summary) })
     }
 }

@@ -4,13 +4,13 @@ use ftl_engine::session::find;
 use ftl_store::audit::{ChainReport, verify_chain};
 use ftl_store::sqlite::{Event, Recorded, SqliteStore, StoreReport};
 use ftl_store::{RunRow, Store};
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::session::{self, session_failure, store_failure};
 
 /// Looks at the chain of one run, or at the store as a whole and all of them.

@@ -5,13 +5,13 @@ use ftl_language::check::VERDICTS;
 use ftl_language::library::Protocol;
 use ftl_language::problem::Problem;
 use ftl_language::source::Origin;
+use ftl_view::paint::{self, paint, safe};
 
 use crate::cli::{Check, Cli};
 use crate::exit::Exit;
 use crate::facts::{self, CheckFacts, GateFact, HoldFact, LoopFact, PersonFact, ProblemFact, ProtocolFacts};
 use crate::failure::Failure;
 use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
 use crate::problems;
 use crate::shelf::{Found, Shelf, Unreadable, is_built_in};
 

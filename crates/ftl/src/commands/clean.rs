@@ -5,13 +5,13 @@
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
 use ftl_git::{Cleaning, GitError, Leftover, Leftovers, Repo, UNDO_SECONDS};
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Clean, Cli};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::session;
 
 /// How many of a kind are listed for people.

@@ -2,13 +2,13 @@
 
 use ftl_settings::config::Shown;
 use ftl_settings::origin::Origin;
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
 use crate::session;
 use crate::shelf::Shelf;
 

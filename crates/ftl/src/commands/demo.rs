@@ -14,6 +14,7 @@ use ftl_core::json::Json;
 use ftl_folder::id::RunId;
 use ftl_memory::Kind;
 use ftl_records::lessons::now;
+use ftl_view::paint::{self, paint, safe};
 
 use super::flow;
 use super::ftl::open;
@@ -23,7 +24,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::groups::Campaign;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 
 /// What the campaign is to reach.
 const OBJECTIVE: &str = "make the till work";

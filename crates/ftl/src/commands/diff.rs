@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use ftl_core::run::InstanceId;
 use ftl_git::{FileLines, Kept, Oid, Repo, WorktreeId};
+use ftl_view::paint::{self, count, paint, safe};
 use serde_json::{Value as Json, json};
 
 use super::salvage::{git_failure, repository};
@@ -16,7 +17,6 @@ use crate::cli::{Cli, Diff};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::{self, Out};
-use crate::paint::{self, count, paint, safe};
 use crate::session;
 use crate::target::{Part, Target};
 

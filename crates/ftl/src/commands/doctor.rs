@@ -11,13 +11,13 @@ use ftl_folder::place::Place;
 use ftl_folder::rewind::Rewound;
 use ftl_settings::config::Config;
 use ftl_store::sqlite::{Loss, LostEntries};
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Cli, Doctor};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
 use crate::session;
 use crate::shelf::Shelf;
 

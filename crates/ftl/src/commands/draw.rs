@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ftl_language::draw::{self, Difference, DifferenceKind, DrawingKind, Machine};
 use ftl_language::library::Protocol;
 use ftl_language::problem::{Problem, Severity};
+use ftl_view::paint::{self, paint, safe};
 use serde_json::json;
 
 use crate::cli::{Cli, Draw, Format};
@@ -12,7 +13,6 @@ use crate::exit::Exit;
 use crate::facts;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::problems;
 use crate::shelf::{Found, Shelf};
 use crate::write;

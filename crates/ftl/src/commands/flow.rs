@@ -28,6 +28,7 @@ use ftl_records::plan_file::preview::Preview;
 use ftl_records::plan_file::{self, Plan, PlanError, Reading, Task as PlanTask, Worker};
 use ftl_settings::config::PULL_REQUEST;
 use ftl_store::order::Order;
+use ftl_view::paint::{self, paint, safe};
 
 use super::code::{needs_forge, tell_own_reviewer};
 use super::ftl::{help, note, text_of};
@@ -37,7 +38,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::groups::{Group, Task};
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::session::{self, session_failure};
 use crate::shelf::Shelf;
 use crate::signals;

@@ -11,17 +11,17 @@ use ftl_engine::session::find;
 use ftl_folder::id::RunId;
 use ftl_store::journal;
 use ftl_store::{Record, Store};
+use ftl_view::fold::Fold;
+use ftl_view::lines;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::when;
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Cli, Log};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::fold::Fold;
-use crate::lines;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::session::{self, session_failure, store_failure};
-use crate::when;
 
 /// How many entries are read at a time.
 const PAGE: usize = 500;

@@ -2,6 +2,7 @@
 
 use ftl_language::library::Protocol;
 use ftl_language::source::Origin;
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
 use crate::cli::Cli;
@@ -9,7 +10,6 @@ use crate::exit::Exit;
 use crate::facts::{self, ProblemFact};
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::problems;
 use crate::shelf::{Shelf, is_built_in};
 

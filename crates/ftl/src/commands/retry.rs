@@ -11,9 +11,9 @@ use ftl_engine::hands::site::retry::Retried;
 use ftl_engine::session::{Session, find};
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::Plan;
+use ftl_view::board::{Board, Row, Standing};
 
 use super::flow::{Course, Which, carry_out, planned};
-use crate::board::{Board, Row, Standing};
 use crate::cli::{Cli, Retry};
 use crate::exit::Exit;
 use crate::failure::Failure;

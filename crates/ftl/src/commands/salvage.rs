@@ -10,15 +10,15 @@ use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
 use ftl_git::{Extent, GitError, Kept, Repo, Trouble, Undone};
 use ftl_store::sqlite::SqliteStore;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::when;
 use serde_json::{Value as Json, json};
 
 use crate::cli::{Cli, Salvage, Undo};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
 use crate::session::{self, session_failure, store_failure};
-use crate::when;
 
 /// How many are listed where not all are asked for; looking at each takes git a moment.
 const MAX_LISTED: usize = 50;

@@ -8,12 +8,12 @@ use ftl_core::catalogue::{Catalogue, Declaration, Form, Kind, Role, schema};
 use ftl_core::nearest::nearest;
 use ftl_core::types::{Field, Record, Type};
 use ftl_core::value::Name;
+use ftl_view::paint::{self, paint};
 use serde_json::{Value as Json, json};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::{self, Out};
-use crate::paint::{self, paint};
 
 /// Lists everything, or prints one schema.
 pub(crate) fn run(name: Option<&str>, out: &Out) -> Result<Exit, Failure> {

@@ -12,23 +12,24 @@ use ftl_core::run::{InstanceId, ROOT, Run as Machine, Time};
 use ftl_engine::session::{Target, find};
 use ftl_folder::clock;
 use ftl_store::journal;
-use ftl_store::summary::Spent;
 use ftl_store::{Most, Newest, Store};
+use ftl_view::cause::cause;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::runs;
+use ftl_view::summary::Spent;
+use ftl_view::when;
 use serde::Serialize;
 
 use super::ftl::campaign;
 use super::why;
-use crate::cause::cause;
 use crate::cli::{Cli, Status};
 use crate::document::Document;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::known::Known;
 use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
-use crate::runs::{self, Known};
 use crate::session::{self, session_failure};
 use crate::shelf::Shelf;
-use crate::when;
 
 /// How many runs that have ended are shown unless all are asked for.
 const MAX_ENDED: usize = 10;

@@ -14,7 +14,9 @@ use ftl_engine::session::{Session, Target, find};
 use ftl_folder::id::RunId;
 use ftl_store::MAX_COMMAND_BYTES;
 use ftl_store::order::{Order, Reply};
-use ftl_store::summary::{Wait, What};
+use ftl_view::paint::{self, paint};
+use ftl_view::runs;
+use ftl_view::summary::{Wait, What};
 use serde_json::json;
 
 use super::code;
@@ -22,9 +24,8 @@ use super::run::{Left, Wheel, document, exit_of, left_text, value_of};
 use crate::cli::{Answer, Cli, Override, Raise, Stop};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::known;
 use crate::out::Out;
-use crate::paint::{self, paint};
-use crate::runs;
 use crate::session::{self, session_failure};
 use crate::signals;
 
@@ -41,7 +42,7 @@ pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failu
         let exit = carry_out(&session, &target, &order, asked.no_wait, out)?;
         return ended_as(&session, &target.row.run, exit);
     }
-    let waits = runs::summary(&target.row).waits;
+    let waits = known::summary(&target.row).waits;
     let wait = waiting(&waits, &target, named);
     let instance = wait.map_or(target.instance, |wait| InstanceId(wait.instance));
     let order = match wait.map(|wait| wait.what) {
@@ -64,7 +65,7 @@ pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failu
 fn ended_as(session: &Session, run: &RunId, exit: Exit) -> Result<Exit, Failure> {
     let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
     let ended = row.filter(|row| row.settled && exit == Exit::Done);
-    Ok(ended.map_or(exit, |row| exit_of(&Left::Rest(Rest::Rests(runs::summary(&row))))))
+    Ok(ended.map_or(exit, |row| exit_of(&Left::Rest(Rest::Rests(known::summary(&row))))))
 }
 
 /// `ftl override ID STATE --reason`.
@@ -210,7 +211,7 @@ fn tell(wheel: &Wheel<'_>, target: &Target, reply: &Reply, rest: Option<&Rest>) 
     }
     let run = &target.row.run;
     let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
-    let now = row.as_ref().map(runs::summary).unwrap_or_default();
+    let now = row.as_ref().map(known::summary).unwrap_or_default();
     let interrupted = matches!(rest, Some(Rest::Stopped(_)));
     let left = Left::Rest(if interrupted { Rest::Stopped(now) } else { Rest::Rests(now) });
     if out.is_json() {

@@ -10,18 +10,18 @@ use ftl_agents::contract::TURNS;
 use ftl_core::run::{ActionId, ROOT, Usage};
 use ftl_engine::hands::transcript::{Conversation, Line, TranscriptError, conversations};
 use ftl_records::Records;
+use ftl_view::lines::amounts;
+use ftl_view::paint::{self, count, one_line, paint, safe};
+use ftl_view::when;
 use serde_json::{Value as Json, json};
 
 use super::ftl;
 use crate::cli::{Cli, Transcript};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::lines::amounts;
 use crate::out::Out;
-use crate::paint::{self, count, one_line, paint, safe};
 use crate::session::{self, store_failure};
 use crate::target::Target;
-use crate::when;
 
 /// How many lines of a result, a prompt or an answer are shown, unless all are asked for.
 const MAX_SHOWN_LINES: usize = 8;

@@ -22,9 +22,9 @@ use ftl_settings::config::Config;
 use ftl_settings::environment::CommandKind;
 use ftl_settings::roster::{Agent, Hall, Kind, Roster};
 use ftl_store::MemoryStore;
+use ftl_view::paint;
 
 use crate::commands::flow::needs_git;
-use crate::paint;
 use crate::session;
 
 /// How long a server on this machine may take to answer.

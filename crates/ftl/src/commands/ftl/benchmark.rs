@@ -126,7 +126,7 @@ fn report(cli: &Cli, input: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
     super::word(out, &lines.join("\n"))
 }
 
-/// The records of a list, or of every list in an object: the original sorts them into sections. What is no
+/// The records of a list, or of every list in an object: the FTL plugin sorts them into sections. What is no
 /// list, such as the metadata, has none.
 fn records(json: &Json) -> Option<Vec<&Json>> {
     match json {

@@ -7,6 +7,7 @@ use ftl_core::plan::Status;
 use ftl_folder::clock;
 use ftl_records::campaign::no_campaign;
 use ftl_records::{RecordError, Records, views};
+use ftl_view::paint::{self, paint};
 
 use super::{failure, help, look, note, open, print, text_of, with, word};
 use crate::cli::Cli;
@@ -15,7 +16,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::groups::{Campaign, Group};
 use crate::out::Out;
-use crate::paint::{self, paint};
 
 pub(crate) fn run(cli: &Cli, asked: &Group<Campaign>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "campaign", Exit::Error) };

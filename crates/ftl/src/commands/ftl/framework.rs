@@ -9,7 +9,7 @@ use crate::groups::{Framework, Group};
 use crate::out::Out;
 
 pub(crate) fn run(asked: &Group<Framework>, out: &Out) -> Result<Exit, Failure> {
-    // The original said it on standard error, and answered nothing.
+    // The FTL plugin says it on standard error, and answered nothing.
     let Some(verb) = &asked.verb else {
         out.beside(&super::help_text("framework"));
         return Ok(Exit::Error);

@@ -114,7 +114,7 @@ fn context(cli: &Cli, asked: &Context, out: &Out) -> Result<Exit, Failure> {
         None | Some("all") => None,
         Some("failure" | "failures") => Some(Kind::Failure),
         Some("pattern" | "patterns") => Some(Kind::Pattern),
-        // The original's scripts name the type of a task here, such as BUILD, and get lessons of both kinds.
+        // Scripts of the FTL plugin name the type of a task here, such as BUILD, and get lessons of both kinds.
         Some(other) => {
             note(out, &format!("`{other}` is neither failure nor pattern: lessons of both kinds are given"));
             None

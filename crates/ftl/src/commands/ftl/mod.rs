@@ -24,12 +24,12 @@ use ftl_folder as folder;
 use ftl_records::{RecordError, Records};
 use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
+use ftl_view::paint::{self, paint};
 
 use crate::cli::{self, Cli};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint};
 use crate::session;
 
 /// How much is read from standard input or a file.
@@ -53,18 +53,18 @@ fn named(cli: &Cli, paper: Records) -> Result<Records, Failure> {
     }
 }
 
-/// What the original left behind, from `.ftl/`.
-const ORIGINAL: [&str; 6] =
+/// What the FTL plugin left behind, from `.ftl/`.
+const OF_THE_PLUGIN: [&str; 6] =
     ["campaign.json", "memory.json", "archive", "workspace", "exploration.json", "phase_state.json"];
 
-/// The paperwork of the repository, to look at it. A store is made only to take over what the original
-/// left.
+/// The paperwork of the repository, to look at it. A store is made only to take over what the FTL
+/// plugin left.
 pub(crate) fn look(cli: &Cli) -> Result<Option<Records>, Failure> {
     match existing(cli)? {
         Some(paper) => Ok(Some(paper)),
         None => {
             let state = session::place(cli)?.state();
-            let left = ORIGINAL.iter().any(|name| state.join(name).exists());
+            let left = OF_THE_PLUGIN.iter().any(|name| state.join(name).exists());
             if left { open(cli).map(Some) } else { Ok(None) }
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn existing(cli: &Cli) -> Result<Option<Records>, Failure> {
 /// What the engine did not do, as a failure of a command.
 pub(crate) fn failure(error: &RecordError) -> Failure {
     match error {
-        // Scripts tell these two by their exit code in every command; of the rest the original knows one code.
+        // Scripts tell these two by their exit code in every command; of the rest the FTL plugin knows one code.
         RecordError::Store(error @ (StoreError::Lost(_) | StoreError::InUse(_))) => {
             session::store_failure(error)
         }
@@ -101,7 +101,7 @@ pub(crate) fn failure(error: &RecordError) -> Failure {
     }
 }
 
-/// Prints a value as the original did.
+/// Prints a value as the FTL plugin does.
 pub(crate) fn print(out: &Out, value: &Json) -> Result<Exit, Failure> {
     out.bytes(&format!("{}\n", value.pretty()))?;
     Ok(Exit::Done)

@@ -30,7 +30,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Phase>, out: &Out) -> Result<Exit, Fa
                     tell(out, &paper);
                     print(out, &state)
                 }
-                // The original said it on standard output, and its scripts look there.
+                // The FTL plugin says it on standard output, and scripts look there.
                 Err(error @ RecordError::Refused { .. }) => {
                     word(out, &format!("Error: {error}"))?;
                     out.error(&failure(&error));

@@ -53,7 +53,7 @@ fn create(cli: &Cli, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit,
     let paper = open(cli)?;
     let made = with(out, &paper, |paper| {
         let recall = super::memory::recall(paper);
-        // What the plan says stands: a flow asks the settings too, this command does as the original.
+        // What the plan says stands: a flow asks the settings too, this command does as the FTL plugin.
         let as_planned = |_: &Task, _: bool, _: f64| None;
         let means: (Recall<'_>, Sources<'_>, Budgets<'_>) =
             (&recall, &|path| paper.source(path), &as_planned);

@@ -37,9 +37,9 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::session;
 use crate::tasks::{Lifecycle, New, Reviewed, TaskArg};
+use ftl_view::paint::{self, paint, safe};
 
 /// How long a brief may be.
 const MAX_BRIEF_BYTES: usize = 16 * 1024;

@@ -9,6 +9,7 @@ use ftl_lifecycle::phases::{NEXT, Phases};
 use ftl_lifecycle::write::{self, Forced};
 use ftl_lifecycle::{Malformed, Phase, TaskId};
 use ftl_store::order::{Order, RefusedKind};
+use ftl_view::paint::{self, paint, safe};
 use serde::Serialize;
 
 use super::bench::{self, Arrived, Bench, Carried};
@@ -18,7 +19,6 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::tasks::Next;
 
 /// The gate of which a waiver records the decision first: what it answers is not known before.

@@ -10,6 +10,7 @@ use ftl_core::json::Json;
 use ftl_lifecycle::folder::TRANSCRIPT;
 use ftl_lifecycle::phases::{Phases, command};
 use ftl_lifecycle::{Folder, desk, write};
+use ftl_view::paint::{self, paint};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -25,7 +26,6 @@ use crate::cli::{self, Cli, Command};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint};
 use crate::tasks::{Lifecycle, TaskArg};
 
 /// How many lines are remembered.

@@ -5,6 +5,7 @@ use ftl_lifecycle::edges::{Edge, Outlook};
 use ftl_lifecycle::folder::{PATCH, PLAN_TEXT};
 use ftl_lifecycle::state::State;
 use ftl_lifecycle::{Folder, Malformed, Phase, desk};
+use ftl_view::paint::{self, paint, safe};
 
 use super::bench;
 use super::next::work_hint;
@@ -13,7 +14,6 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::tasks::TaskArg;
 
 /// How many lines of the plan and of the patch are shown.

@@ -15,20 +15,21 @@ use ftl_folder::clock;
 use ftl_folder::id::RunId;
 use ftl_store::Store;
 use ftl_store::journal;
+use ftl_view::board::Board;
+use ftl_view::cause::cause;
+use ftl_view::lines;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::runs;
+use ftl_view::when;
 
 use super::{LOOK, Watched};
-use crate::board::Board;
-use crate::board::live::picture;
-use crate::board::reader::Reader;
-use crate::cause::cause;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::lines;
+use crate::known::{self, Known};
+use crate::live::picture;
 use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
-use crate::runs::{self, Known};
+use crate::reader::Reader;
 use crate::session::store_failure;
-use crate::when;
 
 /// How long a picture stays when nothing changes: clocks and countdowns are in it.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -120,7 +121,7 @@ impl View<'_> {
     fn report(&self) -> String {
         let told = |(run, reader): (&RunId, &Reader)| {
             let row = self.watched.store.run(run).ok().flatten()?;
-            let summary = runs::summary(&row);
+            let summary = known::summary(&row);
             let is_over = row.settled && Board::is_for(&summary.protocol);
             is_over.then(|| reader.board.told(run, &summary.meters))
         };

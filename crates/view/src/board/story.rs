@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use ftl_core::run::{Answer, Time};
 use ftl_core::value::Value;
 
-use super::news::{reason, telling};
 use super::text;
+use crate::cause::{reason, telling};
 
 /// How many steps are remembered: a story of eight rounds with three extensions has fewer.
 const MAX_STEPS: usize = 200;
@@ -19,13 +19,13 @@ pub(super) struct Story {
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub struct Step {
     /// When it was over.
-    pub(super) at: Time,
+    pub at: Time,
     /// Whether it led on; nothing where that cannot be said.
-    pub(super) good: Option<bool>,
+    pub good: Option<bool>,
     /// What came of it.
-    pub(super) text: String,
+    pub text: String,
 }
 
 impl Story {

@@ -1,135 +1,31 @@
-//! Runs as they look from outside: what every command that shows one says about it.
+//! Runs as they look from outside: what every face that shows one says about it.
 //!
 //! It reads summaries and never a journal. What a person can type is said here, so that all commands
 //! say the same.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
-use ftl_core::amount::Unit;
-use ftl_core::run::{Instance, InstanceId, Run as Machine, STOPPED, Time};
-use ftl_engine::forge::PULL;
-use ftl_engine::session::{Driven, driven};
-use ftl_folder::id::RunId;
-use ftl_folder::place::Place;
-use ftl_settings::roster::UNPRICED;
-use ftl_store::RunRow;
-use ftl_store::owner::Card;
-use ftl_store::summary::{Spent, Summary, Wait, What};
+use ftl_core::amount::{UNPRICED, Unit};
+use ftl_core::run::{PULL, STOPPED, Time};
 
 use crate::cause::cause;
-use crate::failure::Failure;
 use crate::paint::{self, paint, safe};
-use crate::session::session_failure;
+use crate::summary::{Spent, Summary, Wait, What};
 use crate::when;
 
-/// A run as it looks from outside.
-pub(crate) struct Known {
-    pub(crate) row: RunRow,
-    pub(crate) summary: Summary,
-    pub(crate) driven: Driven,
-    /// The instance that it is about; 0 is the whole run.
-    pub(crate) instance: u32,
-}
-
-impl Known {
-    /// What is known of a run without reading its journal.
-    pub(crate) fn of(place: &Place, row: RunRow) -> Result<Known, Failure> {
-        let summary = summary(&row);
-        let driven = if row.settled {
-            Driven::ByNobody
-        } else {
-            driven(place, &row).map_err(|error| session_failure(&error))?
-        };
-        Ok(Known { row, summary, driven, instance: 0 })
-    }
-
-    /// The same of one instance and what it opened. The journal is read for it: a summary is of the whole run.
-    pub(crate) fn of_instance(self, run: &Machine, id: InstanceId) -> Known {
-        let words = |wait: &Wait| {
-            let action = wait.action.clone().filter(|_| matches!(wait.what, What::Question | What::Word))?;
-            Some(((wait.instance, action), wait.text.clone()))
-        };
-        let questions = self.summary.waits.iter().filter_map(words).collect();
-        let settled = run.instance(id).is_some_and(Instance::is_settled);
-        let summary = Summary::of_instance(run, &questions, id);
-        Known { summary, row: RunRow { settled, ..self.row }, instance: id.0, ..self }
-    }
-
-    /// How it stands: a run that should move and that nobody drives is interrupted.
-    pub(crate) fn standing(&self) -> &str {
-        let moves = matches!(self.summary.standing.as_str(), "running" | "suspended");
-        if moves && !self.row.settled && self.driven == Driven::ByNobody {
-            "interrupted"
-        } else {
-            &self.summary.standing
-        }
-    }
-
-    /// The protocol and the state.
-    pub(crate) fn at(&self) -> String {
-        format!("{} {}", safe(&self.summary.protocol), safe(&self.summary.state))
-    }
-
-    /// Who drives it, or what to type when nobody does and somebody should.
-    pub(crate) fn driver(&self) -> Option<String> {
-        match &self.driven {
-            Driven::By(Some(card)) => {
-                let text = format!("driven by process {} ({})", card.pid, safe(&card.command));
-                Some(paint(paint::QUIET, text))
-            }
-            Driven::By(None) => Some(paint(paint::QUIET, format!("driven by {}", driver(None)))),
-            Driven::ByNobody if self.standing() == "interrupted" => {
-                let command = command(&format!("ftl resume {}", self.row.run));
-                Some(format!("nobody drives it; {command} goes on"))
-            }
-            Driven::ByNobody => None,
-        }
-    }
-
-    /// What it waits for, a line each: at most so many, and those at work in one.
-    pub(crate) fn waits(&self, most: usize, now: Time, width: Option<usize>) -> Vec<String> {
-        let waits = &self.summary.waits;
-        // A run that nobody drives asks no service again.
-        let interrupted = self.standing() == "interrupted";
-        let silent = |wait: &Wait| wait.what == What::Service && (interrupted || wait.text == STOPPED);
-        let people: Vec<&Wait> =
-            waits.iter().filter(|wait| wait.what != What::Work && !silent(wait)).collect();
-        let mut lines: Vec<String> =
-            people.iter().take(most).map(|wait| wait_line(&self.row.run, wait, waits, now, width)).collect();
-        if people.len() > most {
-            let more = paint(paint::QUIET, format!("and {} more;", people.len() - most));
-            lines.push(format!("{more} {}", command(&format!("ftl status {}", self.row.run))));
-        }
-        let working = at_work(waits).filter(|_| !interrupted);
-        lines.extend(working.map(|text| paint::fitted(&paint(paint::QUIET, text), width)));
-        lines
-    }
-}
-
-/// Who drives a run, for a person who wants to find it.
-pub(crate) fn driver(card: Option<&Card>) -> String {
-    let Some(card) = card else { return String::from("another process") };
-    let since = if card.since > 0 { format!(" since {}", when::clock(card.since)) } else { String::new() };
-    format!("process {} on {}{since} ({})", card.pid, safe(&card.host), safe(&card.command))
-}
-
-/// The summary that stands beside a journal. One that cannot be read says nothing.
-pub(crate) fn summary(row: &RunRow) -> Summary {
-    serde_json::from_str(&row.summary).unwrap_or_default()
-}
-
 /// A run or one of its instances, as a person names it.
-pub(crate) fn named(run: impl std::fmt::Display, instance: u32) -> String {
+pub fn named(run: impl Display, instance: u32) -> String {
     if instance == 0 { run.to_string() } else { format!("{run}/{instance}") }
 }
 
 /// What to type.
-pub(crate) fn command(words: &str) -> String {
+pub fn command(words: &str) -> String {
     paint(paint::HINT, words)
 }
 
 /// What a person can type about something that a run waits for, among all that it waits for.
-pub(crate) fn to_type(run: &RunId, wait: &Wait, among: &[Wait]) -> Option<String> {
+pub fn to_type(run: &impl Display, wait: &Wait, among: &[Wait]) -> Option<String> {
     let at = named(run, wait.instance);
     match wait.what {
         What::Held => Some(format!("ftl why {at}")),
@@ -144,19 +40,41 @@ pub(crate) fn to_type(run: &RunId, wait: &Wait, among: &[Wait]) -> Option<String
 }
 
 /// How a question is answered: by its name where several are open.
-pub(crate) fn answer(at: &str, question: Option<&str>) -> String {
+pub fn answer(at: &str, question: Option<&str>) -> String {
     let question = question.map_or(String::new(), |action| format!(" --question {action}"));
     format!("ftl answer {at} VALUE{question}")
 }
 
 /// What is said of a service that is waited for; a pull request answers, and is not ready.
-pub(crate) fn silence(service: &str) -> String {
+pub fn silence(service: &str) -> String {
     let what = if service.starts_with(PULL) { "is not ready" } else { "does not answer" };
     format!("{service} {what}")
 }
 
+/// What a run waits for, a line each: at most so many, and those at work in one.
+pub fn waits(
+    run: &impl Display,
+    (waits, is_interrupted): (&[Wait], bool),
+    most: usize,
+    now: Time,
+    width: Option<usize>,
+) -> Vec<String> {
+    // A run that nobody drives asks no service again.
+    let silent = |wait: &Wait| wait.what == What::Service && (is_interrupted || wait.text == STOPPED);
+    let people: Vec<&Wait> = waits.iter().filter(|wait| wait.what != What::Work && !silent(wait)).collect();
+    let mut lines: Vec<String> =
+        people.iter().take(most).map(|wait| wait_line(run, wait, waits, now, width)).collect();
+    if people.len() > most {
+        let more = paint(paint::QUIET, format!("and {} more;", people.len() - most));
+        lines.push(format!("{more} {}", command(&format!("ftl status {run}"))));
+    }
+    let working = at_work(waits).filter(|_| !is_interrupted);
+    lines.extend(working.map(|text| paint::fitted(&paint(paint::QUIET, text), width)));
+    lines
+}
+
 /// Something that waits for a person or a service, in one line with what to type.
-fn wait_line(run: &RunId, wait: &Wait, among: &[Wait], now: Time, width: Option<usize>) -> String {
+fn wait_line(run: &impl Display, wait: &Wait, among: &[Wait], now: Time, width: Option<usize>) -> String {
     let (state, text) = (safe(&wait.state), safe(&wait.text));
     let line = match wait.what {
         What::Held => format!("{} {text}", paint(paint::ERROR, format!("held in {state}:"))),
@@ -191,7 +109,7 @@ fn at_work(waits: &[Wait]) -> Option<String> {
 }
 
 /// What was spent of what, where anything was.
-pub(crate) fn spent(meters: &BTreeMap<String, Spent>) -> String {
+pub fn spent(meters: &BTreeMap<String, Spent>) -> String {
     let is_unpriced = meters.get(UNPRICED).is_some_and(|spent| spent.used > 0);
     let told = |name: &str, spent: &Spent| match (name, is_unpriced, is_worth_telling(name, spent)) {
         (UNPRICED, _, _) => None,
@@ -205,7 +123,7 @@ pub(crate) fn spent(meters: &BTreeMap<String, Spent>) -> String {
 }
 
 /// The same, with what is set aside for agents at work.
-pub(crate) fn spent_and_aside(name: &str, spent: &Spent) -> String {
+pub fn spent_and_aside(name: &str, spent: &Spent) -> String {
     match spent.reserved {
         0 => share(name, spent),
         reserved => format!("{} (+{} set aside)", share(name, spent), Unit::of_meter(name).show(reserved)),
@@ -213,7 +131,7 @@ pub(crate) fn spent_and_aside(name: &str, spent: &Spent) -> String {
 }
 
 /// Whether anything of a meter was used that its unit can show.
-pub(crate) fn is_worth_telling(name: &str, spent: &Spent) -> bool {
+pub fn is_worth_telling(name: &str, spent: &Spent) -> bool {
     let unit = Unit::of_meter(name);
     spent.reserved > 0 || spent.unknown > 0 || unit.show(spent.used) != unit.show(0)
 }
@@ -227,7 +145,7 @@ fn share(name: &str, spent: &Spent) -> String {
 }
 
 /// The word for how a run stands, in its colour.
-pub(crate) fn standing(word: &str) -> String {
+pub fn standing(word: &str) -> String {
     let style = match word {
         "complete" => paint::GOOD,
         "running" => paint::STRONG,
@@ -238,7 +156,7 @@ pub(crate) fn standing(word: &str) -> String {
 }
 
 /// How a run came to rest: a line, and what a person can type.
-pub(crate) fn at_rest(run: &RunId, summary: &Summary) -> String {
+pub fn at_rest(run: &impl Display, summary: &Summary) -> String {
     let reason = reason(summary).map_or(String::new(), |reason| format!(": {}", cause(reason)));
     let state = safe(&summary.state);
     let mut text = format!("run {run} {} in {state}{reason}\n", standing(&summary.standing));
@@ -259,7 +177,7 @@ pub(crate) fn at_rest(run: &RunId, summary: &Summary) -> String {
 }
 
 /// Why a run stands so, where somebody has said why.
-pub(crate) fn reason(summary: &Summary) -> Option<&str> {
+pub fn reason(summary: &Summary) -> Option<&str> {
     summary.reason.as_deref().filter(|reason| !reason.trim().is_empty())
 }
 
@@ -285,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_to_type_names_the_instance() {
-        let run = RunId::of(7);
+        let run = "abcdefgh";
         let typed = |what, instance| to_type(&run, &wait(what, "", instance), &[]);
         assert_eq!(typed(What::Question, 0), Some(format!("ftl answer {run} VALUE")));
         assert_eq!(typed(What::Word, 4), Some(format!("ftl answer {run}/4 WORD")));
@@ -294,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_to_type_names_the_question_where_several_are_open() {
-        let run = RunId::of(7);
+        let run = "abcdefgh";
         let asks = |instance, action: &str| Wait {
             action: Some(action.to_owned()),
             ..wait(What::Question, "?", instance)
@@ -310,7 +228,7 @@ mod tests {
     fn every_hint_stands_once() {
         let waits = vec![wait(What::Held, "one", 2), wait(What::Held, "two", 2), wait(What::Held, "one", 3)];
         let summary = Summary { waits, reason: Some(String::new()), state: "A".into(), ..Summary::default() };
-        let text = anstream::adapter::strip_str(&at_rest(&RunId::of(7), &summary)).to_string();
+        let text = anstream::adapter::strip_str(&at_rest(&"abcdefgh", &summary)).to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines.len(), lines[0].ends_with(" in A")), (3, true), "{text}");
     }

@@ -6,22 +6,29 @@
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 
-pub(crate) const STRONG: Style = Style::new().bold();
-pub(crate) const QUIET: Style = Style::new().dimmed();
-pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
-pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
-pub(crate) const PLACE: Style = AnsiColor::Blue.on_default().bold();
-pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
+/// What a line is about.
+pub const STRONG: Style = Style::new().bold();
+/// What stands beside.
+pub const QUIET: Style = Style::new().dimmed();
+/// Errors, and what is held.
+pub const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// Warnings, and what ended without success.
+pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+/// Success.
+pub const GOOD: Style = AnsiColor::Green.on_default().bold();
+/// Places in a document.
+pub const PLACE: Style = AnsiColor::Blue.on_default().bold();
+/// Hints, and what a person can type.
+pub const HINT: Style = AnsiColor::Cyan.on_default().bold();
 
 /// A text in a style.
-pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
+pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
 /// A text without what a terminal would obey: control characters and marks that turn the writing
 /// direction. Tabs stay, and the end of a line becomes a space.
-pub(crate) fn safe(text: &str) -> String {
+pub fn safe(text: &str) -> String {
     let obeyed = |c: char| {
         let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         turns || (c.is_control() && c != '\t')
@@ -38,19 +45,19 @@ pub(crate) fn safe(text: &str) -> String {
 }
 
 /// The same, line by line. Later lines are indented: none of them can pass for a line of our own.
-pub(crate) fn lines(text: &str) -> String {
+pub fn lines(text: &str) -> String {
     let lines: Vec<String> = text.trim_end().lines().map(safe).collect();
     lines.join("\n  ")
 }
 
 /// The same, in one line: where a line ends, a space stands.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     safe(&lines.join(" "))
 }
 
 /// The same, in one line, with a mark where a line ended: for reasons, which often have several.
-pub(crate) fn joined(text: &str) -> String {
+pub fn joined(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     safe(&lines.join(DOT))
 }
@@ -62,7 +69,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// How many columns a text takes, colours aside.
-pub(crate) fn columns(text: &str) -> usize {
+pub fn columns(text: &str) -> usize {
     if is_plain(text) {
         return text.len();
     }
@@ -88,7 +95,7 @@ fn wide(letter: char) -> usize {
 
 /// A line that is no wider than a terminal: what does not fit is cut, colours end where it is cut.
 /// Without a width nothing is cut.
-pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {
+pub fn fitted(text: &str, width: Option<usize>) -> String {
     let Some(width) = width.filter(|width| columns(text) > *width) else { return text.to_owned() };
     let mut out = String::new();
     let mut at = 1;
@@ -111,13 +118,13 @@ pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {
 }
 
 /// A line of a text that may be cut and of an end that must be whole.
-pub(crate) fn fitted_before(text: &str, end: &str, width: Option<usize>) -> String {
+pub fn fitted_before(text: &str, end: &str, width: Option<usize>) -> String {
     let room = width.map(|width| width.saturating_sub(columns(end) + 2).max(10));
     format!("{}  {end}", fitted(text, room))
 }
 
 /// A bar of so many columns: what is full of the whole, and what is set aside of it.
-pub(crate) fn bar(full: u64, aside: u64, whole: u64, width: usize) -> String {
+pub fn bar(full: u64, aside: u64, whole: u64, width: usize) -> String {
     let cells = |amount: u64| {
         let share = u128::from(amount.min(whole)) * width as u128 / u128::from(whole.max(1));
         // Something is never shown as nothing.
@@ -130,16 +137,16 @@ pub(crate) fn bar(full: u64, aside: u64, whole: u64, width: usize) -> String {
 }
 
 /// A text with spaces behind it, up to a width.
-pub(crate) fn padded(text: &str, width: usize) -> String {
+pub fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
 /// What stands between the entries of a row.
-pub(crate) const DOT: &str = " · ";
+pub const DOT: &str = " · ";
 
 /// A text whose lines are at most `width` wide, each but the first indented. A word that is wider
 /// stays whole, and no line begins with a dot.
-pub(crate) fn wrapped(text: &str, first: usize, indent: usize, width: usize) -> String {
+pub fn wrapped(text: &str, first: usize, indent: usize, width: usize) -> String {
     let glued = text.replace(DOT, "\u{a0}· ");
     let mut out = String::new();
     let mut at = first;
@@ -160,7 +167,7 @@ pub(crate) fn wrapped(text: &str, first: usize, indent: usize, width: usize) -> 
 }
 
 /// `1 error`, `2 errors`.
-pub(crate) fn count(number: usize, one: &str) -> String {
+pub fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 

@@ -7,8 +7,7 @@ use ftl_core::catalogue::declare::Kind;
 use ftl_core::run::{ActionId, Answer, Entry, Fact, InstanceId, Payment, ROOT};
 use ftl_core::value::{Fields, Name, Value};
 
-use crate::board::news::telling;
-use crate::cause::{cause, standing};
+use crate::cause::{cause, standing, telling};
 use crate::lines;
 use crate::paint::{self, paint};
 
@@ -17,18 +16,18 @@ const BOOKKEEPING: [&str; 2] = ["STATE_ENTRY", "PHASE_TRANSITION"];
 
 /// Folds entries as they come.
 #[derive(Default)]
-pub(crate) struct Fold {
+pub struct Fold {
     /// Whom open actions were asked of.
     asked: BTreeMap<(InstanceId, ActionId), Name>,
     /// How many entries were passed over since the last one that was shown.
     hidden: usize,
     /// How many were passed over in all.
-    pub(crate) total: usize,
+    pub total: usize,
 }
 
 impl Fold {
     /// An entry as a line, without its number and time, where a person wants to see it.
-    pub(crate) fn line(&mut self, entry: &Entry) -> Option<String> {
+    pub fn line(&mut self, entry: &Entry) -> Option<String> {
         let line = self.shown(entry);
         let passed = usize::from(line.is_none());
         (self.hidden, self.total) = (self.hidden + passed, self.total + passed);
@@ -36,7 +35,7 @@ impl Fold {
     }
 
     /// How many entries were passed over since the last one that was shown; it begins to count anew.
-    pub(crate) fn take_hidden(&mut self) -> usize {
+    pub fn take_hidden(&mut self) -> usize {
         std::mem::take(&mut self.hidden)
     }
 

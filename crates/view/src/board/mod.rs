@@ -6,28 +6,25 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `news` | what happens, as lines |
-//! | `reader` | a board that follows a journal in the store |
 //! | `story` | the steps of a story |
-//! | `live` | the board on a terminal, drawn again in place |
 //! | `report` | what became of it, at the end |
 
-pub(crate) mod live;
-pub(crate) mod news;
-pub(crate) mod reader;
-pub(crate) mod report;
+pub mod news;
+pub mod report;
 mod story;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use ftl_core::program::Programs;
 use ftl_core::run::{
     ActionId, Answer, Entry, Fact, Instance, InstanceId, ROOT, Run, Standing as Stands, ThreadId, Time,
 };
 use ftl_core::value::{Name, Value};
-use ftl_language::library::Library;
 
 use crate::paint::{one_line, safe};
-use story::{Step, Story};
+pub use story::Step;
+use story::Story;
 
 /// The protocols whose board is a list of tasks.
 const FLOWS: [&str; 2] = ["task", "campaign"];
@@ -36,10 +33,10 @@ const FLOWS: [&str; 2] = ["task", "campaign"];
 const STORY: &str = "coder";
 
 /// A flow as people see it.
-pub(crate) struct Board {
+pub struct Board {
     run: Run,
     /// When the first entry was written, and the last.
-    pub(crate) times: Option<(Time, Time)>,
+    pub times: Option<(Time, Time)>,
     /// Whom open actions were asked of.
     asked: BTreeMap<(InstanceId, ActionId), Name>,
     /// Which task an instance works on, by seq, and since when.
@@ -68,22 +65,22 @@ struct Heard {
 
 /// One task of the board.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub struct Row {
     /// Its number.
-    pub(crate) seq: String,
+    pub seq: String,
     /// Its short name.
-    pub(crate) slug: String,
+    pub slug: String,
     /// The tasks it waits for.
-    pub(crate) depends: Vec<String>,
+    pub depends: Vec<String>,
     /// How many tasks stand before it at least.
-    pub(crate) depth: usize,
+    pub depth: usize,
     /// How far it is.
-    pub(crate) stands: Standing,
+    pub stands: Standing,
 }
 
 /// How far a task is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// It waits for others, by seq; for none of them where it has not been started yet.
     Waits(Vec<String>),
     /// Others that it needs are blocked.
@@ -100,22 +97,22 @@ pub(crate) enum Standing {
 
 /// Work on a task.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Work {
+pub struct Work {
     /// The state of its protocol.
-    pub(crate) state: String,
+    pub state: String,
     /// What is being done.
-    pub(crate) doing: Option<String>,
+    pub doing: Option<String>,
     /// Tools that were used, and how many there are.
-    pub(crate) tools: Option<(u64, u64)>,
+    pub tools: Option<(u64, u64)>,
     /// Since when.
-    pub(crate) since: Time,
+    pub since: Time,
 }
 
 impl Board {
     /// An empty board.
-    pub(crate) fn new(library: Arc<Library>) -> Board {
+    pub fn new(programs: Arc<dyn Programs>) -> Board {
         Board {
-            run: Run::new(library),
+            run: Run::new(programs),
             times: None,
             asked: BTreeMap::new(),
             works: BTreeMap::new(),
@@ -126,27 +123,27 @@ impl Board {
     }
 
     /// Whether runs of a protocol are drawn, and told as news: flows, and stories.
-    pub(crate) fn is_drawn(protocol: &str) -> bool {
+    pub fn is_drawn(protocol: &str) -> bool {
         Board::is_for(protocol) || protocol == STORY
     }
 
     /// Whether it is the board of a story.
-    fn is_story(&self) -> bool {
+    pub fn is_story(&self) -> bool {
         self.root().is_some_and(|root| &*root.protocol == STORY)
     }
 
     /// Whether runs of a protocol have a board of tasks, and a report at the end.
-    pub(crate) fn is_for(protocol: &str) -> bool {
+    pub fn is_for(protocol: &str) -> bool {
         FLOWS.contains(&protocol)
     }
 
     /// Whether an entry is not on the board yet.
-    pub(crate) fn is_new(&self, entry: &Entry) -> bool {
+    pub fn is_new(&self, entry: &Entry) -> bool {
         entry.seq >= self.run.next_seq()
     }
 
     /// Takes in an entry; one that it has taken in before changes nothing.
-    pub(crate) fn see(&mut self, entry: &Entry) {
+    pub fn see(&mut self, entry: &Entry) {
         if !self.is_new(entry) {
             return;
         }
@@ -200,12 +197,18 @@ impl Board {
         }
     }
 
-    fn root(&self) -> Option<&Instance> {
+    /// The instance of the flow itself.
+    pub fn root(&self) -> Option<&Instance> {
         self.run.instance(ROOT)
     }
 
+    /// The steps of a story so far.
+    pub fn steps(&self) -> &VecDeque<Step> {
+        &self.story.steps
+    }
+
     /// The state of the flow.
-    pub(crate) fn state(&self) -> &str {
+    pub fn state(&self) -> &str {
         self.root().map_or("", |root| &root.state)
     }
 
@@ -224,45 +227,45 @@ impl Board {
     }
 
     /// The number of the task that an instance works on, where it works on one.
-    pub(crate) fn task_of(&self, instance: InstanceId) -> Option<&str> {
+    pub fn task_of(&self, instance: InstanceId) -> Option<&str> {
         self.works.get(&instance).map(|(seq, _)| seq.as_str()).filter(|seq| !seq.is_empty())
     }
 
     /// The numbers of the tasks in the plan.
-    pub(crate) fn seqs(&self) -> Vec<String> {
+    pub fn seqs(&self) -> Vec<String> {
         self.plan().iter().map(|task| text(task, "seq")).collect()
     }
 
     /// The commit that the work of an instance has landed as.
-    pub(crate) fn commit_of(&self, instance: InstanceId) -> Option<&str> {
+    pub fn commit_of(&self, instance: InstanceId) -> Option<&str> {
         let (end, values) = self.run.instance(instance)?.end.as_ref()?;
         let commit = values.get("commit").and_then(Value::as_text);
         commit.filter(|commit| end.word() == "complete" && !commit.is_empty())
     }
 
     /// The run as its journal has made it.
-    pub(crate) fn machine(&self) -> &Run {
+    pub fn machine(&self) -> &Run {
         &self.run
     }
 
     /// The last instance that worked on a task.
-    pub(crate) fn last_of(&self, seq: &str) -> Option<InstanceId> {
+    pub fn last_of(&self, seq: &str) -> Option<InstanceId> {
         self.latest.get(seq).copied()
     }
 
     /// How many instances there are.
-    pub(crate) fn instances(&self) -> usize {
+    pub fn instances(&self) -> usize {
         self.run.instances().len()
     }
 
     /// A task of the plan as `seq slug`.
-    pub(crate) fn named(&self, seq: &str) -> Option<String> {
+    pub fn named(&self, seq: &str) -> Option<String> {
         let task = self.plan().iter().find(|task| text(task, "seq") == seq)?;
         Some(format!("{seq} {}", text(task, "slug")))
     }
 
     /// The tasks, those with fewer before them first.
-    pub(crate) fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<Row> {
         let plan = self.plan();
         let place: BTreeMap<String, usize> =
             plan.iter().enumerate().map(|(at, task)| (text(task, "seq"), at)).collect();

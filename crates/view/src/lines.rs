@@ -15,7 +15,7 @@ use crate::when;
 const MAX_TEXT: usize = 160;
 
 /// An entry as a line, without its number and time.
-pub(crate) fn line(entry: &Entry) -> String {
+pub fn line(entry: &Entry) -> String {
     if entry.instance == ROOT {
         return what(&entry.fact);
     }
@@ -23,7 +23,7 @@ pub(crate) fn line(entry: &Entry) -> String {
 }
 
 /// Whether a person who follows a run wants to see an entry.
-pub(crate) fn is_news(entry: &Entry) -> bool {
+pub fn is_news(entry: &Entry) -> bool {
     match &entry.fact {
         Fact::Opened(_) | Fact::Moved { .. } | Fact::Emitted { .. } | Fact::Held { .. } => true,
         Fact::Waived { .. } | Fact::Raised { .. } | Fact::Suspended { .. } | Fact::Settled { .. } => true,
@@ -36,7 +36,7 @@ pub(crate) fn is_news(entry: &Entry) -> bool {
 }
 
 /// A fact in words, without whose it is.
-pub(crate) fn what(fact: &Fact) -> String {
+pub fn what(fact: &Fact) -> String {
     match fact {
         Fact::Opened(opened) => {
             format!("{} {} in {}", paint(paint::STRONG, "opened"), opened.protocol, opened.state)
@@ -139,7 +139,7 @@ fn paid(payment: &Payment) -> String {
 }
 
 /// Amounts of built-in meters in words.
-pub(crate) fn amounts(usage: &Usage) -> String {
+pub fn amounts(usage: &Usage) -> String {
     let words: Vec<String> =
         usage.iter().map(|(name, amount)| format!("{name} {}", Unit::of_meter(name).show(*amount))).collect();
     words.join(", ")
@@ -171,12 +171,12 @@ fn fields_of(fields: &Fields) -> String {
 }
 
 /// A value on one line.
-pub(crate) fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     cut(&value.to_string())
 }
 
 /// A text on one line that is not too long.
-pub(crate) fn cut(text: &str) -> String {
+pub fn cut(text: &str) -> String {
     let text = safe(&text.replace(['\n', '\t'], " "));
     let text = text.trim_end();
     if text.chars().count() <= MAX_TEXT {

@@ -5,18 +5,15 @@ use ftl_core::value::{Fields, Value};
 use serde_json::{Value as Json, json};
 
 use super::{Board, text};
-use crate::cause::{cause, standing};
+use crate::cause::{cause, reason, standing, telling};
 use crate::lines;
 use crate::paint::{self, one_line, paint, safe};
 
 /// How wide the column of tasks is at least.
 const NAMES: usize = 24;
 
-/// How long a reason may be.
-const MAX_REASON: usize = 160;
-
 /// An entry as a line, if it is news. It is asked before the board takes the entry in.
-pub(crate) fn line(board: &Board, entry: &Entry) -> Option<String> {
+pub fn line(board: &Board, entry: &Entry) -> Option<String> {
     let (who, said) = match told(board, entry)? {
         (None, said) => (String::from("·"), said),
         (Some(name), said) => (paint(paint::STRONG, safe(&name)), said),
@@ -25,7 +22,7 @@ pub(crate) fn line(board: &Board, entry: &Entry) -> Option<String> {
 }
 
 /// The same for programs: when it was, which entry of the journal, of which task, and the words.
-pub(crate) fn document(board: &Board, entry: &Entry) -> Option<Json> {
+pub fn document(board: &Board, entry: &Entry) -> Option<Json> {
     let (task, said) = told(board, entry)?;
     let said = anstream::adapter::strip_str(&said).to_string();
     Some(json!({ "at": entry.at, "entry": entry.seq, "task": task, "state": board.state(), "text": said }))
@@ -192,68 +189,5 @@ fn heard(whom: &str, answer: &Answer) -> Option<String> {
             Some(format!("conflict: {}", reason(&text(value, "summary"))))
         }
         _ => None,
-    }
-}
-
-/// What tells most of a summary: a finding that blocks, a line that names a failure, or its first two lines.
-pub(crate) fn telling(summary: &str) -> String {
-    const TELLS: [&str; 5] = ["not ok", "FAIL", "Error", "error", "panicked"];
-    // What is only noted, or was allowed, stops nothing.
-    let is_mild = |line: &&str| line.ends_with("(noted)") || line.contains(" (allowed by ");
-    let lines: Vec<&str> =
-        summary.lines().map(str::trim).filter(|line| !line.is_empty() && !is_mild(line)).collect();
-    let is_finding =
-        |line: &&&str| line.split(": ").any(|word| ftl_gates::FindingKind::parse(word).is_some());
-    if let Some(finding) = lines.iter().find(is_finding) {
-        return (*finding).to_owned();
-    }
-    match lines.as_slice() {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first, second, ..] if first.starts_with("exit code") => {
-            let named = TELLS.iter().find_map(|word| lines.iter().find(|line| line.contains(word)));
-            named.map_or_else(|| format!("{first}: {second}"), |line| (*line).to_owned())
-        }
-        [first, second, ..] => format!("{first}: {second}"),
-    }
-}
-
-/// Why, in one line that is not too long.
-pub(crate) fn reason(text: &str) -> String {
-    let text = paint::joined(text);
-    if text.chars().count() <= MAX_REASON {
-        return text;
-    }
-    let kept: String = text.chars().take(MAX_REASON).collect();
-    format!("{kept}…")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_tells_most_is_told() {
-        let cases = [
-            ("exit code 1\nok 1 - a\nnot ok 2 - b: wanted 3", "not ok 2 - b: wanted 3"),
-            ("passed\ntests/x.py: outside_delta: it differs", "tests/x.py: outside_delta: it differs"),
-            ("1 of 4 tests failed\n  test_mul: 5 is not 6", "1 of 4 tests failed: test_mul: 5 is not 6"),
-            ("1 of 2 tests failed\nx.md: verify_changed: a (noted)\n", "1 of 2 tests failed"),
-            (
-                "a.txt: verify_changed: it differs (noted)\nexit code 1\nwanted 3, got 4",
-                "exit code 1: wanted 3, got 4",
-            ),
-            ("exit code 2\n\n", "exit code 2"),
-            ("", ""),
-        ];
-        for (summary, wanted) in cases {
-            assert_eq!(telling(summary), wanted);
-        }
-    }
-
-    #[test]
-    fn a_long_reason_is_cut() {
-        assert_eq!(reason(&"x".repeat(MAX_REASON)).chars().count(), MAX_REASON);
-        assert_eq!(reason(&"x".repeat(MAX_REASON + 1)).chars().count(), MAX_REASON + 1);
     }
 }

@@ -9,8 +9,8 @@ use ftl_folder::id::RunId;
 use ftl_language::library::Library;
 use ftl_store::Store;
 use ftl_store::journal;
+use ftl_view::board::Board;
 
-use super::Board;
 use crate::failure::Failure;
 use crate::session::{drive_failure, store_failure};
 

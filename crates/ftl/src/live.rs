@@ -6,19 +6,17 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anstream::adapter::strip_str;
+use ftl_core::amount::UNPRICED;
 use ftl_core::run::{Entry, Time};
 use ftl_folder::clock;
-use ftl_settings::roster::UNPRICED;
-use ftl_store::summary::{Spent, Summary, Wait, What};
+use ftl_view::board::{Board, Row, Standing, Step, Work};
+use ftl_view::cause::{cause, reason};
+use ftl_view::paint::{self, count, paint, safe};
+use ftl_view::runs;
+use ftl_view::summary::{Spent, Summary, Wait, What};
+use ftl_view::when::lasted;
 
-use super::news::reason;
-use super::report::lasted;
-use super::story::Step;
-use super::{Board, Row, Standing, Work};
-use crate::cause::cause;
 use crate::out::{self, Out};
-use crate::paint::{self, count, paint, safe};
-use crate::runs;
 
 /// How often it is drawn at most.
 const PACE: Duration = Duration::from_millis(80);
@@ -188,7 +186,7 @@ fn story(
     // The head, what is being done and what is spent stand beside the steps.
     let room = height.saturating_sub(4 + waits.len()).max(1);
     let mut lines = vec![head];
-    lines.extend(step_lines(&board.story.steps, began, room, width));
+    lines.extend(step_lines(board.steps(), began, room, width));
     if board.end().is_none()
         && let Some(root) = board.root()
     {

@@ -2,19 +2,19 @@
 //! to do next.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
+use ftl_core::amount::UNPRICED;
 use ftl_core::run::{End, Policy, ROOT};
 use ftl_core::value::Value;
-use ftl_folder::id::RunId;
-use ftl_settings::roster::UNPRICED;
-use ftl_store::summary::Spent;
 use serde_json::{Value as Json, json};
 
-use super::news::reason;
 use super::{Board, Row, Standing, conflicts, text};
-use crate::cause::cause;
+use crate::cause::{cause, reason};
 use crate::paint::{self, count, one_line, paint, safe};
 use crate::runs;
+use crate::summary::Spent;
+use crate::when::lasted;
 
 /// How many names of lessons or waivers are told.
 const MAX_TOLD: usize = 8;
@@ -23,19 +23,19 @@ const MAX_TOLD: usize = 8;
 const NAMES: usize = 9;
 
 /// A line of the end: a name, and what there is to tell.
-pub(crate) fn line(name: &str, text: &str) -> String {
+pub fn line(name: &str, text: &str) -> String {
     format!("{}  {text}\n", paint::padded(name, NAMES))
 }
 
 impl Board {
     /// Whether the flow has come to its end.
-    pub(crate) fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<End> {
         self.run.end()
     }
 
     /// Whether a landing that a flag asked for could not be done. The run's own terms say what was asked for; what the
     /// settings say as well counts as theirs, unless this very command had the flag.
-    pub(crate) fn has_missed_landing(&self, set: &BTreeMap<String, Policy>, by_flag: bool) -> bool {
+    pub fn has_missed_landing(&self, set: &BTreeMap<String, Policy>, by_flag: bool) -> bool {
         let Some(root) = self.run.instance(ROOT) else { return false };
         let state = format!("{}.COMPLETE", root.protocol);
         let asked = self.run.terms().policies.get(&state);
@@ -43,7 +43,7 @@ impl Board {
     }
 
     /// Why a landing that a flag or the settings asked for was not done, where it was not.
-    pub(crate) fn missed_landing(&self) -> Option<String> {
+    pub fn missed_landing(&self) -> Option<String> {
         let root = self.run.instance(ROOT)?;
         let asked = self.run.terms().policies.get(&format!("{}.COMPLETE", root.protocol));
         let lands =
@@ -53,7 +53,7 @@ impl Board {
     }
 
     /// Whether the work of a flow that has ended is on the person's branch; if not, why.
-    pub(crate) fn landing(&self, run: &RunId) -> Result<(), String> {
+    pub fn landing(&self, run: &impl Display) -> Result<(), String> {
         match &self.heard.delivered {
             Some(delivered) if text(delivered, "status") == "landed" => Ok(()),
             Some(delivered) => Err(one_line(&text(delivered, "summary"))),
@@ -72,7 +72,7 @@ impl Board {
     }
 
     /// The end for people, in a few lines.
-    pub(crate) fn told(&self, run: &RunId, meters: &BTreeMap<String, Spent>) -> String {
+    pub fn told(&self, run: &impl Display, meters: &BTreeMap<String, Spent>) -> String {
         let rows = self.rows();
         let mut lines = Vec::new();
         lines.push((paint(paint::GOOD, "landed"), self.landed(run, &rows)));
@@ -104,7 +104,7 @@ impl Board {
     }
 
     /// The end as data.
-    pub(crate) fn document(&self) -> Json {
+    pub fn document(&self) -> Json {
         let rows = self.rows();
         let task = |row: &Row| {
             let mut json = json!({ "seq": row.seq, "slug": row.slug });
@@ -136,7 +136,7 @@ impl Board {
         })
     }
 
-    fn landed(&self, run: &RunId, rows: &[Row]) -> String {
+    fn landed(&self, run: &impl Display, rows: &[Row]) -> String {
         let landed = rows.iter().filter(|row| matches!(row.stands, Standing::Landed(_))).count();
         let text = match rows.len() {
             0 => String::from("nothing: there was no plan"),
@@ -161,9 +161,9 @@ impl Board {
     }
 
     /// What a story cost, and what to do next: the last lines of `ftl code`.
-    pub(crate) fn story_told(
+    pub fn story_told(
         &self,
-        run: &RunId,
+        run: &impl Display,
         meters: &BTreeMap<String, Spent>,
         commit: Option<&str>,
     ) -> String {
@@ -240,7 +240,7 @@ impl Board {
         waived
     }
 
-    fn next(&self, run: &RunId, rows: &[Row]) -> Vec<String> {
+    fn next(&self, run: &impl Display, rows: &[Row]) -> Vec<String> {
         let mut next = Vec::new();
         let has_landed = rows.iter().any(|row| matches!(row.stands, Standing::Landed(_)));
         match self.heard.delivered.as_ref().map(|delivered| text(delivered, "status")) {
@@ -295,24 +295,14 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// How long something took: `0:07`, `1:02:03`.
-pub(super) fn lasted(millis: u64) -> String {
-    let seconds = millis / 1000;
-    match (seconds / 3600, seconds % 3600 / 60, seconds % 60) {
-        (0, minutes, seconds) => format!("{minutes}:{seconds:02}"),
-        (hours, minutes, seconds) => format!("{hours}:{minutes:02}:{seconds:02}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lists_and_times_are_short() {
+    fn lists_are_short() {
         let names: Vec<String> = (0..MAX_TOLD + 2).map(|number| format!("n{number}")).collect();
         assert!(listed(&names).ends_with("n7 and 2 more"), "{}", listed(&names));
         assert_eq!(listed(&names[..1]), "n0");
-        assert_eq!((lasted(7_900).as_str(), lasted(3_723_000).as_str()), ("0:07", "1:02:03"));
     }
 }
