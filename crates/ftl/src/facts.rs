@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use ftl_command::shelf::Unreadable;
 use ftl_core::value::Name;
 use ftl_language::check::{Edge, Findings, StateFacts};
 use ftl_language::draw::{self, Drawing, DrawingKind};
@@ -14,7 +15,6 @@ use ftl_language::source::{Origin, Source, Span};
 use serde::Serialize;
 
 use crate::problems::{Place, hint};
-use crate::shelf::Unreadable;
 
 /// What `ftl check --json` prints.
 #[derive(Debug, Serialize)]

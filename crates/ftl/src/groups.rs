@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use ftl_command::Page;
 
 use crate::cli::Flow;
-use crate::pages::Page;
 
 /// What the help of these commands says beside their options.
 pub(crate) const PAGES: &[Page] = &[
@@ -108,14 +108,6 @@ pub(crate) const PAGES: &[Page] = &[
     Page { command: "similar", more: "", examples: &["ftl similar --threshold 0.5"], last: "" },
     Page { command: "observe", more: "", examples: &["ftl observe --no-verify"], last: "" },
 ];
-
-/// A group of verbs; without a verb it prints its help.
-#[derive(Debug, Args)]
-#[command(disable_help_subcommand = true)]
-pub(crate) struct Group<V: Subcommand> {
-    #[command(subcommand)]
-    pub(crate) verb: Option<V>,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {

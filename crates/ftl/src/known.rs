@@ -1,5 +1,7 @@
 //! Runs as this machine knows them: the row of the store, its summary, and who drives it now.
 
+use ftl_command::Failure;
+use ftl_command::session::session_failure;
 use ftl_core::run::{Instance, InstanceId, Run as Machine, Time};
 use ftl_engine::session::{Driven, driven};
 use ftl_folder::place::Place;
@@ -9,9 +11,6 @@ use ftl_view::paint::{self, paint, safe};
 use ftl_view::runs::{self, command};
 use ftl_view::summary::{Summary, Wait, What};
 use ftl_view::when;
-
-use crate::failure::Failure;
-use crate::session::session_failure;
 
 /// A run as it looks from outside.
 pub(crate) struct Known {

@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anstream::adapter::strip_str;
+use ftl_command::{Out, out};
 use ftl_core::amount::UNPRICED;
 use ftl_core::run::{Entry, Time};
 use ftl_folder::clock;
@@ -15,8 +16,6 @@ use ftl_view::paint::{self, count, paint, safe};
 use ftl_view::runs;
 use ftl_view::summary::{Spent, Summary, Wait, What};
 use ftl_view::when::lasted;
-
-use crate::out::{self, Out};
 
 /// How often it is drawn at most.
 const PACE: Duration = Duration::from_millis(80);

@@ -7,23 +7,14 @@
 mod cli;
 mod commands;
 mod document;
-mod exit;
 mod facts;
-mod failure;
 mod groups;
 mod known;
-mod limits;
 mod live;
-mod out;
 mod pages;
 mod problems;
-mod queue;
 mod reader;
-mod root;
-mod session;
-mod shelf;
 mod shield;
-mod signals;
 mod talk;
 mod target;
 mod tasks;
@@ -34,12 +25,11 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
+use ftl_command::{Exit, GlobalArgs, Out, limits, out, root, session, shelf, signals};
 use ftl_view::paint;
 
 use cli::{Cli, Command};
 use commands::ftl;
-use exit::Exit;
-use out::Out;
 
 fn main() -> ExitCode {
     shield::raise();
@@ -64,7 +54,7 @@ fn command() -> Exit {
     let parsed =
         cli::command().try_get_matches_from(&words).and_then(|matches| Cli::from_arg_matches(&matches));
     match parsed {
-        Ok(cli) => run(&cli),
+        Ok(cli) => run(&cli.global, &cli.command),
         Err(said) => say(&said, &words),
     }
 }
@@ -108,22 +98,22 @@ fn name_holder(text: &str) {
 }
 
 /// Says that settings count which are not those of the whole repository.
-fn name_inner_root(cli: &Cli, out: &Out) {
+fn name_inner_root(cli: &GlobalArgs, out: &Out) {
     if cli.repo.is_none()
         && let Ok(root) = shelf::root_of(cli)
         && let Some(above) = root::shadowed(&root)
     {
         let (state, above) = (root.join(root::STATE_FOLDER), above.display().to_string());
         let used = format!("`{}` counts here, not the state of the repository above it", state.display());
-        ftl::note(out, &format!("{used}; `--repo {above}` names that one"));
+        out.note(&format!("{used}; `--repo {above}` names that one"));
     }
 }
 
-fn run(cli: &Cli) -> Exit {
+fn run(cli: &GlobalArgs, command: &Command) -> Exit {
     let out = Out::new(cli.json);
     name_inner_root(cli, &out);
     session::look_at_retained(cli, &out);
-    let ended = match &cli.command {
+    let ended = match command {
         Command::Run(asked) => commands::run::run(cli, asked, &out),
         Command::Resume(asked) => commands::run::resume(cli, asked, &out),
         Command::Clean(asked) => commands::clean::clean(cli, asked, &out),

@@ -1,17 +1,6 @@
 //! The pages: what the help of a command says beside its options. Only words stand here.
 
-use ftl_view::paint::{self, paint};
-
-/// What the help of a command says beside its options.
-pub(crate) struct Page {
-    pub(crate) command: &'static str,
-    /// What to know before the options.
-    pub(crate) more: &'static str,
-    /// What to type, one example a line.
-    pub(crate) examples: &'static [&'static str],
-    /// What to know after them.
-    pub(crate) last: &'static str,
-}
+use ftl_command::Page;
 
 /// The page of the program itself.
 pub(crate) const MAIN: Page = Page {
@@ -340,16 +329,3 @@ pub(crate) const PAGES: &[Page] = &[
         last: "",
     },
 ];
-
-impl Page {
-    /// A command with what its page says.
-    pub(crate) fn dress(&self, command: clap::Command) -> clap::Command {
-        let examples: Vec<String> = self.examples.iter().map(|example| format!("  {example}")).collect();
-        let mut after = format!("{}\n{}", paint(paint::STRONG, "Examples:"), examples.join("\n"));
-        if !self.last.is_empty() {
-            after.push_str(&format!("\n\n{}", self.last));
-        }
-        let command = command.after_help(after);
-        if self.more.is_empty() { command } else { command.before_help(self.more) }
-    }
-}

@@ -4,15 +4,14 @@
 
 use std::sync::Arc;
 
+use ftl_command::Failure;
+use ftl_command::session::{drive_failure, store_failure};
 use ftl_core::run::{Entry, InstanceId};
 use ftl_folder::id::RunId;
 use ftl_language::library::Library;
 use ftl_store::Store;
 use ftl_store::journal;
 use ftl_view::board::Board;
-
-use crate::failure::Failure;
-use crate::session::{drive_failure, store_failure};
 
 /// How many entries are read at a time.
 const PAGE: usize = 500;

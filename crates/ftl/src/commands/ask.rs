@@ -3,6 +3,8 @@
 //! Nobody is asked who cannot answer: without a terminal on both sides the run rests, and its last line says
 //! how to answer it. While a person thinks the run is not held: whoever answers first elsewhere is heard.
 
+use ftl_command::session::session_failure;
+use ftl_command::{Failure, GlobalArgs, Out, session};
 use ftl_core::run::{Action, Event, Input, Wanted};
 use ftl_core::value::Value;
 use ftl_engine::drive::{Rest, Stop};
@@ -13,11 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::flow::is_asked;
 use super::run::Wheel;
-use crate::cli::Cli;
-use crate::failure::Failure;
 use crate::known;
-use crate::out::Out;
-use crate::session::{self, session_failure};
 
 /// How long an answer may be that is typed at the terminal.
 pub(crate) const MAX_TYPED_BYTES: usize = 64 * 1024;
@@ -37,7 +35,7 @@ pub(super) enum Typed {
 
 impl Wheel<'_> {
     /// Asks the person at the terminal for as long as the run rests on a question.
-    pub(crate) fn with_person(&self, cli: &Cli, run: &RunId, rest: Rest) -> Result<Rest, Failure> {
+    pub(crate) fn with_person(&self, cli: &GlobalArgs, run: &RunId, rest: Rest) -> Result<Rest, Failure> {
         let mut rest = rest;
         loop {
             let Rest::Rests(summary) = &rest else { return Ok(rest) };

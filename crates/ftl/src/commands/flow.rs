@@ -10,6 +10,10 @@ use std::sync::Arc;
 
 use ftl_code::commands::Commands;
 use ftl_code::commands::look::{self, Look};
+use ftl_command::input::text_of;
+use ftl_command::session::session_failure;
+use ftl_command::shelf::Shelf;
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, session, signals};
 use ftl_core::json::Json;
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
@@ -31,16 +35,10 @@ use ftl_store::order::Order;
 use ftl_view::paint::{self, paint, safe};
 
 use super::code::{needs_forge, tell_own_reviewer};
-use super::ftl::{help, note, text_of};
 use super::run::{Left, Wheel, can_be_opened, report_landing};
-use crate::cli::{Cli, Flow, FlowOptions, WorkOptions};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Group, Task};
-use crate::out::Out;
-use crate::session::{self, session_failure};
-use crate::shelf::Shelf;
-use crate::signals;
+use crate::cli::help;
+use crate::cli::{Flow, FlowOptions, WorkOptions};
+use crate::groups::Task;
 use crate::talk::Talk;
 
 /// How long an objective may be.
@@ -86,7 +84,7 @@ impl Which {
 }
 
 /// `ftl task run`.
-pub(crate) fn task(cli: &Cli, asked: &Group<Task>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn task(cli: &GlobalArgs, asked: &Group<Task>, out: &Out) -> Result<Exit, Failure> {
     match &asked.verb {
         None => help(out, "task", Exit::Usage),
         Some(Task::Run(flow)) => run(cli, Which::Task, flow, out),
@@ -94,7 +92,7 @@ pub(crate) fn task(cli: &Cli, asked: &Group<Task>, out: &Out) -> Result<Exit, Fa
 }
 
 /// `ftl campaign run`.
-pub(crate) fn campaign(cli: &Cli, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn campaign(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
     run(cli, Which::Campaign, flow, out)
 }
 
@@ -110,7 +108,7 @@ pub(super) struct Document<'a> {
 
 /// A campaign of the stories in a document.
 pub(super) fn of_document(
-    cli: &Cli,
+    cli: &GlobalArgs,
     document: Document<'_>,
     options: &FlowOptions,
     out: &Out,
@@ -122,7 +120,7 @@ pub(super) fn of_document(
 }
 
 /// Takes the plan of a dry run on, as `ftl resume` of it does.
-pub(super) fn take_on(cli: &Cli, run: &RunId, talk: bool, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn take_on(cli: &GlobalArgs, run: &RunId, talk: bool, out: &Out) -> Result<Exit, Failure> {
     let session = session::open(cli)?;
     let course = planned_course(&session, run)?;
     drop(session);
@@ -170,7 +168,7 @@ impl Course<'_> {
     }
 }
 
-fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+fn run(cli: &GlobalArgs, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     if let Some(named) = &flow.from_dry_run {
@@ -193,7 +191,10 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
 
 /// Reads the protocols while something else is looked at that waits for another program. What is looked at counts first.
 /// The protocols are read on this thread: memory of another one grows a page at a time, with a system call each.
-fn load_beside(cli: &Cli, look: impl FnOnce() -> Result<(), Failure> + Send) -> Result<Shelf, Failure> {
+fn load_beside(
+    cli: &GlobalArgs,
+    look: impl FnOnce() -> Result<(), Failure> + Send,
+) -> Result<Shelf, Failure> {
     std::thread::scope(|scope| {
         let looking = scope.spawn(look);
         let shelf = Shelf::load(cli);
@@ -206,7 +207,7 @@ fn load_beside(cli: &Cli, look: impl FnOnce() -> Result<(), Failure> + Send) -> 
 
 /// Carries a flow out, from its first state to its report.
 pub(super) fn carry_out(
-    cli: &Cli,
+    cli: &GlobalArgs,
     course: Course<'_>,
     options: &FlowOptions,
     out: &Out,
@@ -303,14 +304,14 @@ fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result
     match looked.map_err(|error| session_failure(&error))? {
         Look::Fine => Ok(()),
         Look::NoTests(why) => {
-            note(out, &format!("{why} here yet"));
+            out.note(&format!("{why} here yet"));
             Ok(())
         }
         Look::Broken(why) if is_named => {
             Err(Failure::new(format!("the work could not be verified here: {why}"), look::HINT))
         }
         Look::Broken(why) => {
-            note(out, &format!("the tests may not run here: {why}; {}", look::HINT));
+            out.note(&format!("the tests may not run here: {why}; {}", look::HINT));
             Ok(())
         }
     }
@@ -452,7 +453,11 @@ fn asks_how(which: Which) -> String {
 }
 
 /// The findings that a person allows, each in their name.
-pub(super) fn allowances(cli: &Cli, place: &Place, words: &[String]) -> Result<Vec<Allowance>, Failure> {
+pub(super) fn allowances(
+    cli: &GlobalArgs,
+    place: &Place,
+    words: &[String],
+) -> Result<Vec<Allowance>, Failure> {
     if words.is_empty() {
         return Ok(Vec::new());
     }

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ftl_command::session::session_failure;
+use ftl_command::shelf::{Found, Shelf};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session, signals};
 use ftl_core::program::InputCode;
 use ftl_core::run::{Entry, Event, Input, Run as Machine, Terms};
 use ftl_core::value::{Fields, Name, Value};
@@ -28,16 +31,10 @@ use ftl_view::summary::Summary;
 use serde_json::{Value as Json, json};
 
 use super::{code, flow};
-use crate::cli::{Cli, Resume, Run};
+use crate::cli::{Resume, Run};
 use crate::document::Document;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::known::{self, Known};
 use crate::live::Live;
-use crate::out::{self, Out};
-use crate::session::{self, session_failure};
-use crate::shelf::{Found, Shelf};
-use crate::signals;
 use crate::talk::Talk;
 
 /// How often the end of a run that somebody else drives is looked for.
@@ -50,7 +47,7 @@ const MAX_QUIET: Duration = Duration::from_secs(1);
 const MAX_TOGETHER: usize = 16;
 
 /// Opens a run of a protocol and drives it.
-pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Run, out: &Out) -> Result<Exit, Failure> {
     session::not_an_agent(&session::place(cli)?)?;
     let script = asked.script.as_deref().map(script).transpose()?;
     let inputs = inputs(&asked.inputs)?;
@@ -112,7 +109,7 @@ fn input_hint(input: &InputCode) -> String {
 }
 
 /// Takes runs over that nobody drives, and drives them on.
-pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let by = asked.id.as_ref().map(|_| session::person(cli, &place)).transpose()?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_command::{Exit, Failure, Out, out};
 use ftl_core::catalogue::artifacts::{self, Artifact};
 use ftl_core::catalogue::{Catalogue, Declaration, Form, Kind, Role, schema};
 use ftl_core::nearest::nearest;
@@ -10,10 +11,6 @@ use ftl_core::types::{Field, Record, Type};
 use ftl_core::value::Name;
 use ftl_view::paint::{self, paint};
 use serde_json::{Value as Json, json};
-
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::{self, Out};
 
 /// Lists everything, or prints one schema.
 pub(crate) fn run(name: Option<&str>, out: &Out) -> Result<Exit, Failure> {

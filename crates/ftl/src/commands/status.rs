@@ -6,6 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_command::session::session_failure;
+use ftl_command::shelf::Shelf;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
 use ftl_core::amount::Unit;
 use ftl_core::json::Json;
 use ftl_core::run::{InstanceId, ROOT, Run as Machine, Time};
@@ -22,14 +25,9 @@ use serde::Serialize;
 
 use super::ftl::campaign;
 use super::why;
-use crate::cli::{Cli, Status};
+use crate::cli::Status;
 use crate::document::Document;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::known::Known;
-use crate::out::{self, Out};
-use crate::session::{self, session_failure};
-use crate::shelf::Shelf;
 
 /// How many runs that have ended are shown unless all are asked for.
 const MAX_ENDED: usize = 10;
@@ -47,7 +45,7 @@ const MAX_AT: usize = 26;
 const INDENT: usize = 10;
 
 /// Shows the runs.
-pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Status, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let mut instance = None;
     let newest = match &asked.id {
@@ -97,7 +95,7 @@ pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure>
 }
 
 /// A run out of its journal, to look at one instance of it.
-fn replayed(cli: &Cli, store: &dyn Store, target: &Target) -> Result<(Machine, InstanceId), Failure> {
+fn replayed(cli: &GlobalArgs, store: &dyn Store, target: &Target) -> Result<(Machine, InstanceId), Failure> {
     let run = &target.row.run;
     let entries = journal::load(store, run).map_err(|error| session::drive_failure(&error.into()))?;
     let machine = Machine::replay(Arc::new(Shelf::load(cli)?.library), &entries);

@@ -5,6 +5,8 @@
 
 use std::io::Read as _;
 
+use ftl_command::session::session_failure;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
 use ftl_core::amount::Unit;
 use ftl_core::run::{ActionId, InstanceId};
 use ftl_core::value::{Fields, Name, Value};
@@ -21,16 +23,11 @@ use serde_json::json;
 
 use super::code;
 use super::run::{Left, Wheel, document, exit_of, left_text, value_of};
-use crate::cli::{Answer, Cli, Override, Raise, Stop};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::{Answer, Override, Raise, Stop};
 use crate::known;
-use crate::out::Out;
-use crate::session::{self, session_failure};
-use crate::signals;
 
 /// `ftl answer ID VALUE`.
-pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn answer(cli: &GlobalArgs, asked: &Answer, out: &Out) -> Result<Exit, Failure> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let named = asked.id.contains('/');
@@ -69,7 +66,7 @@ fn ended_as(session: &Session, run: &RunId, exit: Exit) -> Result<Exit, Failure>
 }
 
 /// `ftl override ID STATE --reason`.
-pub(crate) fn override_(cli: &Cli, asked: &Override, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn override_(cli: &GlobalArgs, asked: &Override, out: &Out) -> Result<Exit, Failure> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let (instance, to, reason) = (target.instance, Name::from(asked.state.as_str()), asked.reason.clone());
@@ -77,7 +74,7 @@ pub(crate) fn override_(cli: &Cli, asked: &Override, out: &Out) -> Result<Exit, 
 }
 
 /// `ftl raise ID METER AMOUNT --reason`.
-pub(crate) fn raise(cli: &Cli, asked: &Raise, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn raise(cli: &GlobalArgs, asked: &Raise, out: &Out) -> Result<Exit, Failure> {
     let unit = Unit::of_meter(&asked.meter);
     let limit = unit
         .parse(&asked.amount)
@@ -89,7 +86,7 @@ pub(crate) fn raise(cli: &Cli, asked: &Raise, out: &Out) -> Result<Exit, Failure
 }
 
 /// `ftl stop ID`.
-pub(crate) fn stop(cli: &Cli, asked: &Stop, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn stop(cli: &GlobalArgs, asked: &Stop, out: &Out) -> Result<Exit, Failure> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let reason = asked.reason.clone().unwrap_or_default();
@@ -97,7 +94,7 @@ pub(crate) fn stop(cli: &Cli, asked: &Stop, out: &Out) -> Result<Exit, Failure> 
 }
 
 /// The person is looked at before anything is opened: an agent gets nowhere.
-fn begin(cli: &Cli) -> Result<(Session, String), Failure> {
+fn begin(cli: &GlobalArgs) -> Result<(Session, String), Failure> {
     let place = session::place(cli)?;
     let by = session::person(cli, &place)?;
     session::store_of_runs(&place)?;

@@ -24,13 +24,10 @@ use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
 use serde_json::{Value as Json, json};
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::known::Known;
-use crate::out::{self, Out};
-use crate::session::{self, session_failure};
 use crate::target::{Part, Target};
+use ftl_command::session::session_failure;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
 use ftl_view::board::Board;
 use ftl_view::lines;
 use ftl_view::paint::{self, paint, safe};
@@ -46,7 +43,7 @@ const FIRST: usize = 12;
 const MAX_EXPLAINED: usize = 20;
 
 /// Explains a run, one task of its plan, or one instance of it.
-pub(crate) fn run(cli: &Cli, id: &str, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, id: &str, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;
     let Target { reader, part } = Target::find(cli, &store, id)?;

@@ -3,25 +3,25 @@
 use std::path::Path;
 use std::time::Instant;
 
+use ftl_command::input::text_of;
+use ftl_command::records::{failure, open};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
 use ftl_core::json::Json;
 use ftl_core::json::Object;
 use ftl_memory::figures::{self, Record};
 use ftl_memory::{Now, Trouble};
 use ftl_records::lessons::{built_in, now};
 
-use super::{failure, help, look, open, text_of};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Benchmark, Group};
-use crate::out::Out;
+use super::{look, word};
+use crate::cli::help;
+use crate::groups::Benchmark;
 
 /// How often recall is measured at each size.
 const ROUNDS: usize = 100;
 
 const RESULTS: &str = "benchmark/results.json";
 
-pub(crate) fn run(cli: &Cli, asked: &Group<Benchmark>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Benchmark>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "benchmark", Exit::Error) };
     let now = now();
     match verb {
@@ -93,7 +93,7 @@ fn pruning(now: &Now) -> Result<Vec<Record>, Failure> {
     told(figures::pruning(&table, &mut watch, now))
 }
 
-fn report(cli: &Cli, input: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+fn report(cli: &GlobalArgs, input: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
     let text = match input {
         Some(file) => text_of(file)?,
         None => {
@@ -123,7 +123,7 @@ fn report(cli: &Cli, input: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
         None => "FTL benchmark report".to_owned(),
     });
     lines.extend(found.into_iter().map(line));
-    super::word(out, &lines.join("\n"))
+    word(out, &lines.join("\n"))
 }
 
 /// The records of a list, or of every list in an object: the FTL plugin sorts them into sections. What is no

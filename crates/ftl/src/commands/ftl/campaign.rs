@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use ftl_command::input::text_of;
+use ftl_command::records::{failure, open, tell, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, records};
 use ftl_core::json::{Json, Object};
 use ftl_core::plan::Status;
 use ftl_folder::clock;
@@ -9,15 +12,12 @@ use ftl_records::campaign::no_campaign;
 use ftl_records::{RecordError, Records, views};
 use ftl_view::paint::{self, paint};
 
-use super::{failure, help, look, note, open, print, text_of, with, word};
-use crate::cli::Cli;
+use super::{look, print, word};
+use crate::cli::help;
 use crate::commands;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Campaign, Group};
-use crate::out::Out;
+use crate::groups::Campaign;
 
-pub(crate) fn run(cli: &Cli, asked: &Group<Campaign>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Campaign>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "campaign", Exit::Error) };
     let now = clock::local();
     match verb {
@@ -70,11 +70,11 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Campaign>, out: &Out) -> Result<Exit,
 const NOTHING_BLOCKED: &str = "No blocks to propagate";
 
 /// The paperwork of a campaign that must be there: where there is no state, none is made.
-fn existing(cli: &Cli) -> Result<Records, Failure> {
+fn existing(cli: &GlobalArgs) -> Result<Records, Failure> {
     look(cli)?.ok_or_else(|| failure(&no_campaign()))
 }
 
-fn show(cli: &Cli, verb: &Campaign, out: &Out) -> Result<Exit, Failure> {
+fn show(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<Exit, Failure> {
     let Some(paper) = look(cli)? else { return print(out, &nothing(verb)) };
     print(out, &with(out, &paper, |paper| shown(paper, verb))?)
 }
@@ -85,7 +85,7 @@ fn shown(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
         Campaign::History => return paper.history(),
         Campaign::Fingerprint => return paper.fingerprint(),
         Campaign::FindSimilar { threshold, max } => {
-            return paper.find_similar(*threshold, *max, &super::alike);
+            return paper.find_similar(*threshold, *max, &ftl_records::lessons::alike);
         }
         Campaign::CascadeStatus => return Ok(views::cascade(&paper.cascade()?)),
         _ => {}
@@ -116,7 +116,7 @@ fn nothing(verb: &Campaign) -> Json {
 }
 
 /// A revision that is refused changes nothing and says why in the answer, as its scripts expect.
-fn merge(cli: &Cli, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> {
+fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> {
     let paper = existing(cli)?;
     let refused = |message: &str| {
         Json::object([("error", Json::from(message)), ("merged", Json::Int(0)), ("unchanged", Json::Int(0))])
@@ -133,9 +133,9 @@ fn merge(cli: &Cli, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> 
     };
     match paper.merge_plan(&text, now) {
         Ok(done) => {
-            super::tell(out, &paper);
+            tell(out, &paper);
             for seq in &done.kept {
-                note(out, &format!("task {seq} is complete or being worked on and stays as it is"));
+                out.note(&format!("task {seq} is complete or being worked on and stays as it is"));
             }
             print(
                 out,
@@ -160,16 +160,16 @@ fn merge(cli: &Cli, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> 
 }
 
 /// The campaign as `ftl status --json` carries it.
-pub(crate) fn for_status(cli: &Cli, out: &Out) -> Result<Json, Failure> {
-    match super::existing(cli)? {
+pub(crate) fn for_status(cli: &GlobalArgs, out: &Out) -> Result<Json, Failure> {
+    match records::existing(cli)? {
         Some(paper) => with(out, &paper, |paper| shown(paper, &Campaign::Status)),
         None => Ok(nothing(&Campaign::Status)),
     }
 }
 
 /// The campaign as `ftl status` shows it in one line, if it goes on.
-pub(crate) fn line(cli: &Cli, out: &Out) -> Result<Option<String>, Failure> {
-    let Some(paper) = super::existing(cli)? else { return Ok(None) };
+pub(crate) fn line(cli: &GlobalArgs, out: &Out) -> Result<Option<String>, Failure> {
+    let Some(paper) = records::existing(cli)? else { return Ok(None) };
     let Some(campaign) = with(out, &paper, Records::campaign)?.filter(|campaign| campaign.is_active()) else {
         return Ok(None);
     };
@@ -185,6 +185,6 @@ pub(crate) fn line(cli: &Cli, out: &Out) -> Result<Option<String>, Failure> {
 }
 
 /// `ftl similar`.
-pub(crate) fn similar(cli: &Cli, threshold: f64, max: usize, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn similar(cli: &GlobalArgs, threshold: f64, max: usize, out: &Out) -> Result<Exit, Failure> {
     show(cli, &Campaign::FindSimilar { threshold, max }, out)
 }

@@ -1,12 +1,11 @@
 //! `ftl decision`: what a planner decided.
 
+use ftl_command::input::text_of;
+use ftl_command::{Exit, Failure, Out};
 use ftl_records::decision::{self, Kind};
 
-use super::{print, text_of};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::print;
 use crate::groups::Decision;
-use crate::out::Out;
 
 pub(crate) fn run(asked: &Decision, out: &Out) -> Result<Exit, Failure> {
     let decision = decision::parse(&text_of(&asked.file)?);

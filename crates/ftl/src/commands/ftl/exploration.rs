@@ -3,18 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ftl_command::input::text_of;
+use ftl_command::records::{failure, open, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, signals};
 use ftl_core::json::Json;
 use ftl_folder::clock;
 use ftl_records::Records;
 use ftl_records::exploration::{self, Answer, Meta, Mode};
 
-use super::{failure, help, look, note, open, print, text_of, with, word};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Exploration, Group};
-use crate::out::Out;
-use crate::signals;
+use super::{look, print, word};
+use crate::cli::help;
+use crate::groups::Exploration;
 
 /// What is said where there is no exploration.
 const NOTHING_TO_CLEAR: &str = "No exploration.json to clear";
@@ -25,7 +24,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// How much alike campaigns must be to be named, and how many are.
 const SIMILAR: (f64, usize) = (0.6, 3);
 
-pub(crate) fn run(cli: &Cli, asked: &Group<Exploration>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Exploration>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "exploration", Exit::Error) };
     match verb {
         Exploration::Aggregate { objective } => {
@@ -73,22 +72,22 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Exploration>, out: &Out) -> Result<Ex
 }
 
 fn aggregate(
-    cli: &Cli,
+    cli: &GlobalArgs,
     answers: &[Answer],
     ignored: &[String],
     objective: Option<&str>,
     out: &Out,
 ) -> Result<Exit, Failure> {
     for what in ignored {
-        note(out, &format!("left out: {what}"));
+        out.note(&format!("left out: {what}"));
     }
-    let place = crate::session::place(cli)?;
+    let place = ftl_command::session::place(cli)?;
     let (created_at, git_sha) = (clock::local(), exploration::short_head(place.root()));
     let meta = Meta { created_at: &created_at, git_sha: &git_sha, objective: objective.unwrap_or_default() };
     print(out, &exploration::aggregate(answers, meta))
 }
 
-fn staged(cli: &Cli) -> Result<(Vec<Answer>, Vec<String>), Failure> {
+fn staged(cli: &GlobalArgs) -> Result<(Vec<Answer>, Vec<String>), Failure> {
     Ok(exploration::read_files(&Staging::of(cli)?.folder()?))
 }
 
@@ -101,10 +100,10 @@ enum Staging {
 }
 
 impl Staging {
-    fn of(cli: &Cli) -> Result<Staging, Failure> {
+    fn of(cli: &GlobalArgs) -> Result<Staging, Failure> {
         Ok(match look(cli)? {
             Some(paper) => Staging::Campaign(Box::new(paper)),
-            None => Staging::Bare(crate::session::place(cli)?.state().join("cache")),
+            None => Staging::Bare(ftl_command::session::place(cli)?.state().join("cache")),
         })
     }
 
@@ -122,19 +121,21 @@ fn from_root(paper: &Records, file: &Path) -> String {
     file.strip_prefix(paper.place().root()).unwrap_or(file).display().to_string()
 }
 
-fn section(cli: &Cli, mode: Mode, out: &Out) -> Result<Exit, Failure> {
+fn section(cli: &GlobalArgs, mode: Mode, out: &Out) -> Result<Exit, Failure> {
     let Some(paper) = look(cli)? else { return print(out, &mode.missing()) };
     let found = with(out, &paper, Records::exploration)?;
     let mut section = exploration::section(found.as_ref(), mode);
     let lacks = section.get("similar_campaigns").is_none_or(|list| list.items().is_empty());
     if mode == Mode::Memory && lacks {
-        let similar = with(out, &paper, |paper| paper.find_similar(SIMILAR.0, SIMILAR.1, &super::alike))?;
+        let similar = with(out, &paper, |paper| {
+            paper.find_similar(SIMILAR.0, SIMILAR.1, &ftl_records::lessons::alike)
+        })?;
         section.put("similar_campaigns", similar);
     }
     print(out, &section)
 }
 
-fn write_result(cli: &Cli, mode: &str, out: &Out) -> Result<Exit, Failure> {
+fn write_result(cli: &GlobalArgs, mode: &str, out: &Out) -> Result<Exit, Failure> {
     let Some(mode) = Mode::parse(mode) else {
         return Err(Failure::usage(
             format!("`{mode}` is no mode"),
@@ -154,7 +155,7 @@ fn write_result(cli: &Cli, mode: &str, out: &Out) -> Result<Exit, Failure> {
 }
 
 /// `ftl orchestration wait-explorers`.
-pub(crate) fn wait(cli: &Cli, required: usize, timeout: f64, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn wait(cli: &GlobalArgs, required: usize, timeout: f64, out: &Out) -> Result<Exit, Failure> {
     if !(timeout.is_finite() && (0.0..=86_400.0).contains(&timeout)) {
         return Err(Failure::usage("--timeout is no number of seconds", "give 0 to 86400 seconds"));
     }
@@ -176,7 +177,7 @@ pub(crate) fn wait(cli: &Cli, required: usize, timeout: f64, out: &Out) -> Resul
         }
         if let Some(status) = status {
             for what in &ignored {
-                note(out, &format!("left out: {what}"));
+                out.note(&format!("left out: {what}"));
             }
             print(out, &waited(&staging.folder()?, status, &quorum, began.elapsed()))?;
             return Ok(if status == "quorum_failure" { Exit::Error } else { Exit::Done });
@@ -202,7 +203,7 @@ fn waited(cache: &Path, status: &str, quorum: &exploration::Quorum, elapsed: Dur
 }
 
 /// `ftl orchestration check-explorers`.
-pub(crate) fn check(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn check(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     let (answers, ignored) = staged(cli)?;
     let status = |mode: Mode| {
         let broken = ignored.iter().any(|what| what.contains(&mode.file_name()));

@@ -1,17 +1,15 @@
 //! `ftl framework`: what is known of frameworks.
 
 use ftl_code::framework;
+use ftl_command::{Exit, Failure, Group, Out};
 
 use super::{print, word};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Framework, Group};
-use crate::out::Out;
+use crate::groups::Framework;
 
 pub(crate) fn run(asked: &Group<Framework>, out: &Out) -> Result<Exit, Failure> {
     // The FTL plugin says it on standard error, and answered nothing.
     let Some(verb) = &asked.verb else {
-        out.beside(&super::help_text("framework"));
+        out.beside(&crate::cli::help_text("framework"));
         return Ok(Exit::Error);
     };
     match verb {

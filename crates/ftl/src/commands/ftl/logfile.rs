@@ -1,13 +1,13 @@
 //! `ftl logfile`: the log file of the FTL protocol's own commands.
 
-use super::{help, look, open, with, word};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Group, Logfile};
-use crate::out::Out;
+use ftl_command::records::{open, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
 
-pub(crate) fn run(cli: &Cli, asked: &Group<Logfile>, out: &Out) -> Result<Exit, Failure> {
+use super::{look, word};
+use crate::cli::help;
+use crate::groups::Logfile;
+
+pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Logfile>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "logfile", Exit::Done) };
     match verb {
         Logfile::Tail { lines } => {

@@ -3,6 +3,9 @@
 use std::io::IsTerminal as _;
 use std::path::Path;
 
+use ftl_command::input::text_of;
+use ftl_command::records::{failure, open, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, session};
 use ftl_core::json::Json;
 use ftl_memory::Kind;
 use ftl_memory::carry::Mode;
@@ -15,13 +18,9 @@ use ftl_records::workspace::Workspace;
 use ftl_records::{RecordError, Records};
 use ftl_store::Store as _;
 
-use super::{failure, help, note, open, text_of, with, word};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Context, Entry, Group, LessonKind, Memory, Prune, Query, Related};
-use crate::out::Out;
-use crate::session;
+use super::word;
+use crate::cli::help;
+use crate::groups::{Context, Entry, LessonKind, Memory, Prune, Query, Related};
 
 impl LessonKind {
     fn kind(self) -> Kind {
@@ -37,7 +36,7 @@ fn print(out: &Out, value: &Json) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-pub(crate) fn run(cli: &Cli, asked: &Group<Memory>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Memory>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "memory", Exit::Error) };
     match verb {
         Memory::Context(asked) => context(cli, asked, out),
@@ -65,7 +64,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Memory>, out: &Out) -> Result<Exit, F
         Memory::GetSolutions { failure } => {
             let found = look(cli, out, |lessons| lessons.solutions(failure))?;
             if found.is_none() {
-                note(out, &format!("there is no failure `{failure}`"));
+                out.note(&format!("there is no failure `{failure}`"));
             }
             let rows = found.unwrap_or_default().into_iter().map(ftl_memory::Lesson::into_json).collect();
             print(out, &Json::List(rows))
@@ -83,7 +82,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Memory>, out: &Out) -> Result<Exit, F
 }
 
 fn learn<T>(
-    cli: &Cli,
+    cli: &GlobalArgs,
     out: &Out,
     work: impl FnOnce(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Trouble>,
 ) -> Result<T, Failure> {
@@ -94,7 +93,7 @@ fn learn<T>(
 
 /// Looks at lessons. Where there is no state there are none, and none are made but for the answer.
 fn look<T: Default>(
-    cli: &Cli,
+    cli: &GlobalArgs,
     out: &Out,
     work: impl Fn(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Trouble>,
 ) -> Result<T, Failure> {
@@ -109,14 +108,14 @@ fn look<T: Default>(
     }
 }
 
-fn context(cli: &Cli, asked: &Context, out: &Out) -> Result<Exit, Failure> {
+fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<Exit, Failure> {
     let kind = match asked.kind.as_deref() {
         None | Some("all") => None,
         Some("failure" | "failures") => Some(Kind::Failure),
         Some("pattern" | "patterns") => Some(Kind::Pattern),
         // Scripts of the FTL plugin name the type of a task here, such as BUILD, and get lessons of both kinds.
         Some(other) => {
-            note(out, &format!("`{other}` is neither failure nor pattern: lessons of both kinds are given"));
+            out.note(&format!("`{other}` is neither failure nor pattern: lessons of both kinds are given"));
             None
         }
     };
@@ -144,7 +143,7 @@ fn context(cli: &Cli, asked: &Context, out: &Out) -> Result<Exit, Failure> {
     print(out, &given.to_json(asked.include_tiers))
 }
 
-fn add(cli: &Cli, kind: Kind, entry: &Entry, out: &Out) -> Result<Exit, Failure> {
+fn add(cli: &GlobalArgs, kind: Kind, entry: &Entry, out: &Out) -> Result<Exit, Failure> {
     let text = if entry.entry == "-" { text_of(Path::new("-"))? } else { entry.entry.clone() };
     let json = Json::parse(&text).map_err(|error| {
         Failure::new(format!("the lesson is {error}"), "give one object with name and trigger")
@@ -157,22 +156,22 @@ fn add(cli: &Cli, kind: Kind, entry: &Entry, out: &Out) -> Result<Exit, Failure>
         None => lessons.learn(kind, json, &now),
     })?;
     for warning in &learned.warnings {
-        note(out, &warning.to_string());
+        out.note(&warning.to_string());
     }
     if let ftl_memory::learn::Outcome::Merged { into, trigger, changed } = &learned.outcome {
         let what = if changed.is_empty() { "nothing new".to_owned() } else { changed.join(", ") };
-        note(out, &format!("it is the same as `{into}` ({trigger}): {what}"));
+        out.note(&format!("it is the same as `{into}` ({trigger}): {what}"));
     }
     word(out, &learned.outcome.word())
 }
 
-pub(crate) fn query(cli: &Cli, asked: &Query, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn query(cli: &GlobalArgs, asked: &Query, out: &Out) -> Result<Exit, Failure> {
     let (topic, now) = (asked.topic.join(" "), now());
     let rows = look(cli, out, |lessons| lessons.query(&topic, asked.max, &now))?;
     print(out, &Json::List(rows.iter().map(ftl_memory::recall::Row::to_json).collect()))
 }
 
-pub(crate) fn prune(cli: &Cli, asked: &Prune, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn prune(cli: &GlobalArgs, asked: &Prune, out: &Out) -> Result<Exit, Failure> {
     if !(asked.half_life > 0.0 && asked.half_life.is_finite()) {
         return Err(Failure::usage("--half-life must be above 0", "the default is 30 days"));
     }
@@ -189,16 +188,16 @@ pub(crate) fn prune(cli: &Cli, asked: &Prune, out: &Out) -> Result<Exit, Failure
     print(out, &learn(cli, out, |lessons| lessons.prune(&keep, &now))?.to_json())
 }
 
-pub(crate) fn related(cli: &Cli, asked: &Related, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn related(cli: &GlobalArgs, asked: &Related, out: &Out) -> Result<Exit, Failure> {
     let found = look(cli, out, |lessons| lessons.related(asked.kind.kind(), &asked.name, asked.max_hops))?;
     if found.is_none() {
-        note(out, &format!("there is no {} `{}`", asked.kind.kind().word(), asked.name));
+        out.note(&format!("there is no {} `{}`", asked.kind.kind().word(), asked.name));
     }
     let rows = found.unwrap_or_default();
     print(out, &Json::List(rows.iter().map(ftl_memory::relate::Relative::to_json).collect()))
 }
 
-pub(crate) fn stats(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn stats(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     let now = now();
     let paper = match super::look(cli)? {
         Some(paper) => paper,
@@ -209,12 +208,12 @@ pub(crate) fn stats(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
     print(out, &with(out, &paper, |paper| paper.look_up(|lessons| lessons.stats(&now)))?)
 }
 
-fn import(cli: &Cli, file: &Path, out: &Out) -> Result<Exit, Failure> {
+fn import(cli: &GlobalArgs, file: &Path, out: &Out) -> Result<Exit, Failure> {
     let text = text_of(file)?;
     session::not_an_agent(&session::place(cli)?)?;
     let done = learn(cli, out, |lessons| lessons.import(&text, Mode::Add))?;
     for warning in &done.warnings {
-        note(out, &warning.to_string());
+        out.note(&warning.to_string());
     }
     print(
         out,
@@ -226,7 +225,7 @@ fn import(cli: &Cli, file: &Path, out: &Out) -> Result<Exit, Failure> {
     )
 }
 
-fn export(cli: &Cli, file: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+fn export(cli: &GlobalArgs, file: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
     let paper = open(cli)?;
     let json = with(out, &paper, |paper| paper.look_up(|lessons| lessons.export(false)))?;
     let Some(file) = file else { return print(out, &json) };
@@ -252,7 +251,7 @@ fn is_same(left: &Path, right: &Path) -> bool {
     whole(left).is_some() && whole(left) == whole(right)
 }
 
-fn quarantine(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+fn quarantine(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     let kept = look(cli, out, |lessons| lessons.quarantined())?;
     let row = |one: &ftl_memory::Quarantined| {
         let reasons: Vec<Json> = one.reasons.iter().map(|reason| Json::from(reason.as_str())).collect();
@@ -263,7 +262,7 @@ fn quarantine(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
     print(out, &Json::List(kept.iter().map(row).collect()))
 }
 
-fn reembed(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+fn reembed(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     let count = ready(out, &open(cli)?)?;
     word(out, &format!("Embedded: {count}"))
 }

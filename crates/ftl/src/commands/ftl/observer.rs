@@ -4,21 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ftl_command::records::{open, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, session, signals};
 use ftl_engine::hands::shell::Shell;
 use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
 use ftl_records::Records;
 use ftl_records::observe;
 use ftl_records::observer::{Verified, Verifier};
 
-use super::{help, look, open, print, with};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Analyze, Group, Observer};
-use crate::out::Out;
-use crate::{session, signals};
+use super::{look, print};
+use crate::cli::help;
+use crate::groups::{Analyze, Observer};
 
-pub(crate) fn run(cli: &Cli, asked: &Group<Observer>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Observer>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "observer", Exit::Error) };
     match verb {
         Observer::Analyze(asked) => observe(cli, asked, out),
@@ -51,7 +49,7 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Observer>, out: &Out) -> Result<Exit,
 }
 
 /// `ftl observer analyze`, also called `ftl observe`.
-pub(crate) fn observe(cli: &Cli, asked: &Analyze, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn observe(cli: &GlobalArgs, asked: &Analyze, out: &Out) -> Result<Exit, Failure> {
     let paper = open(cli)?;
     let folder = folder(&paper, asked.workspace_dir.as_deref());
     if asked.no_verify {
@@ -69,7 +67,7 @@ fn folder(paper: &Records, named: Option<&Path>) -> PathBuf {
 
 /// Runs commands of workspaces: each in a process tree of its own, all of them ended by a signal.
 fn verifying<T>(
-    cli: &Cli,
+    cli: &GlobalArgs,
     paper: &Records,
     timeout: u64,
     out: &Out,

@@ -1,17 +1,16 @@
 //! `ftl orchestration`: waiting for explorers, checking edges, recording states.
 
+use ftl_command::records::{open, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
 use ftl_core::json::Json;
 use ftl_folder::clock;
 use ftl_records::phase::check_transition;
 
-use super::{help, open, print, with};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Group, Orchestration};
-use crate::out::Out;
+use super::print;
+use crate::cli::help;
+use crate::groups::Orchestration;
 
-pub(crate) fn run(cli: &Cli, asked: &Group<Orchestration>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Orchestration>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "orchestration", Exit::Error) };
     match verb {
         Orchestration::ValidateTransition { from, to } => {

@@ -1,17 +1,16 @@
 //! `ftl phase`: where the flow stands.
 
+use ftl_command::records::{failure, open, tell, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
 use ftl_folder::clock;
 use ftl_records::phase::can_move;
 use ftl_records::{RecordError, Records};
 
-use super::{failure, help, look, open, print, tell, with, word};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Group, Phase};
-use crate::out::Out;
+use super::{look, print, word};
+use crate::cli::help;
+use crate::groups::Phase;
 
-pub(crate) fn run(cli: &Cli, asked: &Group<Phase>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Phase>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "phase", Exit::Done) };
     match verb {
         Phase::Status => match look(cli)? {

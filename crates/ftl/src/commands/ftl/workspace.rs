@@ -3,6 +3,9 @@
 use std::path::Path;
 
 use ftl_code::context::Sources;
+use ftl_command::input::text_of;
+use ftl_command::records::{existing, failure, open, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
 use ftl_folder::clock;
 use ftl_records::Records;
 use ftl_records::briefs::{Budgets, Ends, Recall, parse_file};
@@ -10,14 +13,11 @@ use ftl_records::campaign_state::Campaign;
 use ftl_records::plan_file::{self, LaxPlan, Task};
 use ftl_records::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
-use super::{existing, failure, help, look, note, open, print, text_of, with, word};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Block, Group, Workspace};
-use crate::out::Out;
+use super::{look, print, word};
+use crate::cli::help;
+use crate::groups::{Block, Workspace};
 
-pub(crate) fn run(cli: &Cli, asked: &Group<Workspace>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Workspace>, out: &Out) -> Result<Exit, Failure> {
     let Some(verb) = &asked.verb else { return help(out, "workspace", Exit::Error) };
     match verb {
         Workspace::Create { plan, task } => create(cli, plan, task.as_deref(), out),
@@ -30,24 +30,24 @@ pub(crate) fn run(cli: &Cli, asked: &Group<Workspace>, out: &Out) -> Result<Exit
 }
 
 /// A workspace as it is; where there is no state, none is made.
-pub(crate) fn parsed(cli: &Cli, path: &Path, out: &Out) -> Result<Brief, Failure> {
+pub(crate) fn parsed(cli: &GlobalArgs, path: &Path, out: &Out) -> Result<Brief, Failure> {
     match look(cli)? {
         Some(paper) => with(out, &paper, |paper| paper.parse_workspace(path)),
         None => parse_file(path).map_err(|error| failure(&error)),
     }
 }
 
-fn create(cli: &Cli, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+fn create(cli: &GlobalArgs, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let text = text_of(plan)?;
     let campaign = existing(cli)?.map(|paper| with(out, &paper, Records::campaign)).transpose()?.flatten();
     let objective = campaign.as_ref().map(Campaign::objective);
     let LaxPlan { plan, note: told } =
         plan_file::read_lax(&text, objective).map_err(|errors| failure(&errors.into()))?;
     if let Some(told) = told {
-        note(out, &told);
+        out.note(&told);
     }
     if plan.tasks.is_empty() {
-        note(out, "the plan has no tasks: no workspace is made");
+        out.note("the plan has no tasks: no workspace is made");
         return if out.is_json() { word(out, "") } else { Ok(Exit::Done) };
     }
     let paper = open(cli)?;
@@ -64,7 +64,7 @@ fn create(cli: &Cli, plan: &Path, task: Option<&str>, out: &Out) -> Result<Exit,
 }
 
 fn complete(
-    cli: &Cli,
+    cli: &GlobalArgs,
     path: &Path,
     delivered: &str,
     utilized: Option<&str>,
@@ -89,7 +89,7 @@ fn credit(paper: &Records, brief: &Brief, out: &Out) {
     }
 }
 
-fn block(cli: &Cli, asked: &Block, out: &Out) -> Result<Exit, Failure> {
+fn block(cli: &GlobalArgs, asked: &Block, out: &Out) -> Result<Exit, Failure> {
     let reason = match (&asked.reason, &asked.reason_file) {
         (Some(reason), _) if reason == "-" => text_of(Path::new("-"))?,
         (Some(reason), _) => reason.clone(),

@@ -6,6 +6,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::FromArgMatches as _;
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_core::json::Json;
 use ftl_lifecycle::folder::TRANSCRIPT;
 use ftl_lifecycle::phases::{Phases, command};
@@ -23,9 +24,6 @@ use super::bench::Bench;
 use super::view::View;
 use super::{on, show};
 use crate::cli::{self, Cli, Command};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
 use crate::tasks::{Lifecycle, TaskArg};
 
 /// How many lines are remembered.
@@ -65,7 +63,7 @@ enum Line {
 }
 
 /// `ftl repl`.
-pub(super) fn run(cli: &Cli, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
     out.respell_with(behind_slash);
     let bench = Bench::open(cli, out)?;
     if asked.task.is_some() {

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use anstream::adapter::strip_str;
+use ftl_command::session::store_failure;
+use ftl_command::{Exit, Failure, Out, out};
 use ftl_core::run::{Entry, Fact, Time, WHOLE};
 use ftl_engine::drive::Stop;
 use ftl_folder::clock;
@@ -23,13 +25,9 @@ use ftl_view::runs;
 use ftl_view::when;
 
 use super::{LOOK, Watched};
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::known::{self, Known};
 use crate::live::picture;
-use crate::out::{self, Out};
 use crate::reader::Reader;
-use crate::session::store_failure;
 
 /// How long a picture stays when nothing changes: clocks and countdowns are in it.
 const REFRESH: Duration = Duration::from_secs(1);

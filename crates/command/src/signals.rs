@@ -12,13 +12,13 @@ use crate::out::Out;
 
 /// A file that reaches the limit of its size must not end the program without a word: what wrote it fails and says
 /// so. Programs that are started have the signal as before.
-pub(crate) fn outlive_file_limit() {
+pub fn outlive_file_limit() {
     // Where this cannot be had the program ends as it would have.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 /// A wish to stop that signals say. From now on no reader of ours keeps it waiting.
-pub(crate) fn stop(out: &Out) -> Result<Stop, Failure> {
+pub fn stop(out: &Out) -> Result<Stop, Failure> {
     let stop = Stop::default();
     let cannot = |error: std::io::Error| {
         Failure::new(format!("signals cannot be listened to: {error}"), "run `ftl doctor`")

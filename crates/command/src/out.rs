@@ -29,7 +29,7 @@ const MAX_WIDTH: usize = 100;
 const MIN_WIDTH: usize = 40;
 
 /// Standard output and standard error, with what `--json` says about them.
-pub(crate) struct Out {
+pub struct Out {
     json: bool,
     gone: AtomicBool,
     behind: OnceLock<Behind>,
@@ -45,12 +45,13 @@ struct Behind {
 }
 
 impl Out {
-    pub(crate) fn new(json: bool) -> Out {
+    /// For a command that answers in words, or in one JSON document.
+    pub fn new(json: bool) -> Out {
         Out { json, gone: AtomicBool::new(false), behind: OnceLock::new(), respell: OnceLock::new() }
     }
 
     /// From now on people read commands as they are typed here, not as they are typed in a shell.
-    pub(crate) fn respell_with(&self, respell: fn(&str) -> String) {
+    pub fn respell_with(&self, respell: fn(&str) -> String) {
         let _ = self.respell.set(respell);
     }
 
@@ -59,24 +60,24 @@ impl Out {
     }
 
     /// From now on a thread prints, and a signal ends the waiting for whoever reads.
-    pub(crate) fn obey(&self, stop: &Stop) -> io::Result<()> {
+    pub fn obey(&self, stop: &Stop) -> io::Result<()> {
         let queue = Queue::start(stop.clone(), write_out)?;
         let _ = self.behind.set(Behind { queue, stop: stop.clone(), unread: AtomicBool::new(false) });
         Ok(())
     }
 
     /// Whether the answer is to be one JSON document.
-    pub(crate) fn is_json(&self) -> bool {
+    pub fn is_json(&self) -> bool {
         self.json
     }
 
     /// Whether whoever read the answer has gone away: a stream ends then.
-    pub(crate) fn is_unread(&self) -> bool {
+    pub fn is_unread(&self) -> bool {
         self.gone.load(Ordering::Relaxed) || has_no_reader()
     }
 
     /// Prints a text for people, or what a person asked to have as text.
-    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+    pub fn text(&self, text: &str) -> Result<(), Failure> {
         let text = &self.respelled(text);
         if anstream::stdout().current_choice() == ColorChoice::Never {
             return self.bytes(&anstream::adapter::strip_str(text).to_string());
@@ -85,7 +86,7 @@ impl Out {
     }
 
     /// Prints how it goes: lines that may be left out where nobody reads them.
-    pub(crate) fn progress(&self, text: &str) -> Result<(), Failure> {
+    pub fn progress(&self, text: &str) -> Result<(), Failure> {
         let Some(behind) = self.behind.get() else { return self.text(text) };
         if anstream::stdout().current_choice() == ColorChoice::Never {
             behind.queue.progress(&anstream::adapter::strip_str(text).to_string());
@@ -96,7 +97,7 @@ impl Out {
     }
 
     /// Prints bytes as they are, without looking for colours in them.
-    pub(crate) fn bytes(&self, text: &str) -> Result<(), Failure> {
+    pub fn bytes(&self, text: &str) -> Result<(), Failure> {
         let written = match self.behind.get() {
             None => write_out(text),
             Some(behind) if behind.unread.load(Ordering::Relaxed) => return Err(unread()),
@@ -113,13 +114,13 @@ impl Out {
     }
 
     /// Prints bytes that need not be text, such as a patch.
-    pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut stream = io::stdout().lock();
         self.judge(stream.write_all(bytes).and_then(|()| stream.flush()))
     }
 
     /// Prints the one JSON document of a command.
-    pub(crate) fn json(&self, document: &impl Serialize) -> Result<(), Failure> {
+    pub fn json(&self, document: &impl Serialize) -> Result<(), Failure> {
         let mut text = serde_json::to_string_pretty(document).map_err(|error| {
             Failure::new(format!("the answer cannot be written as JSON: {error}"), "please report this")
         })?;
@@ -142,7 +143,7 @@ impl Out {
     }
 
     /// Prints text that belongs beside the answer: on standard error.
-    pub(crate) fn beside(&self, text: &str) {
+    pub fn beside(&self, text: &str) {
         let text = text.to_owned();
         // There is nobody left to tell when this fails.
         let write = move || anstream::stderr().lock().write_all(text.as_bytes());
@@ -156,13 +157,18 @@ impl Out {
         }
     }
 
+    /// Says something beside the answer, as a note.
+    pub fn note(&self, text: &str) {
+        self.beside(&format!("{} {}\n", paint(paint::HINT, "note:"), paint::safe(text)));
+    }
+
     /// Says what failed, on standard error.
-    pub(crate) fn error(&self, failure: &Failure) {
+    pub fn error(&self, failure: &Failure) {
         self.complain(&paint(paint::ERROR, "error:"), failure);
     }
 
     /// Says what a person should look at, on standard error.
-    pub(crate) fn warning(&self, failure: &Failure) {
+    pub fn warning(&self, failure: &Failure) {
         self.complain(&paint(paint::WARNING, "warning:"), failure);
     }
 
@@ -174,7 +180,7 @@ impl Out {
     }
 
     /// Ends a command that failed. With `--json` the answer is still one document.
-    pub(crate) fn failed(&self, failure: &Failure) -> Exit {
+    pub fn failed(&self, failure: &Failure) -> Exit {
         self.error(failure);
         if self.json {
             let error = json!({ "message": failure.message, "hint": failure.hint });
@@ -206,7 +212,7 @@ fn unread() -> Failure {
 
 /// Takes `--color` from the command line before anything else is understood, so that help and
 /// usage errors follow it as well.
-pub(crate) fn choose_colour(args: impl Iterator<Item = OsString>) {
+pub fn choose_colour(args: impl Iterator<Item = OsString>) {
     let mut choice = None;
     let mut words = args.skip(1).map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = words.next().filter(|word| word != "--") {
@@ -224,23 +230,23 @@ pub(crate) fn choose_colour(args: impl Iterator<Item = OsString>) {
 }
 
 /// How wide a text for people may be: as the terminal, within reason.
-pub(crate) fn width() -> usize {
+pub fn width() -> usize {
     let seen = terminal_size::terminal_size_of(std::io::stdout());
     seen.map_or(MAX_WIDTH, |(width, _)| usize::from(width.0)).clamp(MIN_WIDTH, MAX_WIDTH)
 }
 
 /// Whether standard output is a terminal that can be drawn on.
-pub(crate) fn is_drawable() -> bool {
+pub fn is_drawable() -> bool {
     terminal().is_some() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// How wide and how high the terminal is that standard output goes to; `None` if it goes elsewhere.
-pub(crate) fn terminal() -> Option<(usize, usize)> {
+pub fn terminal() -> Option<(usize, usize)> {
     let (width, height) = terminal_size::terminal_size_of(std::io::stdout())?;
     Some((usize::from(width.0), usize::from(height.0)))
 }
 
 /// Whether colours are wanted on standard output.
-pub(crate) fn has_colour() -> bool {
+pub fn has_colour() -> bool {
     anstream::AutoStream::choice(&std::io::stdout()) != ColorChoice::Never
 }

@@ -13,7 +13,7 @@ use ftl_folder::{self as folder, Refusal};
 use ftl_language::library::{BUILT_IN, Library, Protocol, built_in_sources};
 use ftl_language::source::{MAX_DOCUMENT_BYTES, Origin, Source};
 
-use crate::cli::Cli;
+use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::root;
 
@@ -22,7 +22,7 @@ const MAX_USER_DOCUMENTS: usize = 500;
 
 /// What an argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub enum Asked {
     /// A protocol of the library.
     Name(String),
     /// A document.
@@ -32,7 +32,7 @@ pub(crate) enum Asked {
 impl Asked {
     /// A path that exists, ends in `.md` or holds a slash is a file; all else is a name. A folder
     /// that happens to have a protocol's name does not get in its way.
-    pub(crate) fn parse(word: &OsStr, is_protocol: impl Fn(&str) -> bool) -> Asked {
+    pub fn parse(word: &OsStr, is_protocol: impl Fn(&str) -> bool) -> Asked {
         let path = Path::new(word);
         let Some(name) = word.to_str() else { return Asked::File(path.to_owned()) };
         let looks_like_path = name.contains('/') || name.ends_with(".md");
@@ -43,33 +43,33 @@ impl Asked {
 
 /// A document that could not be read.
 #[derive(Clone, Debug)]
-pub(crate) struct Unreadable {
+pub struct Unreadable {
     /// Its path, as messages show it.
-    pub(crate) path: String,
+    pub path: String,
     /// Why.
-    pub(crate) failure: Failure,
+    pub failure: Failure,
 }
 
 impl Unreadable {
     /// The name that the file name promises.
-    pub(crate) fn stem(&self) -> &str {
+    pub fn stem(&self) -> &str {
         let file = self.path.rsplit('/').next().unwrap_or(&self.path);
         file.strip_suffix(".md").unwrap_or(file)
     }
 }
 
 /// The documents of a command.
-pub(crate) struct Shelf {
+pub struct Shelf {
     /// All protocols, checked together.
-    pub(crate) library: Library,
+    pub library: Library,
     /// Documents of the user's folder that could not be read.
-    pub(crate) left_out: Vec<Unreadable>,
+    pub left_out: Vec<Unreadable>,
     /// Where each source is on the disk, by its place in the library.
     paths: Vec<Option<PathBuf>>,
 }
 
 /// What a command was asked about, found.
-pub(crate) enum Found {
+pub enum Found {
     /// A protocol, by its name.
     Protocol(String),
     /// A document that defines no protocol, by its place in the library.
@@ -80,12 +80,12 @@ pub(crate) enum Found {
 
 impl Shelf {
     /// Every protocol of the repository.
-    pub(crate) fn load(cli: &Cli) -> Result<Shelf, Failure> {
+    pub fn load(cli: &GlobalArgs) -> Result<Shelf, Failure> {
         Ok(Shelf::with(cli, &[])?.0)
     }
 
     /// Every protocol of the repository and what the arguments name.
-    pub(crate) fn with(cli: &Cli, words: &[OsString]) -> Result<(Shelf, Vec<Found>), Failure> {
+    pub fn with(cli: &GlobalArgs, words: &[OsString]) -> Result<(Shelf, Vec<Found>), Failure> {
         let mut stack = Stack::new();
         stack.user_documents(&root_of(cli)?);
         let known: Vec<String> = stack.sources.iter().map(|source| source.stem().to_owned()).collect();
@@ -99,12 +99,12 @@ impl Shelf {
     }
 
     /// The file that a protocol was read from; none for a built-in one.
-    pub(crate) fn path(&self, protocol: &Protocol) -> Option<&Path> {
+    pub fn path(&self, protocol: &Protocol) -> Option<&Path> {
         self.paths.get(protocol.file as usize)?.as_deref()
     }
 
     /// The document that a protocol was read from.
-    pub(crate) fn source(&self, protocol: &Protocol) -> &Source {
+    pub fn source(&self, protocol: &Protocol) -> &Source {
         &self.library.sources()[protocol.file as usize]
     }
 
@@ -121,7 +121,7 @@ impl Shelf {
 
     /// A user's document speaks for its name even when it cannot be read or defines nothing: the
     /// built-in one it was meant to replace is not what was asked for.
-    pub(crate) fn find_name(&self, name: &str) -> Result<Found, Failure> {
+    pub fn find_name(&self, name: &str) -> Result<Found, Failure> {
         if let Some(unreadable) = self.left_out.iter().find(|one| one.stem() == name) {
             return Ok(Found::Unreadable(unreadable.clone()));
         }
@@ -147,7 +147,7 @@ impl Shelf {
 }
 
 /// Whether a built-in protocol has that name.
-pub(crate) fn is_built_in(name: &str) -> bool {
+pub fn is_built_in(name: &str) -> bool {
     BUILT_IN.iter().any(|(built_in, _)| *built_in == name)
 }
 
@@ -215,7 +215,8 @@ impl Stack {
     }
 }
 
-pub(crate) fn root_of(cli: &Cli) -> Result<PathBuf, Failure> {
+/// The folder that a command is about.
+pub fn root_of(cli: &GlobalArgs) -> Result<PathBuf, Failure> {
     let current = std::env::current_dir().map_err(|error| {
         Failure::new(format!("the current folder cannot be read: {error}"), "go to a folder that exists")
     })?;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 
 /// The folder that holds the state and the protocols of a repository.
-pub(crate) const STATE_FOLDER: &str = ".ftl";
+pub const STATE_FOLDER: &str = ".ftl";
 
 /// The folder named by `--repo`; else the nearest folder upward that holds `.ftl/`, not above the
 /// git root; else the git root; else the current folder.
-pub(crate) fn find(named: Option<&Path>, current: &Path) -> Result<PathBuf, Failure> {
+pub fn find(named: Option<&Path>, current: &Path) -> Result<PathBuf, Failure> {
     if let Some(folder) = named {
         return named_root(folder);
     }
@@ -26,7 +26,7 @@ pub(crate) fn find(named: Option<&Path>, current: &Path) -> Result<PathBuf, Fail
 
 /// The repository above a root that has a state of its own: whoever made the one below it, an agent perhaps,
 /// has its settings count for every command that is called from there.
-pub(crate) fn shadowed(root: &Path) -> Option<PathBuf> {
+pub fn shadowed(root: &Path) -> Option<PathBuf> {
     let above = root.ancestors().skip(1).find(|folder| folder.join(".git").exists())?;
     let is_inner = !root.join(".git").exists() && above.join(STATE_FOLDER).is_dir();
     is_inner.then(|| above.to_owned())

@@ -10,16 +10,16 @@ use crate::failure::Failure;
 
 /// The least address space to drive runs in. The demonstration, six tasks side by side, ends in the middle below
 /// 512 MB; each thread of ours and each arena of the allocator reserves more than it uses.
-pub(crate) const MIN_ADDRESS_SPACE: u64 = 768 * 1024 * 1024;
+pub const MIN_ADDRESS_SPACE: u64 = 768 * 1024 * 1024;
 
 /// The least stack to drive runs with: git and shells inherit it.
-pub(crate) const MIN_STACK: u64 = 1024 * 1024;
+pub const MIN_STACK: u64 = 1024 * 1024;
 
 /// The stack of whoever was given less than [`MIN_STACK`] and only reads.
 const OWN_STACK: usize = 8 * 1024 * 1024;
 
 /// Refuses to drive runs under limits that would end it in the middle.
-pub(crate) fn suffice_to_drive() -> Result<(), Failure> {
+pub fn suffice_to_drive() -> Result<(), Failure> {
     let low = |resource, least| getrlimit(resource).current.filter(|limit| *limit < least);
     if let Some(limit) = low(Resource::As, MIN_ADDRESS_SPACE) {
         return Err(too_low("address space", "ulimit -v", limit, MIN_ADDRESS_SPACE));
@@ -42,7 +42,7 @@ fn too_low(what: &str, command: &str, limit: u64, least: u64) -> Failure {
 }
 
 /// Does all work on a stack that is large enough, also where the limit of this process is low.
-pub(crate) fn with_stack(work: impl FnOnce() -> Exit + Send + 'static) -> Exit {
+pub fn with_stack(work: impl FnOnce() -> Exit + Send + 'static) -> Exit {
     if getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= MIN_STACK) {
         return work();
     }

@@ -26,7 +26,7 @@ use ftl_store::{Store, StoreError};
 use ftl_view::paint::safe;
 use rustix::fs::{Access, access};
 
-use crate::cli::Cli;
+use crate::args::GlobalArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits;
@@ -34,19 +34,19 @@ use crate::out::Out;
 use crate::shelf::{self, Shelf};
 
 /// Where the state of the repository is, once it is known that it may be used.
-pub(crate) fn place(cli: &Cli) -> Result<Place, Failure> {
+pub fn place(cli: &GlobalArgs) -> Result<Place, Failure> {
     let place = unchecked_place(cli)?;
     place.check().map_err(|error| place_failure(&place, &error))?;
     Ok(place)
 }
 
 /// The same for the doctor, who tells what is wrong with it.
-pub(crate) fn unchecked_place(cli: &Cli) -> Result<Place, Failure> {
+pub fn unchecked_place(cli: &GlobalArgs) -> Result<Place, Failure> {
     Ok(Place::at(shelf::root_of(cli)?))
 }
 
 /// A state that cannot be used as a failure of a command.
-pub(crate) fn place_failure(place: &Place, error: &std::io::Error) -> Failure {
+pub fn place_failure(place: &Place, error: &std::io::Error) -> Failure {
     let message = format!("the state in `{}` cannot be used: {error}", place.state().display());
     match Refusal::of(error) {
         Some(refusal) => Failure::new(message, refusal.hint()),
@@ -55,13 +55,13 @@ pub(crate) fn place_failure(place: &Place, error: &std::io::Error) -> Failure {
 }
 
 /// The store, if there is one: for commands that only look.
-pub(crate) fn store(place: &Place) -> Result<Option<Arc<dyn Store>>, Failure> {
+pub fn store(place: &Place) -> Result<Option<Arc<dyn Store>>, Failure> {
     let found = existing(place)?;
     Ok(found.map(|store| Arc::new(store) as Arc<dyn Store>))
 }
 
 /// The store, which must exist, because a run was named.
-pub(crate) fn store_of_runs(place: &Place) -> Result<Arc<dyn Store>, Failure> {
+pub fn store_of_runs(place: &Place) -> Result<Arc<dyn Store>, Failure> {
     store(place)?.ok_or_else(|| {
         let message = format!("there are no runs in `{}`", place.root().display());
         Failure::new(message, "`ftl run NAME` starts one; `--repo DIR` names another repository")
@@ -69,20 +69,20 @@ pub(crate) fn store_of_runs(place: &Place) -> Result<Arc<dyn Store>, Failure> {
 }
 
 /// A session that may change things.
-pub(crate) fn open(cli: &Cli) -> Result<Session, Failure> {
+pub fn open(cli: &GlobalArgs) -> Result<Session, Failure> {
     opened(place(cli)?, Arc::new(Shelf::load(cli)?.library))
 }
 
 /// A session that opens a run, with protocols that were read already. What the settings say of them must fit; a run
 /// that is there already goes on with what it was opened with.
-pub(crate) fn open_with(cli: &Cli, library: Arc<Library>) -> Result<Session, Failure> {
+pub fn open_with(cli: &GlobalArgs, library: Arc<Library>) -> Result<Session, Failure> {
     let place = place(cli)?;
     check_policies(&place, &library)?;
     opened(place, library)
 }
 
 /// Whether the policies of the settings are about protocols and states that there are.
-pub(crate) fn check_policies(place: &Place, library: &Library) -> Result<(), Failure> {
+pub fn check_policies(place: &Place, library: &Library) -> Result<(), Failure> {
     let own = own_config().unwrap_or_default();
     let checked = config(place)?.check_policies(library, &own);
     checked.map_err(|error| Failure::new(error.to_string(), error.hint))
@@ -103,7 +103,7 @@ fn opened(place: Place, library: Arc<Library>) -> Result<Session, Failure> {
 
 /// Looks at what a delivery took out of the checkout within the last hour: a save that came too late for it goes back,
 /// or is kept. Where nothing was delivered, this is one look at the disk.
-pub(crate) fn look_at_retained(cli: &Cli, out: &Out) {
+pub fn look_at_retained(cli: &GlobalArgs, out: &Out) {
     let Ok(place) = place(cli) else { return };
     if !git::has_retained(&place) || not_an_agent(&place).is_err() {
         return;
@@ -135,7 +135,7 @@ fn has_a_name(place: &Place) -> Result<(), Failure> {
 }
 
 /// Makes the folders of the state, where whoever asks may.
-pub(crate) fn prepare(place: &Place) -> Result<(), Failure> {
+pub fn prepare(place: &Place) -> Result<(), Failure> {
     place.prepare().map_err(|error| {
         let message = format!("the state in `{}` cannot be prepared: {error}", place.state().display());
         match place.stranger() {
@@ -146,7 +146,7 @@ pub(crate) fn prepare(place: &Place) -> Result<(), Failure> {
 }
 
 /// Refuses root what it would write into a repository of somebody else's: its owner could not change it.
-pub(crate) fn not_root_elsewhere(place: &Place) -> Result<(), Failure> {
+pub fn not_root_elsewhere(place: &Place) -> Result<(), Failure> {
     match place.stranger().filter(|stranger| stranger.asker == 0) {
         Some(stranger) => Err(Failure::new(stranger.to_string(), stranger.hint())),
         None => Ok(()),
@@ -154,7 +154,7 @@ pub(crate) fn not_root_elsewhere(place: &Place) -> Result<(), Failure> {
 }
 
 /// The store of a place, if there is one, for whoever looks.
-pub(crate) fn existing(place: &Place) -> Result<Option<SqliteStore>, Failure> {
+pub fn existing(place: &Place) -> Result<Option<SqliteStore>, Failure> {
     SqliteStore::open_existing(&place.store()).map_err(|error| match (&error, place.stranger()) {
         (StoreError::ReadOnly(_), Some(stranger)) if access(place.store(), Access::READ_OK).is_err() => {
             let message = format!("the state cannot be read: {stranger}");
@@ -168,13 +168,13 @@ pub(crate) fn existing(place: &Place) -> Result<Option<SqliteStore>, Failure> {
 }
 
 /// The settings that count for a repository: the user's, then the repository's own.
-pub(crate) fn config(place: &Place) -> Result<Config, Failure> {
+pub fn config(place: &Place) -> Result<Config, Failure> {
     Config::load(&config_files(place))
         .map_err(|error: ConfigError| Failure::new(error.to_string(), error.hint))
 }
 
 /// The files of settings, in the order in which they count.
-pub(crate) fn config_files(place: &Place) -> Vec<PathBuf> {
+pub fn config_files(place: &Place) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = own_config().into_iter().collect();
     files.push(place.shared_config());
     files.push(place.config());
@@ -195,7 +195,7 @@ fn command_line() -> String {
 }
 
 /// Who speaks. Never an agent: a person's word from inside an agent's process tree is refused.
-pub(crate) fn person(cli: &Cli, place: &Place) -> Result<String, Failure> {
+pub fn person(cli: &GlobalArgs, place: &Place) -> Result<String, Failure> {
     not_an_agent(place)?;
     let named = cli.by.clone().or_else(|| git_name(place)).or_else(|| std::env::var("USER").ok());
     named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).ok_or_else(|| {
@@ -205,7 +205,7 @@ pub(crate) fn person(cli: &Cli, place: &Place) -> Result<String, Failure> {
 
 /// Refuses what comes from inside an agent's process tree: a run that an agent started would have limits
 /// of its own, and could start the next one.
-pub(crate) fn not_an_agent(place: &Place) -> Result<(), Failure> {
+pub fn not_an_agent(place: &Place) -> Result<(), Failure> {
     let Some(inside) = inside_agent(place) else { return Ok(()) };
     let message = match inside.by {
         Sign::Mark | Sign::Guard | Sign::Attempt | Sign::Driver => {
@@ -231,7 +231,7 @@ pub(crate) fn not_an_agent(place: &Place) -> Result<(), Failure> {
 }
 
 /// Whether this process is inside an agent's process tree, and what shows it.
-pub(crate) fn inside_agent(place: &Place) -> Option<Inside> {
+pub fn inside_agent(place: &Place) -> Option<Inside> {
     let drivers = owner::living(&place.owners());
     process::inside_agent(Some(&place.attempts()), &drivers).or_else(|| hidden_driver(place))
 }
@@ -269,7 +269,7 @@ fn git_name(place: &Place) -> Option<String> {
 }
 
 /// A failure of the store as a failure of a command.
-pub(crate) fn store_failure(error: &StoreError) -> Failure {
+pub fn store_failure(error: &StoreError) -> Failure {
     let exit = match error {
         StoreError::Corrupt(_) | StoreError::Lost(_) | StoreError::Gap { .. } => Exit::Malformed,
         StoreError::Fenced { .. } | StoreError::Newer { .. } | StoreError::InUse(_) => Exit::Refused,
@@ -281,7 +281,7 @@ pub(crate) fn store_failure(error: &StoreError) -> Failure {
 }
 
 /// A failure to drive a run as a failure of a command.
-pub(crate) fn drive_failure(error: &DriveError) -> Failure {
+pub fn drive_failure(error: &DriveError) -> Failure {
     match error {
         DriveError::Journal(JournalError::Store(error)) => store_failure(error),
         DriveError::Journal(error @ JournalError::Unreadable { .. }) => {
@@ -292,7 +292,7 @@ pub(crate) fn drive_failure(error: &DriveError) -> Failure {
 }
 
 /// A failure of a session as a failure of a command.
-pub(crate) fn session_failure(error: &SessionError) -> Failure {
+pub fn session_failure(error: &SessionError) -> Failure {
     match error {
         SessionError::Unknown { message, hint } => Failure::new(message, hint),
         SessionError::Unfit(unfit) => Failure::new(&unfit.message, &unfit.hint),
@@ -308,7 +308,7 @@ pub(crate) fn session_failure(error: &SessionError) -> Failure {
 }
 
 /// An order that was refused as a failure of a command.
-pub(crate) fn refusal(refused: &Refused, id: &str) -> Failure {
+pub fn refusal(refused: &Refused, id: &str) -> Failure {
     let exit = match refused.kind {
         RefusedKind::Malformed => Exit::Error,
         RefusedKind::Guard | RefusedKind::Late => Exit::Refused,

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(dead_code, reason = "the codes are a contract; some belong to commands that come later")]
-pub(crate) enum Exit {
+pub enum Exit {
     /// Done.
     Done = 0,
     /// An error.
