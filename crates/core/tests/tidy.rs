@@ -41,7 +41,7 @@ const NOT_IN_THE_CORE: [(&str, &str); 19] = [
 ];
 
 /// Which crates of ours each crate may see. A new crate gets a row here.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("core", &[]),
     ("language", &["core"]),
     ("view", &["core"]),
@@ -61,6 +61,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
     ),
     ("engine", BELOW_THE_ENGINE),
     ("command", BELOW_THE_FACES),
+    ("compat", FACES),
     ("ftl", FACES),
     ("testkit", BELOW_THE_FACES),
 ];
@@ -119,6 +120,7 @@ const FACES: &[&str] = &[
     "engine",
     "view",
     "command",
+    "compat",
 ];
 
 /// Folders that are not ours: build output, tools, the state of a run.
@@ -217,6 +219,7 @@ fn no_link_is_followed_by_accident() {
         let crates = [
             "code",
             "command",
+            "compat",
             "engine",
             "folder",
             "ftl",

@@ -13,9 +13,8 @@ use ftl_view::paint::{self, paint};
 
 mod flows;
 
-pub(crate) use flows::{Code, Flow, FlowOptions, WorkOptions};
+pub(crate) use flows::{Campaign, Code, Flow, FlowOptions, Task, WorkOptions};
 
-use crate::groups;
 use crate::pages::{MAIN, PAGES};
 use crate::tasks::{self, Lifecycle};
 
@@ -166,10 +165,10 @@ pub(crate) enum Command {
     },
 
     /// Run one task from objective to commit: `ftl "<task>"`
-    Task(Group<groups::Task>),
+    Task(Group<Task>),
 
     /// Run many tasks in a graph: `ftl campaign "<objective>"`
-    Campaign(Group<groups::Campaign>),
+    Campaign(Group<Campaign>),
 
     /// Implement one story with plan and code review: `ftl code "<story>"`
     Code(Code),
@@ -177,60 +176,8 @@ pub(crate) enum Command {
     #[command(flatten)]
     Lifecycle(Lifecycle),
 
-    /// Create and close the workspaces of builders
-    Workspace(Group<groups::Workspace>),
-
-    /// Add, query and prune lessons
-    Memory(Group<groups::Memory>),
-
-    /// Verify blocked work and learn from finished work
-    Observer(Group<groups::Observer>),
-
-    /// Write, merge and read exploration results
-    Exploration(Group<groups::Exploration>),
-
-    /// Wait for explorers, validate transitions, emit states
-    Orchestration(Group<groups::Orchestration>),
-
-    /// Show or set the phase of a flow
-    Phase(Group<groups::Phase>),
-
-    /// Parse and validate a planner's decision
-    Decision(groups::Decision),
-
-    /// Show framework profiles and their idioms
-    Framework(Group<groups::Framework>),
-
-    /// Measure the memory
-    Benchmark(Group<groups::Benchmark>),
-
-    /// Show or clear the log file of these commands
-    Logfile(Group<groups::Logfile>),
-
-    /// Print the lessons on a topic: `memory query`
-    Query(groups::Query),
-
-    /// Print counts and health of the memory: `memory stats`
-    Stats,
-
-    /// Drop the least important lessons: `memory prune`
-    Prune(groups::Prune),
-
-    /// Print the lessons that are linked to one: `memory related`
-    Related(groups::Related),
-
-    /// Print campaigns that are like this one: `campaign find-similar`
-    Similar {
-        /// How much alike, from 0 to 1
-        #[arg(long, value_name = "N", default_value_t = 0.6)]
-        threshold: f64,
-        /// How many at most
-        #[arg(long, value_name = "N", default_value_t = 5)]
-        max: usize,
-    },
-
-    /// Verify blocked work and learn from it: `observer analyze`
-    Observe(groups::Analyze),
+    #[command(flatten)]
+    Compat(ftl_compat::Command),
 
     /// Run a complete campaign on a small program, offline
     Demo(Demo),
@@ -711,7 +658,7 @@ pub(crate) fn command() -> clap::Command {
             page.dress(one).help_template(format!("{HEAD}{{all-args}}{{after-help}}"))
         })
     };
-    PAGES.iter().chain(groups::PAGES).chain(tasks::PAGES).fold(main, dress)
+    PAGES.iter().chain(ftl_compat::PAGES).chain(tasks::PAGES).fold(main, dress)
 }
 
 /// How every help begins.
@@ -805,7 +752,7 @@ mod tests {
     #[test]
     fn every_command_that_a_message_names_can_be_typed() {
         let mut all = Vec::new();
-        for folder in ["src", "../command/src", "../engine/src", "../view/src"] {
+        for folder in ["src", "../command/src", "../compat/src", "../engine/src", "../view/src"] {
             sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut all);
         }
         let lines = all.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().starts_with("//"));
@@ -836,7 +783,7 @@ mod tests {
             assert!(
                 PAGES
                     .iter()
-                    .chain(groups::PAGES)
+                    .chain(ftl_compat::PAGES)
                     .chain(tasks::PAGES)
                     .any(|page| page.command == command.get_name()),
                 "{}",

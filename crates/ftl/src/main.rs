@@ -8,7 +8,6 @@ mod cli;
 mod commands;
 mod document;
 mod facts;
-mod groups;
 mod known;
 mod live;
 mod pages;
@@ -25,11 +24,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
-use ftl_command::{Exit, GlobalArgs, Out, limits, out, root, session, shelf, signals};
+use ftl_command::{Exit, GlobalArgs, Group, Out, limits, out, root, session, shelf, signals};
 use ftl_view::paint;
 
-use cli::{Cli, Command};
-use commands::ftl;
+use cli::{Campaign, Cli, Command, Task};
 
 fn main() -> ExitCode {
     shield::raise();
@@ -131,26 +129,18 @@ fn run(cli: &GlobalArgs, command: &Command) -> Exit {
         Command::Undo(asked) => commands::salvage::undo(cli, asked, &out),
         Command::Salvage(asked) => commands::salvage::salvage(cli, asked, &out),
         Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
-        Command::Task(asked) => commands::flow::task(cli, asked, &out),
+        Command::Task(Group { verb: Some(Task::Run(asked)) }) => commands::flow::task(cli, asked, &out),
+        Command::Task(Group { verb: None }) => cli::help(&out, "task", Exit::Usage),
+        Command::Campaign(Group { verb: Some(Campaign::Run(asked)) }) => {
+            commands::flow::campaign(cli, asked, &out)
+        }
+        Command::Campaign(Group { verb: Some(Campaign::Verb(asked)) }) => {
+            ftl_compat::campaign(cli, asked, &out)
+        }
+        Command::Campaign(Group { verb: None }) => cli::help(&out, "campaign", Exit::Error),
         Command::Code(asked) => commands::code::run(cli, asked, &out),
-        Command::Campaign(asked) => ftl::campaign::run(cli, asked, &out),
         Command::Lifecycle(asked) => commands::lifecycle::run(cli, asked, &out),
-        Command::Workspace(asked) => ftl::workspace::run(cli, asked, &out),
-        Command::Memory(asked) => ftl::memory::run(cli, asked, &out),
-        Command::Observer(asked) => ftl::observer::run(cli, asked, &out),
-        Command::Exploration(asked) => ftl::exploration::run(cli, asked, &out),
-        Command::Orchestration(asked) => ftl::orchestration::run(cli, asked, &out),
-        Command::Phase(asked) => ftl::phase::run(cli, asked, &out),
-        Command::Decision(asked) => ftl::decision::run(asked, &out),
-        Command::Framework(asked) => ftl::framework::run(asked, &out),
-        Command::Benchmark(asked) => ftl::benchmark::run(cli, asked, &out),
-        Command::Logfile(asked) => ftl::logfile::run(cli, asked, &out),
-        Command::Query(asked) => ftl::memory::query(cli, asked, &out),
-        Command::Stats => ftl::memory::stats(cli, &out),
-        Command::Prune(asked) => ftl::memory::prune(cli, asked, &out),
-        Command::Related(asked) => ftl::memory::related(cli, asked, &out),
-        Command::Similar { threshold, max } => ftl::campaign::similar(cli, *threshold, *max, &out),
-        Command::Observe(asked) => ftl::observer::observe(cli, asked, &out),
+        Command::Compat(asked) => ftl_compat::run(cli, asked, &cli::help_text, &out),
         Command::Demo(asked) => commands::demo::run(cli, asked, &out),
         Command::Init(asked) => commands::init::run(cli, asked, &out),
         Command::Config => commands::config::run(cli, &out),

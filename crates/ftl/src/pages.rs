@@ -33,6 +33,22 @@ pub(crate) const PAGES: &[Page] = &[
         last: "An objective with white space needs no `task run`.",
     },
     Page {
+        command: "campaign",
+        more: "`run`, or an objective with white space, takes an objective to verified commits: explores, has a \
+            graph of tasks planned, builds them side by side and lands them one by one. Every other word is about \
+            the one current campaign and prints JSON or one line for scripts. The store is the truth; \
+            `.ftl/campaign.json` is its copy.",
+        examples: &[
+            "ftl campaign \"add a login\"",
+            "ftl campaign run \"add a login\" --plan plan.json --jobs 4",
+            "ftl campaign create \"add login\" --framework fastapi",
+            "ftl campaign add-tasks < plan.json",
+            "ftl campaign ready-tasks | jq -r '.[].seq'",
+            "ftl campaign update-task 001 complete",
+        ],
+        last: "An unknown task or status, a plan that does not validate and a missing campaign end with 1.",
+    },
+    Page {
         command: "code",
         more: "Takes one story from words to a merge: a coder plans, an architect reviews the plan, the coder writes, \
             `ftl` tests, the architect reviews exactly that tree, and `ftl` merges it. With --from the architect makes \

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use ftl_agents::contract::{MONEY, TOKENS};
 use ftl_core::amount::Unit;
 use ftl_core::run::Terms;
@@ -10,6 +10,23 @@ use ftl_core::value::Name;
 use ftl_settings::roster::Choice;
 
 use super::{MAX_JOBS, MAX_TOOLS};
+
+/// What is done with one task.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Explore, plan, build, verify and land one task
+    Run(Flow),
+}
+
+/// What is done with a campaign: the flow, and the verbs of scripts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Campaign {
+    /// Explore, plan, and build, verify and land every task of the plan
+    Run(Flow),
+
+    #[command(flatten)]
+    Verb(ftl_compat::Campaign),
+}
 
 /// How a flow is asked for.
 #[derive(Debug, Args)]

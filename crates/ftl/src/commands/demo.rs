@@ -20,8 +20,7 @@ use ftl_view::paint::{self, paint, safe};
 
 use super::flow;
 use super::init::on_path;
-use crate::cli::{self, Cli, Demo};
-use crate::groups::Campaign;
+use crate::cli::{self, Campaign, Cli, Demo};
 
 /// What the campaign is to reach.
 const OBJECTIVE: &str = "make the till work";

@@ -13,7 +13,7 @@ use ftl_code::commands::look::{self, Look};
 use ftl_command::input::text_of;
 use ftl_command::session::session_failure;
 use ftl_command::shelf::Shelf;
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, session, signals};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
 use ftl_core::json::Json;
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
@@ -36,9 +36,7 @@ use ftl_view::paint::{self, paint, safe};
 
 use super::code::{needs_forge, tell_own_reviewer};
 use super::run::{Left, Wheel, can_be_opened, report_landing};
-use crate::cli::help;
 use crate::cli::{Flow, FlowOptions, WorkOptions};
-use crate::groups::Task;
 use crate::talk::Talk;
 
 /// How long an objective may be.
@@ -84,11 +82,8 @@ impl Which {
 }
 
 /// `ftl task run`.
-pub(crate) fn task(cli: &GlobalArgs, asked: &Group<Task>, out: &Out) -> Result<Exit, Failure> {
-    match &asked.verb {
-        None => help(out, "task", Exit::Usage),
-        Some(Task::Run(flow)) => run(cli, Which::Task, flow, out),
-    }
+pub(crate) fn task(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+    run(cli, Which::Task, flow, out)
 }
 
 /// `ftl campaign run`.

@@ -8,12 +8,15 @@ use std::sync::Arc;
 
 use ftl_command::session::session_failure;
 use ftl_command::shelf::Shelf;
-use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, records, session};
 use ftl_core::amount::Unit;
 use ftl_core::json::Json;
+use ftl_core::plan::Status as TaskStatus;
 use ftl_core::run::{InstanceId, ROOT, Run as Machine, Time};
 use ftl_engine::session::{Target, find};
 use ftl_folder::clock;
+use ftl_records::campaign_state::Campaign;
+use ftl_records::{Records, views};
 use ftl_store::journal;
 use ftl_store::{Most, Newest, Store};
 use ftl_view::cause::cause;
@@ -23,7 +26,6 @@ use ftl_view::summary::Spent;
 use ftl_view::when;
 use serde::Serialize;
 
-use super::ftl::campaign;
 use super::why;
 use crate::cli::Status;
 use crate::document::Document;
@@ -75,14 +77,14 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Status, out: &Out) -> Result<Exit, F
         known = known.into_iter().map(|one| one.of_instance(run, *id)).collect();
     }
     if out.is_json() {
-        let campaign = campaign::for_status(cli, out)?;
+        let campaign = views::status(campaign(cli, out)?.as_ref());
         out.json(&Documents { campaign, runs: known.iter().map(Document::known).collect() })?;
         return Ok(Exit::Done);
     }
     if asked.id.is_none()
-        && let Some(line) = campaign::line(cli, out)?
+        && let Some(campaign) = campaign(cli, out)?.filter(Campaign::is_active)
     {
-        out.text(&format!("{line}\n"))?;
+        out.text(&format!("{}\n", campaign_line(&campaign)))?;
     }
     if known.is_empty() {
         out.text("no runs\n")?;
@@ -103,6 +105,26 @@ fn replayed(cli: &GlobalArgs, store: &dyn Store, target: &Target) -> Result<(Mac
         return Err(why::no_instance(run, target.instance, machine.instances().len()));
     }
     Ok((machine, target.instance))
+}
+
+/// The campaign in front, if there is one.
+fn campaign(cli: &GlobalArgs, out: &Out) -> Result<Option<Campaign>, Failure> {
+    let Some(paper) = records::existing(cli)? else { return Ok(None) };
+    records::with(out, &paper, Records::campaign)
+}
+
+/// A campaign in one line.
+fn campaign_line(campaign: &Campaign) -> String {
+    let count = |status: TaskStatus| campaign.tasks().iter().filter(|one| one.status == status).count();
+    let mut words =
+        vec![format!("{} of {} tasks complete", count(TaskStatus::Complete), campaign.tasks().len())];
+    for (status, word) in [(TaskStatus::InProgress, "at work"), (TaskStatus::Blocked, "blocked")] {
+        if count(status) > 0 {
+            words.push(format!("{} {word}", count(status)));
+        }
+    }
+    let name = paint(paint::STRONG, "campaign");
+    format!("{name}  {}: {}", safe(campaign.objective()), words.join(", "))
 }
 
 /// How many runs are shown.

@@ -1,17 +1,15 @@
 //! `ftl phase`: where the flow stands.
 
 use ftl_command::records::{failure, open, tell, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_folder::clock;
 use ftl_records::phase::can_move;
 use ftl_records::{RecordError, Records};
 
-use super::{look, print, word};
-use crate::cli::help;
-use crate::groups::Phase;
+use crate::words::Phase;
+use crate::{look, print, word};
 
-pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Phase>, out: &Out) -> Result<Exit, Failure> {
-    let Some(verb) = &asked.verb else { return help(out, "phase", Exit::Done) };
+pub(crate) fn run(cli: &GlobalArgs, verb: &Phase, out: &Out) -> Result<Exit, Failure> {
     match verb {
         Phase::Status => match look(cli)? {
             Some(paper) => print(out, &with(out, &paper, Records::phase)?),

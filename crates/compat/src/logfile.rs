@@ -1,14 +1,12 @@
 //! `ftl logfile`: the log file of the FTL protocol's own commands.
 
 use ftl_command::records::{open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 
-use super::{look, word};
-use crate::cli::help;
-use crate::groups::Logfile;
+use crate::words::Logfile;
+use crate::{look, word};
 
-pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Logfile>, out: &Out) -> Result<Exit, Failure> {
-    let Some(verb) = &asked.verb else { return help(out, "logfile", Exit::Done) };
+pub(crate) fn run(cli: &GlobalArgs, verb: &Logfile, out: &Out) -> Result<Exit, Failure> {
     match verb {
         Logfile::Tail { lines } => {
             let Some(paper) = look(cli)? else { return word(out, NONE) };

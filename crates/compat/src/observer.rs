@@ -5,19 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftl_command::records::{open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, session, signals};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
 use ftl_engine::hands::shell::Shell;
 use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
 use ftl_records::Records;
 use ftl_records::observe;
 use ftl_records::observer::{Verified, Verifier};
 
-use super::{look, print};
-use crate::cli::help;
-use crate::groups::{Analyze, Observer};
+use crate::words::{Analyze, Observer};
+use crate::{look, print};
 
-pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Observer>, out: &Out) -> Result<Exit, Failure> {
-    let Some(verb) = &asked.verb else { return help(out, "observer", Exit::Error) };
+pub(crate) fn run(cli: &GlobalArgs, verb: &Observer, out: &Out) -> Result<Exit, Failure> {
     match verb {
         Observer::Analyze(asked) => observe(cli, asked, out),
         Observer::VerifyBlocks { workspace_dir, timeout } => {
@@ -42,7 +40,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Observer>, out: &Out) -> Resul
         }
         Observer::Score { path } => print(out, &with(out, &open(cli)?, |paper| paper.score(path))?),
         Observer::ExtractFailure { path } => {
-            let workspace = super::workspace::parsed(cli, path, out)?;
+            let workspace = crate::workspace::parsed(cli, path, out)?;
             print(out, &observe::failure(&workspace, None).to_json())
         }
     }

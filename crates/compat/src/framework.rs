@@ -1,17 +1,12 @@
 //! `ftl framework`: what is known of frameworks.
 
 use ftl_code::framework;
-use ftl_command::{Exit, Failure, Group, Out};
+use ftl_command::{Exit, Failure, Out};
 
-use super::{print, word};
-use crate::groups::Framework;
+use crate::words::Framework;
+use crate::{print, word};
 
-pub(crate) fn run(asked: &Group<Framework>, out: &Out) -> Result<Exit, Failure> {
-    // The FTL plugin says it on standard error, and answered nothing.
-    let Some(verb) = &asked.verb else {
-        out.beside(&crate::cli::help_text("framework"));
-        return Ok(Exit::Error);
-    };
+pub(crate) fn run(verb: &Framework, out: &Out) -> Result<Exit, Failure> {
     match verb {
         Framework::Detect { path } if !path.is_dir() => {
             Err(Failure::new(format!("`{}` is no folder", path.display()), "name a project's folder"))

@@ -4,24 +4,20 @@ use std::path::Path;
 
 use ftl_command::input::text_of;
 use ftl_command::records::{failure, open, tell, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, records};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_core::json::{Json, Object};
-use ftl_core::plan::Status;
 use ftl_folder::clock;
 use ftl_records::campaign::no_campaign;
+use ftl_records::lessons::alike;
 use ftl_records::{RecordError, Records, views};
-use ftl_view::paint::{self, paint};
 
-use super::{look, print, word};
-use crate::cli::help;
-use crate::commands;
-use crate::groups::Campaign;
+use crate::words::{Campaign, Similar};
+use crate::{look, print, word};
 
-pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Campaign>, out: &Out) -> Result<Exit, Failure> {
-    let Some(verb) = &asked.verb else { return help(out, "campaign", Exit::Error) };
+/// Does what a verb says about the current campaign, or the one that was named.
+pub fn run(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<Exit, Failure> {
     let now = clock::local();
     match verb {
-        Campaign::Run(flow) => commands::flow::campaign(cli, flow, out),
         Campaign::Create { objective, framework } => {
             let made =
                 with(out, &open(cli)?, |paper| paper.create_campaign(objective, framework.as_deref(), &now))?;
@@ -60,7 +56,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Campaign>, out: &Out) -> Resul
         | Campaign::Active
         | Campaign::History
         | Campaign::Fingerprint
-        | Campaign::FindSimilar { .. }
+        | Campaign::FindSimilar(_)
         | Campaign::GetReplanInput
         | Campaign::Summary
         | Campaign::CascadeAnalysis => show(cli, verb, out),
@@ -84,8 +80,8 @@ fn shown(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
     match verb {
         Campaign::History => return paper.history(),
         Campaign::Fingerprint => return paper.fingerprint(),
-        Campaign::FindSimilar { threshold, max } => {
-            return paper.find_similar(*threshold, *max, &ftl_records::lessons::alike);
+        Campaign::FindSimilar(asked) => {
+            return paper.find_similar(asked.threshold, asked.max, &alike);
         }
         Campaign::CascadeStatus => return Ok(views::cascade(&paper.cascade()?)),
         _ => {}
@@ -106,9 +102,9 @@ fn shown(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
 fn nothing(verb: &Campaign) -> Json {
     let empty = || Json::Object(Object::new());
     match verb {
-        Campaign::ReadyTasks | Campaign::FindSimilar { .. } => Json::List(Vec::new()),
+        Campaign::ReadyTasks | Campaign::FindSimilar(_) => Json::List(Vec::new()),
         Campaign::CascadeStatus | Campaign::CascadeAnalysis => Json::object([("state", Json::from("none"))]),
-        Campaign::Status | Campaign::Summary => Json::object([("status", Json::from("none"))]),
+        Campaign::Status | Campaign::Summary => views::status(None),
         Campaign::History => Json::object([("archives", Json::List(Vec::new()))]),
         Campaign::Fingerprint | Campaign::GetReplanInput => empty(),
         _ => Json::Null,
@@ -159,32 +155,7 @@ fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<Exit, Fa
     }
 }
 
-/// The campaign as `ftl status --json` carries it.
-pub(crate) fn for_status(cli: &GlobalArgs, out: &Out) -> Result<Json, Failure> {
-    match records::existing(cli)? {
-        Some(paper) => with(out, &paper, |paper| shown(paper, &Campaign::Status)),
-        None => Ok(nothing(&Campaign::Status)),
-    }
-}
-
-/// The campaign as `ftl status` shows it in one line, if it goes on.
-pub(crate) fn line(cli: &GlobalArgs, out: &Out) -> Result<Option<String>, Failure> {
-    let Some(paper) = records::existing(cli)? else { return Ok(None) };
-    let Some(campaign) = with(out, &paper, Records::campaign)?.filter(|campaign| campaign.is_active()) else {
-        return Ok(None);
-    };
-    let count = |status: Status| campaign.tasks().iter().filter(|one| one.status == status).count();
-    let mut words = vec![format!("{} of {} tasks complete", count(Status::Complete), campaign.tasks().len())];
-    for (status, word) in [(Status::InProgress, "at work"), (Status::Blocked, "blocked")] {
-        if count(status) > 0 {
-            words.push(format!("{} {word}", count(status)));
-        }
-    }
-    let name = paint(paint::STRONG, "campaign");
-    Ok(Some(format!("{name}  {}: {}", paint::safe(campaign.objective()), words.join(", "))))
-}
-
 /// `ftl similar`.
-pub(crate) fn similar(cli: &GlobalArgs, threshold: f64, max: usize, out: &Out) -> Result<Exit, Failure> {
-    show(cli, &Campaign::FindSimilar { threshold, max }, out)
+pub(crate) fn similar(cli: &GlobalArgs, asked: &Similar, out: &Out) -> Result<Exit, Failure> {
+    show(cli, &Campaign::FindSimilar(*asked), out)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use ftl_code::context::Sources;
 use ftl_command::input::text_of;
 use ftl_command::records::{existing, failure, open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_folder::clock;
 use ftl_records::Records;
 use ftl_records::briefs::{Budgets, Ends, Recall, parse_file};
@@ -13,12 +13,10 @@ use ftl_records::campaign_state::Campaign;
 use ftl_records::plan_file::{self, LaxPlan, Task};
 use ftl_records::workspace::{BlockReason, Workspace as Brief, read_utilized};
 
-use super::{look, print, word};
-use crate::cli::help;
-use crate::groups::{Block, Workspace};
+use crate::words::{Block, Workspace};
+use crate::{look, print, word};
 
-pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Workspace>, out: &Out) -> Result<Exit, Failure> {
-    let Some(verb) = &asked.verb else { return help(out, "workspace", Exit::Error) };
+pub(crate) fn run(cli: &GlobalArgs, verb: &Workspace, out: &Out) -> Result<Exit, Failure> {
     match verb {
         Workspace::Create { plan, task } => create(cli, plan, task.as_deref(), out),
         Workspace::Complete { path, delivered, utilized } => {
@@ -52,7 +50,7 @@ fn create(cli: &GlobalArgs, plan: &Path, task: Option<&str>, out: &Out) -> Resul
     }
     let paper = open(cli)?;
     let made = with(out, &paper, |paper| {
-        let recall = super::memory::recall(paper);
+        let recall = crate::memory::recall(paper);
         // What the plan says stands: a flow asks the settings too, this command does as the FTL plugin.
         let as_planned = |_: &Task, _: bool, _: f64| None;
         let means: (Recall<'_>, Sources<'_>, Budgets<'_>) =
@@ -84,7 +82,7 @@ fn complete(
 /// Lessons that were injected and used have helped, the others have not. The workspace is complete
 /// whether or not that can be recorded.
 fn credit(paper: &Records, brief: &Brief, out: &Out) {
-    if let Err(error) = super::memory::credit(paper, brief) {
+    if let Err(error) = crate::memory::credit(paper, brief) {
         out.warning(&failure(&error));
     }
 }

@@ -4,8 +4,8 @@ use ftl_command::input::text_of;
 use ftl_command::{Exit, Failure, Out};
 use ftl_records::decision::{self, Kind};
 
-use super::print;
-use crate::groups::Decision;
+use crate::print;
+use crate::words::Decision;
 
 pub(crate) fn run(asked: &Decision, out: &Out) -> Result<Exit, Failure> {
     let decision = decision::parse(&text_of(&asked.file)?);

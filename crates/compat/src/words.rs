@@ -1,33 +1,15 @@
-//! The words of the FTL protocol's own commands: groups, verbs and flags as its scripts spell them.
+//! The words of these commands: groups, verbs and flags as scripts spell them.
 //!
-//! Only words are understood here, as in `cli.rs`. A group without a verb prints its help; the exit
+//! Only words are understood here. A group without a verb prints its help; the exit
 //! code then is the one that the FTL plugin gave (docs/origins.md).
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ftl_command::Page;
-
-use crate::cli::Flow;
+use ftl_command::{Group, Page};
 
 /// What the help of these commands says beside their options.
-pub(crate) const PAGES: &[Page] = &[
-    Page {
-        command: "campaign",
-        more: "`run`, or an objective with white space, takes an objective to verified commits: explores, has a \
-            graph of tasks planned, builds them side by side and lands them one by one. Every other word is about \
-            the one current campaign and prints JSON or one line for scripts. The store is the truth; \
-            `.ftl/campaign.json` is its copy.",
-        examples: &[
-            "ftl campaign \"add a login\"",
-            "ftl campaign run \"add a login\" --plan plan.json --jobs 4",
-            "ftl campaign create \"add login\" --framework fastapi",
-            "ftl campaign add-tasks < plan.json",
-            "ftl campaign ready-tasks | jq -r '.[].seq'",
-            "ftl campaign update-task 001 complete",
-        ],
-        last: "An unknown task or status, a plan that does not validate and a missing campaign end with 1.",
-    },
+pub const PAGES: &[Page] = &[
     Page {
         command: "workspace",
         more: "A workspace is the brief of one task: `.ftl/workspace/SEQ_slug_status.xml`.",
@@ -109,16 +91,61 @@ pub(crate) const PAGES: &[Page] = &[
     Page { command: "observe", more: "", examples: &["ftl observe --no-verify"], last: "" },
 ];
 
+/// The commands, without `campaign`: its verbs stand beside the flow of that name.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Task {
-    /// Explore, plan, build, verify and land one task
-    Run(Flow),
+pub enum Command {
+    /// Create and close the workspaces of builders
+    Workspace(Group<Workspace>),
+
+    /// Add, query and prune lessons
+    Memory(Group<Memory>),
+
+    /// Verify blocked work and learn from finished work
+    Observer(Group<Observer>),
+
+    /// Write, merge and read exploration results
+    Exploration(Group<Exploration>),
+
+    /// Wait for explorers, validate transitions, emit states
+    Orchestration(Group<Orchestration>),
+
+    /// Show or set the phase of a flow
+    Phase(Group<Phase>),
+
+    /// Parse and validate a planner's decision
+    Decision(Decision),
+
+    /// Show framework profiles and their idioms
+    Framework(Group<Framework>),
+
+    /// Measure the memory
+    Benchmark(Group<Benchmark>),
+
+    /// Show or clear the log file of these commands
+    Logfile(Group<Logfile>),
+
+    /// Print the lessons on a topic: `memory query`
+    Query(Query),
+
+    /// Print counts and health of the memory: `memory stats`
+    Stats,
+
+    /// Drop the least important lessons: `memory prune`
+    Prune(Prune),
+
+    /// Print the lessons that are linked to one: `memory related`
+    Related(Related),
+
+    /// Print campaigns that are like this one: `campaign find-similar`
+    Similar(Similar),
+
+    /// Verify blocked work and learn from it: `observer analyze`
+    Observe(Analyze),
 }
 
+/// What is done with the one current campaign.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Campaign {
-    /// Explore, plan, and build, verify and land every task of the plan
-    Run(Flow),
+pub enum Campaign {
     /// Open a campaign; one that is still active goes to the archive
     Create {
         /// What it is to reach
@@ -170,14 +197,7 @@ pub(crate) enum Campaign {
     /// Print what makes the campaign comparable
     Fingerprint,
     /// Print campaigns of the archive that are like this one
-    FindSimilar {
-        /// How much alike, from 0 to 1
-        #[arg(long, value_name = "N", default_value_t = 0.6)]
-        threshold: f64,
-        /// How many at most
-        #[arg(long, value_name = "N", default_value_t = 5)]
-        max: usize,
-    },
+    FindSimilar(Similar),
     /// Print what a planner needs to plan the rest again
     GetReplanInput,
     /// Merge a revised plan, whole or not at all
@@ -191,8 +211,20 @@ pub(crate) enum Campaign {
     CascadeAnalysis,
 }
 
+/// How much alike campaigns must be, and how many are wanted.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Similar {
+    /// How much alike, from 0 to 1
+    #[arg(long, value_name = "N", default_value_t = 0.6)]
+    pub threshold: f64,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub max: usize,
+}
+
+/// What is done with workspaces.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Workspace {
+pub enum Workspace {
     /// Make the workspaces of a plan
     Create {
         /// The plan, or - for standard input
@@ -222,30 +254,32 @@ pub(crate) enum Workspace {
     },
 }
 
+/// How a workspace ends as blocked.
 #[derive(Debug, Args)]
-pub(crate) struct Block {
+pub struct Block {
     /// The workspace
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// Why; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", required_unless_present = "reason_file")]
     #[arg(alias = "delivered")]
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     /// Why, from a file, or - for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "reason")]
-    pub(crate) reason_file: Option<PathBuf>,
+    pub reason_file: Option<PathBuf>,
     /// What was tried
     #[arg(long, value_name = "TEXT")]
-    pub(crate) tried: Option<String>,
+    pub tried: Option<String>,
     /// What is not known
     #[arg(long, value_name = "TEXT")]
-    pub(crate) unknown: Option<String>,
+    pub unknown: Option<String>,
     /// It was given up because the budget or the specification did not allow more
     #[arg(long)]
-    pub(crate) escalated: bool,
+    pub escalated: bool,
 }
 
+/// What is done with the phase of the flow.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// Print the phase
     Status,
     /// Move to a phase
@@ -267,8 +301,9 @@ pub(crate) enum Phase {
     Reset,
 }
 
+/// What a script that leads explorers asks.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Orchestration {
+pub enum Orchestration {
     /// Wait until enough explorers have left their results
     WaitExplorers {
         /// How many are enough
@@ -297,8 +332,9 @@ pub(crate) enum Orchestration {
     },
 }
 
+/// What is done with what explorers found.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Exploration {
+pub enum Exploration {
     /// Make one exploration of results on standard input
     Aggregate {
         /// What it is for
@@ -333,17 +369,19 @@ pub(crate) enum Exploration {
     Clear,
 }
 
+/// Where a decision stands.
 #[derive(Debug, Args)]
-pub(crate) struct Decision {
+pub struct Decision {
     /// What the planner said, or - for standard input
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Also validate the plan in it
     #[arg(long)]
-    pub(crate) validate: bool,
+    pub validate: bool,
 }
 
+/// What is asked about frameworks.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Framework {
+pub enum Framework {
     /// Print which framework a project uses, and how sure that is
     Detect {
         /// The project
@@ -364,8 +402,9 @@ pub(crate) enum Framework {
     List,
 }
 
+/// What the observer does.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Observer {
+pub enum Observer {
     /// Verify blocked workspaces, and learn from all of them
     Analyze(Analyze),
     /// Verify blocked workspaces
@@ -395,29 +434,32 @@ pub(crate) enum Observer {
     },
 }
 
+/// What is analyzed, and how.
 #[derive(Debug, Args)]
-pub(crate) struct Analyze {
+pub struct Analyze {
     /// Where the workspaces are
     #[arg(long, value_name = "DIR")]
-    pub(crate) workspace_dir: Option<PathBuf>,
+    pub workspace_dir: Option<PathBuf>,
     /// Take blocks as they are
     #[arg(long)]
-    pub(crate) no_verify: bool,
+    pub no_verify: bool,
     /// Seconds that a verify may take
     #[arg(long, value_name = "N", default_value_t = 30)]
-    pub(crate) timeout: u64,
+    pub timeout: u64,
 }
 
+/// A kind of lesson.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LessonKind {
+pub enum LessonKind {
     /// What went wrong
     Failure,
     /// What worked
     Pattern,
 }
 
+/// What is done with lessons.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Memory {
+pub enum Memory {
     /// Print the lessons for a task
     Context(Context),
     /// Keep a failure
@@ -497,78 +539,84 @@ pub(crate) enum Memory {
     Reembed,
 }
 
+/// Which lessons are wanted.
 #[derive(Debug, Args)]
-pub(crate) struct Context {
+pub struct Context {
     /// Only failures or only patterns
     #[arg(long = "type", value_name = "TYPE")]
-    pub(crate) kind: Option<String>,
+    pub kind: Option<String>,
     /// Only lessons with one of these tags, separated by commas
     #[arg(long, value_name = "TAGS", value_delimiter = ',')]
-    pub(crate) tags: Vec<String>,
+    pub tags: Vec<String>,
     /// What they are for
     #[arg(long, value_name = "TEXT")]
-    pub(crate) objective: Option<String>,
+    pub objective: Option<String>,
     /// How many failures at most
     #[arg(long, value_name = "N", default_value_t = 5)]
-    pub(crate) max_failures: usize,
+    pub max_failures: usize,
     /// How many patterns at most
     #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) max_patterns: usize,
+    pub max_patterns: usize,
     /// All of them
     #[arg(long)]
-    pub(crate) all: bool,
+    pub all: bool,
     /// Say how relevant each is, in a word
     #[arg(long)]
-    pub(crate) include_tiers: bool,
+    pub include_tiers: bool,
 }
 
+/// A lesson that comes in.
 #[derive(Debug, Args)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The lesson as JSON, or - for standard input; written --json
     #[arg(long, value_name = "JSON")]
-    pub(crate) entry: String,
+    pub entry: String,
 }
 
+/// What is looked for.
 #[derive(Debug, Args)]
-pub(crate) struct Query {
+pub struct Query {
     /// What to look for
     #[arg(required = true)]
-    pub(crate) topic: Vec<String>,
+    pub topic: Vec<String>,
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 50)]
-    pub(crate) max: usize,
+    pub max: usize,
 }
 
+/// What stays.
 #[derive(Debug, Args)]
-pub(crate) struct Prune {
+pub struct Prune {
     /// How many failures stay at most
     #[arg(long, value_name = "N", default_value_t = 500)]
-    pub(crate) max_failures: usize,
+    pub max_failures: usize,
     /// How many patterns stay at most
     #[arg(long, value_name = "N", default_value_t = 200)]
-    pub(crate) max_patterns: usize,
+    pub max_patterns: usize,
     /// What is less important goes
     #[arg(long, value_name = "N", default_value_t = 0.1)]
-    pub(crate) min_importance: f64,
+    pub min_importance: f64,
     /// Days after which a lesson counts half
     #[arg(long, value_name = "DAYS", default_value_t = 30.0)]
-    pub(crate) half_life: f64,
+    pub half_life: f64,
 }
 
+/// Where the walk begins.
 #[derive(Debug, Args)]
-pub(crate) struct Related {
+pub struct Related {
     /// The lesson
-    pub(crate) name: String,
+    pub name: String,
     /// Of which kind it is
     #[arg(long = "type", value_enum, default_value_t = LessonKind::Failure)]
-    pub(crate) kind: LessonKind,
+    pub kind: LessonKind,
     /// How far to go
     #[arg(long, value_name = "N", default_value_t = 2)]
-    pub(crate) max_hops: usize,
+    pub max_hops: usize,
 }
 
+/// What is measured.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Benchmark {
+pub enum Benchmark {
     /// Run all of them, and keep the result
     Run,
     /// Measure recall at several sizes
@@ -603,8 +651,9 @@ pub(crate) enum Benchmark {
     },
 }
 
+/// What is done with the log file.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Logfile {
+pub enum Logfile {
     /// Print the last lines of the log file
     Tail {
         /// How many

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use ftl_command::input::text_of;
 use ftl_command::records::{failure, open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, signals};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, signals};
 use ftl_core::json::Json;
 use ftl_folder::clock;
 use ftl_records::Records;
 use ftl_records::exploration::{self, Answer, Meta, Mode};
+use ftl_records::lessons::alike;
 
-use super::{look, print, word};
-use crate::cli::help;
-use crate::groups::Exploration;
+use crate::words::Exploration;
+use crate::{look, print, word};
 
 /// What is said where there is no exploration.
 const NOTHING_TO_CLEAR: &str = "No exploration.json to clear";
@@ -24,8 +24,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// How much alike campaigns must be to be named, and how many are.
 const SIMILAR: (f64, usize) = (0.6, 3);
 
-pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Exploration>, out: &Out) -> Result<Exit, Failure> {
-    let Some(verb) = &asked.verb else { return help(out, "exploration", Exit::Error) };
+pub(crate) fn run(cli: &GlobalArgs, verb: &Exploration, out: &Out) -> Result<Exit, Failure> {
     match verb {
         Exploration::Aggregate { objective } => {
             let (answers, ignored) = exploration::read_stream(&text_of(Path::new("-"))?);
@@ -127,9 +126,7 @@ fn section(cli: &GlobalArgs, mode: Mode, out: &Out) -> Result<Exit, Failure> {
     let mut section = exploration::section(found.as_ref(), mode);
     let lacks = section.get("similar_campaigns").is_none_or(|list| list.items().is_empty());
     if mode == Mode::Memory && lacks {
-        let similar = with(out, &paper, |paper| {
-            paper.find_similar(SIMILAR.0, SIMILAR.1, &ftl_records::lessons::alike)
-        })?;
+        let similar = with(out, &paper, |paper| paper.find_similar(SIMILAR.0, SIMILAR.1, &alike))?;
         section.put("similar_campaigns", similar);
     }
     print(out, &section)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ftl_command::input::text_of;
 use ftl_command::records::{failure, open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, session};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
 use ftl_core::json::Json;
 use ftl_memory::Kind;
 use ftl_memory::carry::Mode;
@@ -18,9 +18,8 @@ use ftl_records::workspace::Workspace;
 use ftl_records::{RecordError, Records};
 use ftl_store::Store as _;
 
-use super::word;
-use crate::cli::help;
-use crate::groups::{Context, Entry, LessonKind, Memory, Prune, Query, Related};
+use crate::words::{Context, Entry, LessonKind, Memory, Prune, Query, Related};
+use crate::{print, word};
 
 impl LessonKind {
     fn kind(self) -> Kind {
@@ -31,13 +30,7 @@ impl LessonKind {
     }
 }
 
-fn print(out: &Out, value: &Json) -> Result<Exit, Failure> {
-    out.bytes(&format!("{}\n", value.pretty()))?;
-    Ok(Exit::Done)
-}
-
-pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Memory>, out: &Out) -> Result<Exit, Failure> {
-    let Some(verb) = &asked.verb else { return help(out, "memory", Exit::Error) };
+pub(crate) fn run(cli: &GlobalArgs, verb: &Memory, out: &Out) -> Result<Exit, Failure> {
     match verb {
         Memory::Context(asked) => context(cli, asked, out),
         Memory::AddFailure(entry) => add(cli, Kind::Failure, entry, out),
@@ -97,7 +90,7 @@ fn look<T: Default>(
     out: &Out,
     work: impl Fn(&ftl_memory::Lessons<'_>) -> Result<T, ftl_memory::Trouble>,
 ) -> Result<T, Failure> {
-    match super::look(cli)? {
+    match crate::look(cli)? {
         Some(paper) => {
             if paper.store().writable().is_ok() && paper.has_embedder() {
                 ready(out, &paper)?;
@@ -130,7 +123,7 @@ fn context(cli: &GlobalArgs, asked: &Context, out: &Out) -> Result<Exit, Failure
         ..Asked::default()
     };
     let now = now();
-    let Some(paper) = super::look(cli)? else {
+    let Some(paper) = crate::look(cli)? else {
         return print(out, &ftl_memory::recall::Given::default().to_json(false));
     };
     let given = with(out, &paper, |paper| {
@@ -199,7 +192,7 @@ pub(crate) fn related(cli: &GlobalArgs, asked: &Related, out: &Out) -> Result<Ex
 
 pub(crate) fn stats(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     let now = now();
-    let paper = match super::look(cli)? {
+    let paper = match crate::look(cli)? {
         Some(paper) => paper,
         None => {
             return print(out, &on_nothing(|lessons| lessons.stats(&now)).map_err(|error| failure(&error))?);

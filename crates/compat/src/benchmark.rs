@@ -5,24 +5,22 @@ use std::time::Instant;
 
 use ftl_command::input::text_of;
 use ftl_command::records::{failure, open};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_core::json::Json;
 use ftl_core::json::Object;
 use ftl_memory::figures::{self, Record};
 use ftl_memory::{Now, Trouble};
 use ftl_records::lessons::{built_in, now};
 
-use super::{look, word};
-use crate::cli::help;
-use crate::groups::Benchmark;
+use crate::words::Benchmark;
+use crate::{look, print, word};
 
 /// How often recall is measured at each size.
 const ROUNDS: usize = 100;
 
 const RESULTS: &str = "benchmark/results.json";
 
-pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Benchmark>, out: &Out) -> Result<Exit, Failure> {
-    let Some(verb) = &asked.verb else { return help(out, "benchmark", Exit::Error) };
+pub(crate) fn run(cli: &GlobalArgs, verb: &Benchmark, out: &Out) -> Result<Exit, Failure> {
     let now = now();
     match verb {
         Benchmark::Retrieval => print(out, &rows(&retrieval(&now)?)),
@@ -57,11 +55,6 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Benchmark>, out: &Out) -> Resu
         }
         Benchmark::Report { input } => report(cli, input.as_deref(), out),
     }
-}
-
-fn print(out: &Out, value: &Json) -> Result<Exit, Failure> {
-    out.bytes(&format!("{}\n", value.pretty()))?;
-    Ok(Exit::Done)
 }
 
 fn rows(records: &[Record]) -> Json {

@@ -1,17 +1,15 @@
 //! `ftl orchestration`: waiting for explorers, checking edges, recording states.
 
 use ftl_command::records::{open, with};
-use ftl_command::{Exit, Failure, GlobalArgs, Group, Out};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_core::json::Json;
 use ftl_folder::clock;
 use ftl_records::phase::check_transition;
 
-use super::print;
-use crate::cli::help;
-use crate::groups::Orchestration;
+use crate::print;
+use crate::words::Orchestration;
 
-pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Orchestration>, out: &Out) -> Result<Exit, Failure> {
-    let Some(verb) = &asked.verb else { return help(out, "orchestration", Exit::Error) };
+pub(crate) fn run(cli: &GlobalArgs, verb: &Orchestration, out: &Out) -> Result<Exit, Failure> {
     match verb {
         Orchestration::ValidateTransition { from, to } => {
             let checked = check_transition(from, to);
@@ -26,8 +24,8 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Group<Orchestration>, out: &Out) -> 
             print(out, &with(out, &paper, |paper| paper.emit_state(state, meta.as_deref(), &clock::local()))?)
         }
         Orchestration::WaitExplorers { required, timeout } => {
-            super::exploration::wait(cli, *required, *timeout, out)
+            crate::exploration::wait(cli, *required, *timeout, out)
         }
-        Orchestration::CheckExplorers => super::exploration::check(cli, out),
+        Orchestration::CheckExplorers => crate::exploration::check(cli, out),
     }
 }
