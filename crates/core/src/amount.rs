@@ -5,6 +5,9 @@
 
 use std::fmt;
 
+/// The meter of conversations whose price is unknown, where the person says that it is not to be guessed.
+pub const UNPRICED: &str = "unpriced";
+
 /// What a number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

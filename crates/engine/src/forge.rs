@@ -27,7 +27,7 @@ const MAX_PAGES: usize = 5;
 const PAGE: usize = 100;
 
 /// What a service is called that is a pull request whose checks are waited for.
-pub const PULL: &str = "pull request ";
+pub use ftl_core::run::PULL;
 
 /// A pull request, as a forge has it.
 #[derive(Clone, Debug, PartialEq, Eq)]

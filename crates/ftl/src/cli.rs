@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use clap::builder::styling::Styles;
-use clap::{Args, ColorChoice, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use ftl_command::{Exit, Failure, GlobalArgs, Group, Out, Page};
+use ftl_view::paint::{self, paint};
 
 mod flows;
 
-pub(crate) use flows::{Code, Flow, FlowOptions, WorkOptions};
+pub(crate) use flows::{Campaign, Code, Flow, FlowOptions, Task, WorkOptions};
 
-use crate::groups::{self, Group};
-use crate::pages::{MAIN, PAGES, Page};
-use crate::paint::{self, paint};
+use crate::pages::{MAIN, PAGES};
 use crate::tasks::{self, Lifecycle};
 
 /// The groups of `ftl --help`: what a person needs.
@@ -94,28 +94,8 @@ const STYLES: Styles = Styles::styled()
 #[command(name = "ftl", version, styles = STYLES, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
 pub(crate) struct Cli {
-    /// Print one JSON document on standard output, and nothing else
-    #[arg(long, global = true, help_heading = "Everywhere")]
-    pub(crate) json: bool,
-
-    /// The repository; else the nearest folder upward with .ftl/, or the git root
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
-    pub(crate) repo: Option<PathBuf>,
-
-    /// Your name, for the record; else git's user.name
-    #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
-    #[arg(env = "FTL_BY", hide_env_values = true)]
-    pub(crate) by: Option<String>,
-
-    /// Of the FTL protocol's own commands: the campaign of that run, not the current one
-    #[arg(long, global = true, value_name = "ID", hide = true)]
-    pub(crate) campaign: Option<String>,
-
-    /// Colours: auto, always or never; NO_COLOR and CLICOLOR count
-    #[arg(long, global = true, value_name = "WHEN", help_heading = "Everywhere")]
-    #[arg(value_enum, default_value_t = ColorChoice::Auto, hide_possible_values = true, hide_default_value = true)]
-    #[allow(dead_code, reason = "taken from the words before they are parsed, see out.rs")]
-    pub(crate) color: ColorChoice,
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -185,10 +165,10 @@ pub(crate) enum Command {
     },
 
     /// Run one task from objective to commit: `ftl "<task>"`
-    Task(Group<groups::Task>),
+    Task(Group<Task>),
 
     /// Run many tasks in a graph: `ftl campaign "<objective>"`
-    Campaign(Group<groups::Campaign>),
+    Campaign(Group<Campaign>),
 
     /// Implement one story with plan and code review: `ftl code "<story>"`
     Code(Code),
@@ -196,60 +176,8 @@ pub(crate) enum Command {
     #[command(flatten)]
     Lifecycle(Lifecycle),
 
-    /// Create and close the workspaces of builders
-    Workspace(Group<groups::Workspace>),
-
-    /// Add, query and prune lessons
-    Memory(Group<groups::Memory>),
-
-    /// Verify blocked work and learn from finished work
-    Observer(Group<groups::Observer>),
-
-    /// Write, merge and read exploration results
-    Exploration(Group<groups::Exploration>),
-
-    /// Wait for explorers, validate transitions, emit states
-    Orchestration(Group<groups::Orchestration>),
-
-    /// Show or set the phase of a flow
-    Phase(Group<groups::Phase>),
-
-    /// Parse and validate a planner's decision
-    Decision(groups::Decision),
-
-    /// Show framework profiles and their idioms
-    Framework(Group<groups::Framework>),
-
-    /// Measure the memory
-    Benchmark(Group<groups::Benchmark>),
-
-    /// Show or clear the log file of these commands
-    Logfile(Group<groups::Logfile>),
-
-    /// Print the lessons on a topic: `memory query`
-    Query(groups::Query),
-
-    /// Print counts and health of the memory: `memory stats`
-    Stats,
-
-    /// Drop the least important lessons: `memory prune`
-    Prune(groups::Prune),
-
-    /// Print the lessons that are linked to one: `memory related`
-    Related(groups::Related),
-
-    /// Print campaigns that are like this one: `campaign find-similar`
-    Similar {
-        /// The least similarity, from 0 to 1
-        #[arg(long, value_name = "N", default_value_t = 0.6)]
-        threshold: f64,
-        /// The largest number of results
-        #[arg(long, value_name = "N", default_value_t = 5)]
-        max: usize,
-    },
-
-    /// Verify blocked work and learn from it: `observer analyze`
-    Observe(groups::Analyze),
+    #[command(flatten)]
+    Compat(ftl_compat::Command),
 
     /// Run a complete campaign on a small program, offline
     Demo(Demo),
@@ -702,6 +630,21 @@ pub(crate) fn help_of_all() -> String {
     format!("{title}\n\n{groups}`ftl help COMMAND` tells more about one.\n")
 }
 
+/// The help of a group, with the exit code of a group that was given no verb.
+pub(crate) fn help(out: &Out, group: &str, exit: Exit) -> Result<Exit, Failure> {
+    out.text(&help_text(group))?;
+    Ok(exit)
+}
+
+/// The help of a group.
+pub(crate) fn help_text(group: &str) -> String {
+    let mut command = command();
+    // Only then does a group know that it is called `ftl GROUP`.
+    command.build();
+    let help = command.find_subcommand_mut(group).map(|group| group.render_help().ansi().to_string());
+    help.unwrap_or_default()
+}
+
 /// The whole command line, with its commands in groups and its examples.
 pub(crate) fn command() -> clap::Command {
     let main = Cli::command();
@@ -715,7 +658,7 @@ pub(crate) fn command() -> clap::Command {
             page.dress(one).help_template(format!("{HEAD}{{all-args}}{{after-help}}"))
         })
     };
-    PAGES.iter().chain(groups::PAGES).chain(tasks::PAGES).fold(main, dress)
+    PAGES.iter().chain(ftl_compat::PAGES).chain(tasks::PAGES).fold(main, dress)
 }
 
 /// How every help begins.
@@ -809,7 +752,7 @@ mod tests {
     #[test]
     fn every_command_that_a_message_names_can_be_typed() {
         let mut all = Vec::new();
-        for folder in ["src", "../engine/src"] {
+        for folder in ["src", "../command/src", "../compat/src", "../engine/src", "../view/src"] {
             sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut all);
         }
         let lines = all.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().starts_with("//"));
@@ -840,7 +783,7 @@ mod tests {
             assert!(
                 PAGES
                     .iter()
-                    .chain(groups::PAGES)
+                    .chain(ftl_compat::PAGES)
                     .chain(tasks::PAGES)
                     .any(|page| page.command == command.get_name()),
                 "{}",

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use ftl_engine::session::Driven;
 use ftl_folder::id::RunId;
 use ftl_store::owner::Card;
-use ftl_store::summary::{Spent, Summary, Wait, What};
+use ftl_view::runs;
+use ftl_view::summary::{Spent, Summary, Wait, What};
+use ftl_view::when;
 use serde::{Serialize, Serializer};
 
-use crate::runs::{self, Known};
-use crate::when;
+use crate::known::Known;
 
 /// A run as the JSON of `status`, `run` and `resume` shows it.
 #[derive(Serialize)]

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use ftl_command::shelf::Unreadable;
 use ftl_core::value::Name;
 use ftl_language::check::{Edge, Findings, StateFacts};
 use ftl_language::draw::{self, Drawing, DrawingKind};
@@ -13,7 +14,7 @@ use ftl_language::problem::{Problem, Severity};
 use ftl_language::source::{Origin, Source, Span};
 use serde::Serialize;
 
-use crate::shelf::Unreadable;
+use crate::problems::{Place, hint};
 
 /// What `ftl check --json` prints.
 #[derive(Debug, Serialize)]
@@ -195,7 +196,7 @@ impl ProblemFact {
             line: place.as_ref().map(|place| place.line),
             column: place.as_ref().map(|place| place.column),
             end_column: place.as_ref().map(|place| place.column + place.width),
-            hint: crate::problems::hint(problem, sources),
+            hint: hint(problem, sources),
             pasted_at: problem
                 .pasted
                 .and_then(|span| Place::of(sources, span))
@@ -216,31 +217,6 @@ impl ProblemFact {
             hint: Some(unreadable.failure.hint.clone()),
             pasted_at: None,
         }
-    }
-}
-
-/// A span, located: where it starts, and how much of its first line it covers.
-pub(crate) struct Place<'a> {
-    pub(crate) path: &'a str,
-    /// The line in the document, from 1.
-    pub(crate) line: usize,
-    /// From 1, in characters.
-    pub(crate) column: usize,
-    /// In characters, at least 1.
-    pub(crate) width: usize,
-    /// The text of the line.
-    pub(crate) text: &'a str,
-}
-
-impl<'a> Place<'a> {
-    /// The place of a span; none if it points into no document.
-    pub(crate) fn of(sources: &'a [Source], span: Span) -> Option<Place<'a>> {
-        let source = sources.get(span.file as usize)?;
-        let at = source.locate(span.start);
-        let last = (span.end as usize).min(at.start + at.text.len());
-        let first = (span.start as usize).min(last);
-        let width = source.text.get(first..last).map_or(1, |text| text.chars().count()).max(1);
-        Some(Place { path: &source.path, line: at.line, column: at.column, width, text: at.text })
     }
 }
 

@@ -4,33 +4,19 @@
 //! decides nothing about protocols itself. Nothing is read before the command line is understood,
 //! so that `--version` and `--help` cost nothing.
 
-mod board;
-mod cause;
 mod cli;
 mod commands;
 mod document;
-mod exit;
 mod facts;
-mod failure;
-mod fold;
-mod groups;
-mod limits;
-mod lines;
-mod out;
+mod known;
+mod live;
 mod pages;
-mod paint;
 mod problems;
-mod queue;
-mod root;
-mod runs;
-mod session;
-mod shelf;
+mod reader;
 mod shield;
-mod signals;
 mod talk;
 mod target;
 mod tasks;
-mod when;
 mod write;
 
 use std::ffi::OsString;
@@ -38,11 +24,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
+use ftl_command::{Exit, GlobalArgs, Group, Out, limits, out, root, session, shelf, signals};
+use ftl_view::paint;
 
-use cli::{Cli, Command};
-use commands::ftl;
-use exit::Exit;
-use out::Out;
+use cli::{Campaign, Cli, Command, Task};
 
 fn main() -> ExitCode {
     shield::raise();
@@ -67,7 +52,7 @@ fn command() -> Exit {
     let parsed =
         cli::command().try_get_matches_from(&words).and_then(|matches| Cli::from_arg_matches(&matches));
     match parsed {
-        Ok(cli) => run(&cli),
+        Ok(cli) => run(&cli.global, &cli.command),
         Err(said) => say(&said, &words),
     }
 }
@@ -111,22 +96,22 @@ fn name_holder(text: &str) {
 }
 
 /// Says that settings count which are not those of the whole repository.
-fn name_inner_root(cli: &Cli, out: &Out) {
+fn name_inner_root(cli: &GlobalArgs, out: &Out) {
     if cli.repo.is_none()
         && let Ok(root) = shelf::root_of(cli)
         && let Some(above) = root::shadowed(&root)
     {
         let (state, above) = (root.join(root::STATE_FOLDER), above.display().to_string());
         let used = format!("`{}` counts here, not the state of the repository above it", state.display());
-        ftl::note(out, &format!("{used}; `--repo {above}` names that one"));
+        out.note(&format!("{used}; `--repo {above}` names that one"));
     }
 }
 
-fn run(cli: &Cli) -> Exit {
+fn run(cli: &GlobalArgs, command: &Command) -> Exit {
     let out = Out::new(cli.json);
     name_inner_root(cli, &out);
     session::look_at_retained(cli, &out);
-    let ended = match &cli.command {
+    let ended = match command {
         Command::Run(asked) => commands::run::run(cli, asked, &out),
         Command::Resume(asked) => commands::run::resume(cli, asked, &out),
         Command::Clean(asked) => commands::clean::clean(cli, asked, &out),
@@ -144,26 +129,18 @@ fn run(cli: &Cli) -> Exit {
         Command::Undo(asked) => commands::salvage::undo(cli, asked, &out),
         Command::Salvage(asked) => commands::salvage::salvage(cli, asked, &out),
         Command::Audit { what: cli::Audit::Verify { id } } => commands::audit::run(cli, id.as_deref(), &out),
-        Command::Task(asked) => commands::flow::task(cli, asked, &out),
+        Command::Task(Group { verb: Some(Task::Run(asked)) }) => commands::flow::task(cli, asked, &out),
+        Command::Task(Group { verb: None }) => cli::help(&out, "task", Exit::Usage),
+        Command::Campaign(Group { verb: Some(Campaign::Run(asked)) }) => {
+            commands::flow::campaign(cli, asked, &out)
+        }
+        Command::Campaign(Group { verb: Some(Campaign::Verb(asked)) }) => {
+            ftl_compat::campaign(cli, asked, &out)
+        }
+        Command::Campaign(Group { verb: None }) => cli::help(&out, "campaign", Exit::Error),
         Command::Code(asked) => commands::code::run(cli, asked, &out),
-        Command::Campaign(asked) => ftl::campaign::run(cli, asked, &out),
         Command::Lifecycle(asked) => commands::lifecycle::run(cli, asked, &out),
-        Command::Workspace(asked) => ftl::workspace::run(cli, asked, &out),
-        Command::Memory(asked) => ftl::memory::run(cli, asked, &out),
-        Command::Observer(asked) => ftl::observer::run(cli, asked, &out),
-        Command::Exploration(asked) => ftl::exploration::run(cli, asked, &out),
-        Command::Orchestration(asked) => ftl::orchestration::run(cli, asked, &out),
-        Command::Phase(asked) => ftl::phase::run(cli, asked, &out),
-        Command::Decision(asked) => ftl::decision::run(asked, &out),
-        Command::Framework(asked) => ftl::framework::run(asked, &out),
-        Command::Benchmark(asked) => ftl::benchmark::run(cli, asked, &out),
-        Command::Logfile(asked) => ftl::logfile::run(cli, asked, &out),
-        Command::Query(asked) => ftl::memory::query(cli, asked, &out),
-        Command::Stats => ftl::memory::stats(cli, &out),
-        Command::Prune(asked) => ftl::memory::prune(cli, asked, &out),
-        Command::Related(asked) => ftl::memory::related(cli, asked, &out),
-        Command::Similar { threshold, max } => ftl::campaign::similar(cli, *threshold, *max, &out),
-        Command::Observe(asked) => ftl::observer::observe(cli, asked, &out),
+        Command::Compat(asked) => ftl_compat::run(cli, asked, &cli::help_text, &out),
         Command::Demo(asked) => commands::demo::run(cli, asked, &out),
         Command::Init(asked) => commands::init::run(cli, asked, &out),
         Command::Config => commands::config::run(cli, &out),

@@ -1,17 +1,6 @@
 //! The pages: what the help of a command says beside its options. Only words stand here.
 
-use crate::paint::{self, paint};
-
-/// What the help of a command says beside its options.
-pub(crate) struct Page {
-    pub(crate) command: &'static str,
-    /// What to know before the options.
-    pub(crate) more: &'static str,
-    /// What to type, one example a line.
-    pub(crate) examples: &'static [&'static str],
-    /// What to know after them.
-    pub(crate) last: &'static str,
-}
+use ftl_command::Page;
 
 /// The page of the program itself.
 pub(crate) const MAIN: Page = Page {
@@ -42,6 +31,22 @@ pub(crate) const PAGES: &[Page] = &[
             "ftl \"fix the failing test\" --dry-run           explore and plan, and build nothing",
         ],
         last: "An objective with white space needs no `task run`.",
+    },
+    Page {
+        command: "campaign",
+        more: "`run`, or an objective with white space, takes an objective to verified commits: explores, has a \
+            graph of tasks planned, builds them side by side and lands them one by one. Every other word is about \
+            the one current campaign and prints JSON or one line for scripts. The store is the truth; \
+            `.ftl/campaign.json` is its copy.",
+        examples: &[
+            "ftl campaign \"add a login\"",
+            "ftl campaign run \"add a login\" --plan plan.json --jobs 4",
+            "ftl campaign create \"add login\" --framework fastapi",
+            "ftl campaign add-tasks < plan.json",
+            "ftl campaign ready-tasks | jq -r '.[].seq'",
+            "ftl campaign update-task 001 complete",
+        ],
+        last: "An unknown task or status, a plan that does not validate and a missing campaign end with 1.",
     },
     Page {
         command: "code",
@@ -340,16 +345,3 @@ pub(crate) const PAGES: &[Page] = &[
         last: "",
     },
 ];
-
-impl Page {
-    /// A command with what its page says.
-    pub(crate) fn dress(&self, command: clap::Command) -> clap::Command {
-        let examples: Vec<String> = self.examples.iter().map(|example| format!("  {example}")).collect();
-        let mut after = format!("{}\n{}", paint(paint::STRONG, "Examples:"), examples.join("\n"));
-        if !self.last.is_empty() {
-            after.push_str(&format!("\n\n{}", self.last));
-        }
-        let command = command.after_help(after);
-        if self.more.is_empty() { command } else { command.before_help(self.more) }
-    }
-}

@@ -4,13 +4,36 @@
 //! different things about one place share its excerpt.
 
 use ftl_language::problem::{Problem, Severity};
-use ftl_language::source::Source;
-
-use crate::facts::Place;
-use crate::paint::{self, paint, safe};
+use ftl_language::source::{Source, Span};
+use ftl_view::paint::{self, paint, safe};
 
 /// How much of a line is shown at most.
 const MAX_SHOWN: usize = 160;
+
+/// A span, located: where it starts, and how much of its first line it covers.
+pub(crate) struct Place<'a> {
+    pub(crate) path: &'a str,
+    /// From 1.
+    pub(crate) line: usize,
+    /// From 1, in characters.
+    pub(crate) column: usize,
+    /// In characters, at least 1.
+    pub(crate) width: usize,
+    /// The text of the line.
+    pub(crate) text: &'a str,
+}
+
+impl<'a> Place<'a> {
+    /// The place of a span; none if it points into no document.
+    pub(crate) fn of(sources: &'a [Source], span: Span) -> Option<Place<'a>> {
+        let source = sources.get(span.file as usize)?;
+        let at = source.locate(span.start);
+        let last = (span.end as usize).min(at.start + at.text.len());
+        let first = (span.start as usize).min(last);
+        let width = source.text.get(first..last).map_or(1, |text| text.chars().count()).max(1);
+        Some(Place { path: &source.path, line: at.line, column: at.column, width, text: at.text })
+    }
+}
 
 /// All problems, each followed by an empty line.
 pub(crate) fn render(problems: &[Problem], sources: &[Source]) -> String {
@@ -104,7 +127,7 @@ fn window(place: &Place<'_>) -> (String, String, usize) {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
-    use ftl_language::source::{Origin, Span};
+    use ftl_language::source::Origin;
 
     use super::*;
 

@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use ftl_agents::contract::Said;
+use ftl_command::Out;
 use ftl_core::run::Wanted;
 use ftl_engine::hands::Job;
 use ftl_engine::hands::agents::Listener;
-
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
+use ftl_view::paint::{self, paint, safe};
 
 /// How long a line may become before it is shown without its end.
 const MAX_LINE: usize = 400;

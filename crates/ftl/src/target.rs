@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
+use ftl_command::session::session_failure;
+use ftl_command::shelf::Shelf;
+use ftl_command::{Failure, GlobalArgs};
 use ftl_core::run::InstanceId;
 use ftl_engine::session::find;
 use ftl_store::Store;
+use ftl_view::board::Board;
 
-use crate::board::Board;
-use crate::board::reader::Reader;
-use crate::cli::Cli;
-use crate::failure::Failure;
-use crate::session::session_failure;
-use crate::shelf::Shelf;
+use crate::reader::Reader;
 
 /// How many tasks a hint names.
 const MAX_NAMED: usize = 8;
@@ -37,7 +36,7 @@ pub(crate) enum Part {
 
 impl Target {
     /// Finds what a person named. A number that a task of the plan has is that task, another one an instance.
-    pub(crate) fn find(cli: &Cli, store: &Arc<dyn Store>, named: &str) -> Result<Target, Failure> {
+    pub(crate) fn find(cli: &GlobalArgs, store: &Arc<dyn Store>, named: &str) -> Result<Target, Failure> {
         let (run, part) = named.split_once('/').map_or((named, None), |(run, part)| (run, Some(part)));
         let run = find(&**store, run).map_err(|error| session_failure(&error))?.row.run;
         let library = Arc::new(Shelf::load(cli)?.library);

@@ -1,8 +1,7 @@
 //! The words of a task's lifecycle on the command line, and their pages.
 
 use clap::{Args, Subcommand, ValueEnum};
-
-use crate::pages::Page;
+use ftl_command::Page;
 
 /// Which task is meant.
 #[derive(Clone, Debug, Default, Args)]

@@ -1,5 +1,5 @@
-//! What the repository's own documents promise: the edges of the specification, the parts of each
-//! protocol page, the pictures, and the example of the page on writing protocols.
+//! What the repository's own documents promise: the edges of the specification (docs/origins.md), the
+//! parts of each protocol page, the pictures, and the example of the page on writing protocols.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

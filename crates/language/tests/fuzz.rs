@@ -1,6 +1,6 @@
 //! Documents that nobody would write: whatever is done to the text, loading ends and says so.
 //!
-//! The built-in documents are changed at random and loaded in place of the originals. Nothing may
+//! The built-in documents are changed at random and loaded in place of the built-in ones. Nothing may
 //! panic or take long, every problem points into its document and renders, and loading twice says
 //! the same. `FTL_FUZZ_CASES` sets how many documents are tried. What once went wrong stands below
 //! as a case of its own, for ever.

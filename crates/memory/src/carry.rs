@@ -1,4 +1,4 @@
-//! Carries a whole memory in and out: the `memory.json` of the original.
+//! Carries a whole memory in and out: the `memory.json` of the FTL plugin (docs/origins.md).
 //!
 //! Nothing is lost on the way: unknown keys stay, in entries and around them. A file that is not what it
 //! must be is refused as a whole, with the path to the first thing that is wrong.
@@ -75,7 +75,7 @@ impl Lessons<'_> {
         Ok(report)
     }
 
-    /// The whole memory as the original writes it. What is in quarantine is part of it only if asked for,
+    /// The whole memory as the FTL plugin writes it. What is in quarantine is part of it only if asked for,
     /// because agents may read the file.
     pub fn export(&self, with_quarantine: bool) -> Result<Json, Trouble> {
         let list = |kind: Kind| -> Result<Json, Trouble> {

@@ -1,4 +1,4 @@
-//! The benchmark of the specification: records, a memory made by lot, and the simulated learner.
+//! The benchmark of the FTL protocol (docs/origins.md): records, a memory made by lot, and the simulated learner.
 //!
 //! Everything is drawn from a seed, so the same call gives the same numbers. There is no clock: whoever
 //! measures a time passes a stopwatch in. Nothing here touches a real memory.
@@ -362,7 +362,7 @@ pub fn learning_records(campaigns: usize, tasks: usize, now: &Now) -> Vec<Record
     vec![
         simulated,
         record("learning_entries", "count", found.entries as f64, "entries", None),
-        // The names that the original's scripts look for.
+        // The names that scripts of the FTL plugin look for.
         record("baseline_cost", "simulated_tokens", baseline, "tokens", None),
         record("memory_assisted_cost", "simulated_tokens", assisted, "tokens", None),
         record("efficiency_improvement", "percentage", improvement, "%", None),

@@ -237,7 +237,7 @@ impl Lessons<'_> {
         let (from_name, to_name) = (from.lesson.name().to_owned(), to.lesson.name().to_owned());
         let mut new = from.lesson.unite(RELATED, vec![to_name.clone()]);
         new |= to.lesson.unite(RELATED, vec![from_name.clone()]);
-        // Files of the original have edges without a type; these are co_occurs already.
+        // Files of the FTL plugin have edges without a type; these are co_occurs already.
         let is_plain = !new && !is_typed(&from.lesson, &to_name);
         if is_plain && edge == Edge::CoOccurs {
             return Ok(Related::Exists);

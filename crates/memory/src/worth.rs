@@ -1,4 +1,4 @@
-//! What a lesson is worth: the formulas of the specification, as plain functions.
+//! What a lesson is worth: the formulas of the FTL protocol (docs/origins.md), as plain functions.
 //!
 //! Nothing here looks at a store or at the time; ages are whole days that the caller counted.
 

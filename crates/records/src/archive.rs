@@ -1,7 +1,7 @@
 //! The archive: campaigns that have ended, and how much a new one is like them.
 //!
-//! A campaign goes into the archive once and is never changed there. Files that the original left in
-//! `.ftl/archive/` are taken over with the first look.
+//! A campaign goes into the archive once and is never changed there. Files that the FTL plugin (docs/origins.md)
+//! left in `.ftl/archive/` are taken over with the first look.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -15,7 +15,7 @@ use ftl_folder as folder;
 use ftl_folder::place::replace;
 use ftl_store::{Notebook as _, Notes};
 
-/// How many files of the original's archive are taken over.
+/// How many files of the FTL plugin's archive are taken over.
 const MAX_ARCHIVES: usize = 100_000;
 
 const KIND: &str = "archive";

@@ -11,7 +11,7 @@ use crate::plan_file::{MAX_BUDGET, MAX_PLAN_READS, MAX_REPAIRS, Task};
 /// How many tools a direct build takes.
 pub const DIRECT_TOOLS: u64 = 3;
 
-/// How many tools the specification's formula gives to a full build at most.
+/// How many tools the formula of the FTL protocol gives to a full build at most.
 const MAX_FORMULA: u64 = 9;
 
 /// One, as factors are kept: in thousandths.
@@ -100,7 +100,7 @@ impl BuildSettings {
     }
 }
 
-/// The specification's formula: five tools, one for each further file, two where failures are known or the
+/// The formula of the FTL protocol (docs/origins.md): five tools, one for each further file, two where failures are known or the
 /// framework is sure.
 fn formula(task: &Task, known: Known) -> u64 {
     let files = (task.delta.len() as u64).saturating_sub(1);

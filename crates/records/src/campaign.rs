@@ -191,7 +191,7 @@ impl Records {
         })
     }
 
-    /// The same for a plan as the original's scripts may write it. One without tasks changes nothing.
+    /// The same for a plan as scripts of the FTL plugin may write it. One without tasks changes nothing.
     pub fn add_tasks_lax(&self, text: &str, now: &str) -> Result<(), RecordError> {
         let campaign = self.campaign()?.ok_or_else(no_campaign)?;
         let LaxPlan { plan, note } = plan_file::read_lax(text, Some(campaign.objective()))?;

@@ -14,7 +14,7 @@ use crate::plan_file::{Plan, Task};
 use ftl_code::names::bare;
 use ftl_core::json::{Json, JsonExt as _};
 
-/// The version of the format of the original's files.
+/// The version of the format of the FTL plugin's files, docs/origins.md.
 const SCHEMA: &str = "1.0";
 
 /// How many files a fingerprint names.
@@ -45,7 +45,7 @@ impl Campaign {
         Campaign { head, tasks: Vec::new() }
     }
 
-    /// Reads a campaign as `campaign.json` has it, also one of the original's.
+    /// Reads a campaign as `campaign.json` has it, also one of the FTL plugin's.
     pub fn read(json: &Json) -> Result<Campaign, String> {
         if !json.is_object() {
             return Err(format!("a campaign is an object, not {}", json.kind()));
@@ -86,7 +86,7 @@ impl Campaign {
         self.text("framework").filter(|name| !name.is_empty() && *name != "none")
     }
 
-    /// Its name among all campaigns; the original's have none.
+    /// Its name among all campaigns; the FTL plugin's have none.
     pub fn id(&self) -> Option<&str> {
         self.text("id")
     }
@@ -256,7 +256,7 @@ pub(super) fn progress(rows: &[(String, Vec<String>, Status)]) -> Result<Progres
     Ok(progress)
 }
 
-/// The first eight letters of the MD5 of a text: a label that the original made so, no protection.
+/// The first eight letters of the MD5 of a text: a label that the FTL plugin made so, no protection.
 fn short_md5(text: &str) -> String {
     Md5::digest(text.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -232,7 +232,7 @@ impl Records {
         Ok(())
     }
 
-    /// Moves the files of what was in front away, and those of what is there now to the specification's paths,
+    /// Moves the files of what was in front away, and those of what is there now directly into `.ftl/`,
     /// where that was begun and is not done. Nobody else reads or writes copies meanwhile.
     pub(super) fn finish_move(&self) -> io::Result<()> {
         let failed = |error: StoreError| io::Error::other(error.to_string());

@@ -1,7 +1,7 @@
 //! The lessons of a repository: the memory's own crate at work on this store.
 //!
-//! What changes lessons runs in one transaction. `.ftl/memory.json` is their copy in the original's
-//! form. A small memory is copied after each change, a large one when a command asks for it; the file
+//! What changes lessons runs in one transaction. `.ftl/memory.json` is their copy in the form
+//! of the FTL plugin (docs/origins.md). A small memory is copied after each change, a large one when a command asks for it; the file
 //! is looked at only when its size or date say that another program wrote it.
 
 use std::io;

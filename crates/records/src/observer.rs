@@ -33,7 +33,7 @@ const MAX_EXPERIENCE_BYTES: u64 = 4 * 1024 * 1024;
 /// A blocked workspace that was looked at again.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    /// The name of its file without the ending, as the original names it.
+    /// The name of its file without the ending, as the FTL plugin names it.
     pub workspace: String,
     /// The result of running its verify command again.
     pub verification: Verification,

@@ -1,8 +1,8 @@
-//! The phase: where the flow of the original stands, by its own small machine.
+//! The phase: where the flow of the FTL plugin (docs/origins.md) stands, by its own small machine.
 //!
 //! Each campaign has its own. That of a run is what its journal tells, until a command moves it.
 //!
-//! The original's document moved the phase only at the very end, and was refused there. Here a move is
+//! The plugin's document moved the phase only at the very end, and was refused there. Here a move is
 //! also taken when the campaign itself shows that the flow has come that far; what lies between is
 //! recorded with it. A move that neither the machine nor the campaign allows is refused.
 
@@ -31,7 +31,7 @@ pub const PHASES: [&str; 6] = ["none", "explore", "plan", "build", "observe", "c
 /// The states of the task flow that the scripts know, each beside its phase.
 const STATES: [&str; 6] = ["INIT", "EXPLORE", "PLAN", "BUILD", "OBSERVE", "COMPLETE"];
 
-/// Moves of the original's scripts that the document of the task flow does not have: back to exploring, another build
+/// Moves of the FTL plugin's scripts that the document of the task flow does not have: back to exploring, another build
 /// after a build, and a new flow after the last one.
 const OF_SCRIPTS: [(&str, &str); 3] = [("PLAN", "EXPLORE"), ("BUILD", "BUILD"), ("COMPLETE", "INIT")];
 
@@ -109,7 +109,7 @@ pub fn fresh() -> Json {
 }
 
 impl Records {
-    /// `{phase, started_at, transitions}`. What the original left and cannot be read is a fresh state, as
+    /// `{phase, started_at, transitions}`. What the FTL plugin left and cannot be read is a fresh state, as
     /// it was there; it is told. Where the store knows the phase, a broken copy is refused like any other.
     pub fn phase(&self) -> Result<Json, RecordError> {
         let scope = self.scope()?;

@@ -3,7 +3,7 @@
 //! A copy is written after the store has its note, under a lock of its own and always from the newest
 //! note, so that it never goes back. The store remembers the digests of the last copies, and a small
 //! file beside it which of them was written last. A file with another digest was changed by hand, or is
-//! the original's: it is taken over if it makes sense, and refused otherwise. A file that is gone, or
+//! the FTL plugin's (docs/origins.md): it is taken over if it makes sense, and refused otherwise. A file that is gone, or
 //! that a killed process did not come to write, is written again with the next look. A copy that may lag has a mark
 //! in the place of its digest until somebody lays it out, and is never known by anything else.
 

@@ -2,7 +2,7 @@
 //! opened them.
 //!
 //! Notes of a run stand under kinds of their own, so that equal numbers and names of two runs never meet. One of all
-//! stands in front: the one opened last that is not complete. Its files are at the specification's paths, those of
+//! stands in front: the one opened last that is not complete. Its files stand directly in `.ftl/`, those of
 //! every other below `.ftl/campaigns/<run>/`. When another one comes to the front the files are moved, in two steps that
 //! are written down, so that the next process after a crash finishes them before anything else is read or written. What
 //! commands open themselves, and what versions before this one kept, has no run: its notes stand under the plain kinds.

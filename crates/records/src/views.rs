@@ -23,6 +23,11 @@ const BLOCKED: &str = "BLOCKED:";
 /// What tasks delivered, or why they did not, by seq.
 pub type Evidence = BTreeMap<String, String>;
 
+/// The campaign as it stands; `{status: none}` without one.
+pub fn status(campaign: Option<&Campaign>) -> Json {
+    campaign.map_or_else(|| Json::object([("status", Json::from("none"))]), Campaign::to_json)
+}
+
 /// `{state, complete, blocked, pending, ready, unreachable, in_progress}`; only `{state}` without a
 /// campaign.
 pub fn cascade(cascade: &Cascade) -> Json {

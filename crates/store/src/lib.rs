@@ -14,7 +14,6 @@ pub mod notebook;
 pub mod order;
 pub mod owner;
 pub mod sqlite;
-pub mod summary;
 
 use std::fmt;
 use std::io::Read;
@@ -24,6 +23,8 @@ use ftl_core::run::Time;
 pub use audit::{Broken, ChainReport, verify_chain};
 pub use chain::{Digest, Hash};
 use ftl_folder::id::RunId;
+/// Summaries stand beside their journals; where a journal is cut, the store makes one again.
+pub use ftl_view::summary;
 pub use limits::{
     MAX_APPEND_BYTES, MAX_COMMAND_BYTES, MAX_CONTENT_BYTES, MAX_ENTRY_BYTES, MAX_OWNER_BYTES,
     MAX_SUMMARY_BYTES,

@@ -8,6 +8,7 @@ pub mod build;
 pub mod campaign;
 pub mod code;
 pub mod declare;
+pub mod finding;
 pub mod flow;
 mod forms;
 pub mod lifecycle;

@@ -116,7 +116,7 @@ pub enum CascadeState {
     /// Nothing runs or may start, and a waiting task can never run.
     Stuck,
     /// Nothing runs or may start, and nothing says why. A checked graph never gets here; the word
-    /// belongs to the specification's five, so readers must know it.
+    /// belongs to the five of the FTL protocol, so readers must know it.
     AllBlocked,
 }
 

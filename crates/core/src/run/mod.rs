@@ -35,7 +35,7 @@ pub use instance::{HeldAt, Instance, Meter, Open, OpenKind, Purse, Purses, Stand
 pub use map::Map;
 pub use options::{Answers, COULD_NOT, Condition, Source, Unmet, WayOut};
 pub use people::POLICY;
-pub use receive::STOPPED;
+pub use receive::{PULL, STOPPED};
 pub use rehearse::Rehearsal;
 pub use repeats::{MAX_EQUAL_FAILURES, REPEATED, Repeat};
 pub use replay::{Divergence, Replayed};

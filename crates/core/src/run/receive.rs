@@ -17,6 +17,9 @@ use crate::value::{Fields, Name};
 /// The service that an action waits for when the engine itself was stopped in the middle of it.
 pub const STOPPED: &str = "ftl";
 
+/// How the names of services begin that are pull requests, which answer and are not ready.
+pub const PULL: &str = "pull request ";
+
 /// What is known of the end of an agent that says it was cancelled when nobody has called it off.
 const CALLED_OFF_BY_NOBODY: &str = "it ended as if it had been cancelled";
 

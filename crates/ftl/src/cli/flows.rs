@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use ftl_agents::contract::{MONEY, TOKENS};
 use ftl_core::amount::{AmountError, Unit};
 use ftl_core::run::Terms;
@@ -17,6 +17,23 @@ use super::{MAX_JOBS, MAX_TOOLS};
 /// How work may be asked to get to the person's branch; the last is for stories.
 const LANDINGS: [LandingHow; 4] =
     [LandingHow::FastForward, LandingHow::Squash, LandingHow::BranchOnly, LandingHow::PullRequest];
+
+/// What is done with one task.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Explore, plan, build, verify and land one task
+    Run(Flow),
+}
+
+/// What is done with a campaign: the flow, and the verbs of scripts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Campaign {
+    /// Explore, plan, and build, verify and land every task of the plan
+    Run(Flow),
+
+    #[command(flatten)]
+    Verb(ftl_compat::Campaign),
+}
 
 /// How a flow is asked for.
 #[derive(Debug, Args)]

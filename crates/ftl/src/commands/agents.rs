@@ -11,6 +11,8 @@ use ftl_agents::contract::{
 };
 use ftl_agents::schema::Schema;
 use ftl_agents::scripted::write::script_of;
+use ftl_command::session::session_failure;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, records, session};
 use ftl_core::amount::Unit;
 use ftl_core::desk::{Allowance, Call, Ruling, rule};
 use ftl_core::run::Usage;
@@ -22,15 +24,10 @@ use ftl_process::{Guard, Supervisor};
 use ftl_settings::roster::UNBOUND;
 use ftl_settings::roster::{Agent, Hall, Pricing, Roster};
 use ftl_store::Store;
+use ftl_view::paint::{self, joined, paint, safe};
 use serde_json::{Value as Json, json};
 
-use super::ftl;
-use crate::cli::{self, Cli};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, joined, paint, safe};
-use crate::session::{self, session_failure};
+use crate::cli;
 use crate::write;
 
 /// What is said to an agent that is probed: as little as possible.
@@ -38,7 +35,7 @@ const PROBE: &str =
     "This is a test of the connection. Call `submit` with {\"ok\": true} at once, and do nothing else.";
 
 /// Shows every agent, probes one, or makes a script of a run.
-pub(crate) fn run(cli: &Cli, asked: &cli::Agents, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &cli::Agents, out: &Out) -> Result<Exit, Failure> {
     match &asked.what {
         None => show(cli, out),
         Some(cli::AgentsVerb::Probe { name }) => probe(cli, name, out),
@@ -46,7 +43,7 @@ pub(crate) fn run(cli: &Cli, asked: &cli::Agents, out: &Out) -> Result<Exit, Fai
     }
 }
 
-fn roster(cli: &Cli) -> Result<Roster, Failure> {
+fn roster(cli: &GlobalArgs) -> Result<Roster, Failure> {
     let config = session::config(&session::place(cli)?)?;
     config.roster().map_err(|error| Failure::new(error.to_string(), error.hint))
 }
@@ -172,7 +169,7 @@ fn table(enforced: &Enforced, accept: &[&str]) -> String {
     text
 }
 
-fn show(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+fn show(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     let roster = roster(cli)?;
     let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
     let rows: Vec<Row> = roster.agents().map(|agent| Row::of(agent, &roster, &hall)).collect();
@@ -240,7 +237,7 @@ impl Desk for Bell {
     }
 }
 
-fn probe(cli: &Cli, name: &str, out: &Out) -> Result<Exit, Failure> {
+fn probe(cli: &GlobalArgs, name: &str, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let roster = roster(cli)?;
@@ -291,7 +288,7 @@ struct Room {
 }
 
 impl Room {
-    fn make(cli: &Cli) -> Result<Room, String> {
+    fn make(cli: &GlobalArgs) -> Result<Room, String> {
         let place = session::place(cli).map_err(|failure| failure.message)?;
         let config = session::config(&place).map_err(|failure| failure.message)?;
         let folder = Scratch::make(Purpose::Probe).map_err(|error| error.to_string())?;
@@ -344,8 +341,8 @@ impl Room {
 }
 
 /// Makes a script of the conversations of a run.
-fn record(cli: &Cli, id: &str, file: Option<&std::path::Path>, out: &Out) -> Result<Exit, Failure> {
-    let paper = ftl::existing(cli)?;
+fn record(cli: &GlobalArgs, id: &str, file: Option<&std::path::Path>, out: &Out) -> Result<Exit, Failure> {
+    let paper = records::existing(cli)?;
     let none = || Failure::new(format!("there is no run `{id}`"), "`ftl status` lists the runs");
     let paper = paper.ok_or_else(none)?;
     let store: Arc<dyn Store> = paper.store().clone();

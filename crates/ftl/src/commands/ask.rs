@@ -3,21 +3,19 @@
 //! Nobody is asked who cannot answer: without a terminal on both sides the run rests, and its last line says
 //! how to answer it. While a person thinks the run is not held: the first answer from elsewhere is taken.
 
+use ftl_command::session::session_failure;
+use ftl_command::{Failure, GlobalArgs, Out, session};
 use ftl_core::run::{Action, Event, Input, Wanted};
 use ftl_core::value::Value;
 use ftl_engine::drive::{Rest, Stop};
 use ftl_folder::id::RunId;
 use ftl_store::order::Order;
+use ftl_view::paint::{self, paint, safe};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::flow::is_asked;
 use super::run::Wheel;
-use crate::cli::Cli;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
-use crate::runs;
-use crate::session::{self, session_failure};
+use crate::known;
 
 /// How long an answer may be that is typed at the terminal.
 pub(crate) const MAX_TYPED_BYTES: usize = 64 * 1024;
@@ -37,7 +35,7 @@ pub(super) enum Typed {
 
 impl Wheel<'_> {
     /// Asks the person at the terminal for as long as the run rests on a question.
-    pub(crate) fn with_person(&self, cli: &Cli, run: &RunId, rest: Rest) -> Result<Rest, Failure> {
+    pub(crate) fn with_person(&self, cli: &GlobalArgs, run: &RunId, rest: Rest) -> Result<Rest, Failure> {
         let mut rest = rest;
         loop {
             let Rest::Rests(summary) = &rest else { return Ok(rest) };
@@ -76,7 +74,7 @@ impl Wheel<'_> {
             return Ok(rest);
         }
         let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
-        let summary = row.as_ref().map(runs::summary).unwrap_or_default();
+        let summary = row.as_ref().map(known::summary).unwrap_or_default();
         Ok(if self.stop.said() > 0 { Rest::Stopped(summary) } else { Rest::Rests(summary) })
     }
 }

@@ -1,20 +1,16 @@
 //! `ftl audit verify`: whether the store and its journals are what was written.
 
+use ftl_command::session::{session_failure, store_failure};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
 use ftl_engine::session::find;
 use ftl_store::audit::{ChainReport, verify_chain};
 use ftl_store::sqlite::{Event, Recorded, SqliteStore, StoreReport};
 use ftl_store::{RunRow, Store};
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
-use crate::session::{self, session_failure, store_failure};
-
 /// Looks at the chain of one run, or at the store as a whole and all of them.
-pub(crate) fn run(cli: &Cli, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let opened = SqliteStore::open_existing(&place.store()).map_err(|error| store_failure(&error))?;
     let Some(store) = opened else {

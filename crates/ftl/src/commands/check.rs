@@ -1,25 +1,23 @@
 //! `ftl check`: what is proven about protocols, and what is wrong with them.
 
+use ftl_command::shelf::{Found, Shelf, Unreadable, is_built_in};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out};
 use ftl_core::value::Name;
 use ftl_language::check::VERDICTS;
 use ftl_language::library::Protocol;
 use ftl_language::problem::Problem;
 use ftl_language::source::Origin;
+use ftl_view::paint::{self, paint, safe};
 
-use crate::cli::{Check, Cli};
-use crate::exit::Exit;
+use crate::cli::Check;
 use crate::facts::{self, CheckFacts, GateFact, HoldFact, LoopFact, PersonFact, ProblemFact, ProtocolFacts};
-use crate::failure::Failure;
-use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
 use crate::problems;
-use crate::shelf::{Found, Shelf, Unreadable, is_built_in};
 
 /// How wide the words at the left are.
 const LABEL: usize = 12;
 
 /// Checks what was asked for, and says so.
-pub(crate) fn run(cli: &Cli, asked: &Check, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Check, out: &Out) -> Result<Exit, Failure> {
     let (shelf, found) = Shelf::with(cli, &asked.what)?;
     let subject = if asked.what.is_empty() { Subject::all(&shelf) } else { Subject::of(&shelf, found) };
     for unreadable in subject.passed_over(&shelf) {

@@ -2,17 +2,14 @@
 //!
 //! What is taken away can be brought back for seven days. Nothing of a run that goes on is ever listed.
 
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
 use ftl_git::{Cleaning, GitError, Leftover, Leftovers, Repo, UNDO_SECONDS};
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
-use crate::cli::{Clean, Cli};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
-use crate::session;
+use crate::cli::Clean;
 
 /// How many of a kind are listed for people.
 const MAX_LISTED: usize = 20;
@@ -21,7 +18,7 @@ const MAX_LISTED: usize = 20;
 const DAY: u64 = 24 * 3600;
 
 /// Lists, takes away, or brings back.
-pub(crate) fn clean(cli: &Cli, asked: &Clean, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn clean(cli: &GlobalArgs, asked: &Clean, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let store = session::store_of_runs(&place)?;

@@ -6,6 +6,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ftl_command::input::text_of;
+use ftl_command::session::session_failure;
+use ftl_command::shelf::Shelf;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
 use ftl_core::catalogue::build::Delivery;
 use ftl_core::run::{Action, ActionId, ROOT, Wanted};
 use ftl_core::value::{Fields, Name, Value};
@@ -19,21 +23,14 @@ use ftl_folder::id::RunId;
 use ftl_process::Cancel;
 use ftl_settings::roster::Choice;
 use ftl_settings::settings::LandingHow;
+use ftl_view::board::report;
+use ftl_view::paint::{self, one_line, paint, safe};
 use serde_json::json;
 
 use super::ask::{Typed, ask};
 use super::flow::{self, allowances, is_asked, needs_git, objective, tell_branch};
-use super::ftl::text_of;
 use super::run::{Left, Wheel, can_be_opened, document, exit_of, left_text, summary_of};
-use crate::board::report;
-use crate::cli::{Cli, Code, FlowOptions};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, one_line, paint, safe};
-use crate::session::{self, session_failure};
-use crate::shelf::Shelf;
-use crate::signals;
+use crate::cli::{Code, FlowOptions};
 use crate::talk::Talk;
 
 /// The protocol of a story.
@@ -43,7 +40,7 @@ const CODER: &str = "coder";
 const MAX_NAME_LETTERS: usize = 120;
 
 /// `ftl code`.
-pub(crate) fn run(cli: &Cli, asked: &Code, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Code, out: &Out) -> Result<Exit, Failure> {
     match (&asked.from, &asked.story) {
         (Some(file), _) => stories(cli, asked, file, out),
         (None, Some(_)) if asked.coders.is_some() || asked.dry_run => {
@@ -59,7 +56,7 @@ pub(crate) fn run(cli: &Cli, asked: &Code, out: &Out) -> Result<Exit, Failure> {
 }
 
 /// Stories out of a document.
-fn stories(cli: &Cli, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Failure> {
+fn stories(cli: &GlobalArgs, asked: &Code, file: &Path, out: &Out) -> Result<Exit, Failure> {
     let text = text_of(file)?;
     if text.trim().is_empty() {
         let message = format!("`{}` is empty", file.display());
@@ -91,7 +88,7 @@ fn name_of(file: &Path, text: &str) -> String {
 }
 
 /// `ftl code "<story>"`.
-fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure> {
+fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let text = objective(text)?;
@@ -136,7 +133,7 @@ pub(super) fn tell_own_reviewer(session: &Session, choice: Option<&Choice>, out:
         "`{}`{model} answers both coder and architect: it reviews its own work; bind another one under [roles]",
         agent.name
     );
-    super::ftl::note(out, &text);
+    out.note(&text);
 }
 
 /// Whether a run is a story, as `ftl code` opens one.

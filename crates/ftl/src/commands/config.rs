@@ -1,22 +1,17 @@
 //! `ftl config`: every setting, its value, and where the value comes from.
 
+use ftl_command::shelf::Shelf;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
 use ftl_settings::config::Shown;
 use ftl_settings::origin::Origin;
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
-
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
-use crate::session;
-use crate::shelf::Shelf;
 
 /// How wide the column of values is at most.
 const MAX_VALUE: usize = 24;
 
 /// `ftl config`: every setting, its value and the file that said it.
-pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let shown = session::config(&place)?.shown();
     session::check_policies(&place, &Shelf::load(cli)?.library)?;

@@ -10,20 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Parser as _;
+use ftl_command::records::open;
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::id::RunId;
 use ftl_memory::Kind;
 use ftl_records::lessons::now;
+use ftl_view::paint::{self, paint, safe};
 
 use super::flow;
-use super::ftl::open;
 use super::init::on_path;
-use crate::cli::{self, Cli, Demo};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::Campaign;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
+use crate::cli::{self, Campaign, Cli, Demo};
 
 /// What the campaign is to reach.
 const OBJECTIVE: &str = "make the till work";
@@ -54,7 +51,7 @@ const SCRIPT: &str = include_str!("../../demo/script.toml");
 const LESSON: &str = include_str!("../../demo/lesson.json");
 
 /// Makes the repository and runs the campaign in it.
-pub(crate) fn run(cli: &Cli, asked: &Demo, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Demo, out: &Out) -> Result<Exit, Failure> {
     let folder = folder(asked.dir.as_deref())?;
     lay_out(&folder).map_err(|error| {
         let message = format!("the demo cannot be written to `{}`: {error}", folder.display());
@@ -70,7 +67,7 @@ pub(crate) fn run(cli: &Cli, asked: &Demo, out: &Out) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(format!("the demo cannot be begun: {error}"), "please report this"))?;
     let lesson = Json::parse(LESSON)
         .map_err(|error| Failure::new(format!("the demo's lesson is {error}"), "please report this"))?;
-    let learned = open(&inner)?.learn(|lessons| lessons.learn(Kind::Failure, lesson, &now()));
+    let learned = open(&inner.global)?.learn(|lessons| lessons.learn(Kind::Failure, lesson, &now()));
     learned.map_err(|error| Failure::new(error.to_string(), "run `ftl doctor`"))?;
     tell(out, &before(&folder))?;
     let cli::Command::Campaign(group) = &inner.command else {
@@ -79,7 +76,7 @@ pub(crate) fn run(cli: &Cli, asked: &Demo, out: &Out) -> Result<Exit, Failure> {
     let Some(Campaign::Run(flow)) = &group.verb else {
         return Err(Failure::new("the demo cannot be begun", "please report this"));
     };
-    let exit = flow::campaign(&inner, flow, out)?;
+    let exit = flow::campaign(&inner.global, flow, out)?;
     tell(out, &after(&folder))?;
     Ok(exit)
 }

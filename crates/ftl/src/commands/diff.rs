@@ -7,24 +7,21 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
 
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
 use ftl_core::run::InstanceId;
 use ftl_git::{FileLines, Kept, Oid, Repo, WorktreeId};
+use ftl_view::paint::{self, count, paint, safe};
 use serde_json::{Value as Json, json};
 
 use super::salvage::{git_failure, repository};
-use crate::cli::{Cli, Diff};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::{self, Out};
-use crate::paint::{self, count, paint, safe};
-use crate::session;
+use crate::cli::Diff;
 use crate::target::{Part, Target};
 
 /// How wide the bar of a file is at most.
 const MAX_BAR: u64 = 30;
 
 /// `ftl diff`: what has landed, stands in a worktree, or is kept.
-pub(crate) fn run(cli: &Cli, asked: &Diff, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Diff, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;
     let target = Target::find(cli, &store, &asked.id)?;

@@ -5,24 +5,21 @@ mod work;
 
 use std::sync::Arc;
 
+use ftl_command::shelf::Shelf;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
 use ftl_engine::doctor::{Examination, Finding, Level, examine};
 use ftl_engine::loss::{self, LossError};
 use ftl_folder::place::Place;
 use ftl_folder::rewind::Rewound;
 use ftl_settings::config::Config;
 use ftl_store::sqlite::{Loss, LostEntries};
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
-use crate::cli::{Cli, Doctor};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
-use crate::session;
-use crate::shelf::Shelf;
+use crate::cli::Doctor;
 
 /// Looks after the state.
-pub(crate) fn run(cli: &Cli, asked: &Doctor, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Doctor, out: &Out) -> Result<Exit, Failure> {
     let place = session::unchecked_place(cli)?;
     session::not_root_elsewhere(&place)?;
     if asked.accept_loss {
@@ -47,7 +44,7 @@ pub(crate) fn run(cli: &Cli, asked: &Doctor, out: &Out) -> Result<Exit, Failure>
 }
 
 /// A person goes on without what is missing.
-fn accept_loss(cli: &Cli, place: &Place, reason: &str, out: &Out) -> Result<Exit, Failure> {
+fn accept_loss(cli: &GlobalArgs, place: &Place, reason: &str, out: &Out) -> Result<Exit, Failure> {
     let by = session::person(cli, place)?;
     let reason = reason.trim();
     if reason.is_empty() {

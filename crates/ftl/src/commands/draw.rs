@@ -2,23 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use ftl_command::shelf::{Found, Shelf};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_language::draw::{self, Difference, DifferenceKind, DrawingKind, Machine};
 use ftl_language::library::Protocol;
 use ftl_language::problem::{Problem, Severity};
+use ftl_view::paint::{self, paint, safe};
 use serde_json::json;
 
-use crate::cli::{Cli, Draw, Format};
-use crate::exit::Exit;
+use crate::cli::{Draw, Format};
 use crate::facts;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::problems;
-use crate::shelf::{Found, Shelf};
 use crate::write;
 
 /// Draws what was asked for, or brings its document up to date.
-pub(crate) fn run(cli: &Cli, asked: &Draw, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Draw, out: &Out) -> Result<Exit, Failure> {
     if asked.write && !matches!(asked.format, Format::Mermaid | Format::Table) {
         let message =
             format!("--write puts diagrams and tables in order; it writes no {}", asked.format.word());

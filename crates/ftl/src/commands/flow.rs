@@ -11,7 +11,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use ftl_code::commands::look::{self, Look};
-use ftl_core::json::{Json, JsonExt as _};
+use ftl_command::input::text_of;
+use ftl_command::session::session_failure;
+use ftl_command::shelf::Shelf;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
 use ftl_core::program::InputCode;
 use ftl_core::run::{Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
@@ -29,20 +32,12 @@ use ftl_records::plan_file::missing_files;
 use ftl_records::plan_file::{self, Plan, PlanError, Reading, Worker};
 use ftl_settings::settings::LandingHow;
 use ftl_store::order::Order;
+use ftl_view::board::Board;
+use ftl_view::paint::{self, paint, safe};
 
 use super::code::{needs_forge, tell_own_reviewer};
-use super::ftl::{help, note, text_of};
 use super::run::{Left, Wheel, can_be_opened, report_landing};
-use crate::board::Board;
-use crate::cli::{Cli, Flow, FlowOptions, WorkOptions};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::groups::{Group, Task};
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
-use crate::session::{self, session_failure};
-use crate::shelf::Shelf;
-use crate::signals;
+use crate::cli::{Flow, FlowOptions, WorkOptions};
 use crate::talk::Talk;
 use preview::show;
 
@@ -84,15 +79,12 @@ impl Which {
 }
 
 /// `ftl task run`.
-pub(crate) fn task(cli: &Cli, asked: &Group<Task>, out: &Out) -> Result<Exit, Failure> {
-    match &asked.verb {
-        None => help(out, "task", Exit::Usage),
-        Some(Task::Run(flow)) => run(cli, Which::Task, flow, out),
-    }
+pub(crate) fn task(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+    run(cli, Which::Task, flow, out)
 }
 
 /// `ftl campaign run`.
-pub(crate) fn campaign(cli: &Cli, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn campaign(cli: &GlobalArgs, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
     run(cli, Which::Campaign, flow, out)
 }
 
@@ -108,7 +100,7 @@ pub(super) struct Document<'a> {
 
 /// A campaign of the stories in a document.
 pub(super) fn of_document(
-    cli: &Cli,
+    cli: &GlobalArgs,
     document: Document<'_>,
     options: &FlowOptions,
     out: &Out,
@@ -120,7 +112,7 @@ pub(super) fn of_document(
 }
 
 /// Takes the plan of a dry run on, as `ftl resume` of it does.
-pub(super) fn take_on(cli: &Cli, run: &RunId, talk: bool, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn take_on(cli: &GlobalArgs, run: &RunId, talk: bool, out: &Out) -> Result<Exit, Failure> {
     let session = session::open(cli)?;
     let course = planned_course(&session, run)?;
     drop(session);
@@ -182,7 +174,7 @@ impl Course<'_> {
     }
 }
 
-fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
+fn run(cli: &GlobalArgs, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     if let Some(named) = &flow.from_dry_run {
@@ -206,7 +198,10 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
 
 /// Reads the protocols while something else is looked at that waits for another program. What is looked at counts first.
 /// The protocols are read on this thread: memory of another one grows a page at a time, with a system call each.
-fn load_beside(cli: &Cli, look: impl FnOnce() -> Result<(), Failure> + Send) -> Result<Shelf, Failure> {
+fn load_beside(
+    cli: &GlobalArgs,
+    look: impl FnOnce() -> Result<(), Failure> + Send,
+) -> Result<Shelf, Failure> {
     std::thread::scope(|scope| {
         let looking = scope.spawn(look);
         let shelf = Shelf::load(cli);
@@ -219,7 +214,7 @@ fn load_beside(cli: &Cli, look: impl FnOnce() -> Result<(), Failure> + Send) -> 
 
 /// Carries a flow out, from its first state to its report.
 pub(super) fn carry_out(
-    cli: &Cli,
+    cli: &GlobalArgs,
     course: Course<'_>,
     options: &FlowOptions,
     out: &Out,
@@ -252,7 +247,9 @@ pub(super) fn carry_out(
     let pulls = document.is_some() && !only_plans && how == LandingHow::PullRequest;
     if pulls {
         needs_forge(&session)?;
-        terms.policies.extend(asks_how.clone().map(|state| (state, Policy::Answer(Value::text(UNASKED.word())))));
+        terms
+            .policies
+            .extend(asks_how.clone().map(|state| (state, Policy::Answer(Value::text(UNASKED.word())))));
     }
     let unasked = !is_asked(out) && stands_in(&mut terms, &protocol, asks_how);
     let opening = Opening { protocol, inputs, terms };
@@ -318,14 +315,14 @@ fn look_at_commands(session: &Session, plan: Option<&Plan>, out: &Out) -> Result
     match looked.map_err(|error| session_failure(&error))? {
         Look::Fine => Ok(()),
         Look::NoTests(why) => {
-            note(out, &format!("{why} here yet"));
+            out.note(&format!("{why} here yet"));
             Ok(())
         }
         Look::Broken(why) if is_named => {
             Err(Failure::new(format!("the work could not be verified here: {why}"), look::HINT))
         }
         Look::Broken(why) => {
-            note(out, &format!("the tests may not run here: {why}; {}", look::HINT));
+            out.note(&format!("the tests may not run here: {why}; {}", look::HINT));
             Ok(())
         }
     }
@@ -475,7 +472,11 @@ fn asks_how(session: &Session, protocol: &str) -> Option<String> {
 }
 
 /// The findings that a person allows, each in their name.
-pub(super) fn allowances(cli: &Cli, place: &Place, words: &[String]) -> Result<Vec<Allowance>, Failure> {
+pub(super) fn allowances(
+    cli: &GlobalArgs,
+    place: &Place,
+    words: &[String],
+) -> Result<Vec<Allowance>, Failure> {
     if words.is_empty() {
         return Ok(Vec::new());
     }

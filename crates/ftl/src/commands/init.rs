@@ -15,12 +15,9 @@ use serde_json::{Value as Json, json};
 
 pub(super) use found::on_path;
 use found::{Found, INSTALLS};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
 
-use crate::cli::{Cli, Init};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::session;
+use crate::cli::Init;
 use crate::write;
 
 /// Budgets of a build that fit the agents of today, with the reason.
@@ -32,7 +29,7 @@ const BUDGETS: &str = "# What one build may do. The protocol's own numbers (5 to
     direct = \"never\"         # three tools are too few for who reads first: DIRECT would only cost a second attempt\n\n";
 
 /// Writes the files of settings that are not there.
-pub(crate) fn run(cli: &Cli, asked: &Init, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Init, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let found = found::found();
     let commands = Commands::default().or_found(place.root());

@@ -6,22 +6,20 @@
 
 use std::time::Duration;
 
+use ftl_command::session::{session_failure, store_failure};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
 use ftl_core::run::{Entry, InstanceId};
 use ftl_engine::session::find;
 use ftl_folder::id::RunId;
 use ftl_store::journal;
 use ftl_store::{Record, Store};
+use ftl_view::fold::Fold;
+use ftl_view::lines;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::when;
 use serde_json::{Value as Json, json};
 
-use crate::cli::{Cli, Log};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::fold::Fold;
-use crate::lines;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
-use crate::session::{self, session_failure, store_failure};
-use crate::when;
+use crate::cli::Log;
 
 /// How many entries are read at a time.
 const PAGE: usize = 500;
@@ -33,7 +31,7 @@ const GAP: usize = 5;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows the journal of a run.
-pub(crate) fn run(cli: &Cli, asked: &Log, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Log, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;
     let target = find(&*store, &asked.id).map_err(|error| session_failure(&error))?;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ftl_agents::bench;
 use ftl_agents::schema::Schema;
 use ftl_agents::window::{Offer, VARIABLE, Visit};
+use ftl_command::{Exit, Failure, GlobalArgs, records};
 use ftl_core::value::Name;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
@@ -20,11 +21,6 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Map, Value as Json};
 
-use super::ftl;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-
 /// What a program is told when it asks what this is.
 const INSIDE: &str = "You work on a task of ftl. When you are done, call `submit` with your answer: nothing else ends \
                       the task. `ask` puts a question to a person, `recall` looks for lessons of earlier work.";
@@ -32,7 +28,7 @@ const OUTSIDE: &str = "The lessons that ftl keeps for this repository: call `rec
                        what you are about to do.";
 
 /// Serves until the caller is gone.
-pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs) -> Result<Exit, Failure> {
     let served = match std::env::var_os(VARIABLE) {
         Some(path) => Served::window(Path::new(&path))?,
         None => Served::lessons(cli)?,
@@ -73,8 +69,8 @@ impl Served {
         Ok(Served::of(INSIDE, offers, Box::new(move |tool, args| visit.call(tool, args))))
     }
 
-    fn lessons(cli: &Cli) -> Result<Served, Failure> {
-        let paper = ftl::existing(cli)?;
+    fn lessons(cli: &GlobalArgs) -> Result<Served, Failure> {
+        let paper = records::existing(cli)?;
         let names = [Name::from(bench::RECALL)].into();
         let offers = bench::tools(&names, &Schema::anything()).iter().map(Offer::from).collect();
         let answering = move |tool: &str, args: Json| match (tool, args.get("about").and_then(Json::as_str)) {

@@ -12,7 +12,6 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod draw;
 pub(crate) mod flow;
-pub(crate) mod ftl;
 pub(crate) mod init;
 pub(crate) mod lifecycle;
 pub(crate) mod log;

@@ -1,23 +1,20 @@
 //! `ftl protocols`: every protocol, where it comes from, and whether it is sound.
 
+use ftl_command::shelf::{Shelf, is_built_in};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_language::library::Protocol;
 use ftl_language::source::Origin;
+use ftl_view::paint::{self, paint, safe};
 use serde_json::{Value as Json, json};
 
-use crate::cli::Cli;
-use crate::exit::Exit;
 use crate::facts::{self, ProblemFact};
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::problems;
-use crate::shelf::{Shelf, is_built_in};
 
 /// How much of a digest a person needs to see.
 const SHORT_DIGEST: usize = 12;
 
 /// `ftl protocols`: each with origin, size and digest.
-pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, out: &Out) -> Result<Exit, Failure> {
     let shelf = Shelf::load(cli)?;
     if out.is_json() {
         out.json(&as_json(&shelf))?;

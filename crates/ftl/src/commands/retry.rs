@@ -5,21 +5,19 @@
 
 use std::collections::BTreeSet;
 
+use ftl_command::session::session_failure;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
 use ftl_engine::hands::site::retry::Retried;
 use ftl_engine::session::{Session, find};
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::Plan;
+use ftl_view::board::{Board, Row, Standing};
 
 use super::flow::{Course, carry_out, course_of, planned};
-use crate::board::{Board, Row, Standing};
-use crate::cli::{Cli, Retry};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::session::{self, session_failure};
+use crate::cli::Retry;
 
 /// Tries blocked tasks again.
-pub(crate) fn retry(cli: &Cli, asked: &Retry, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn retry(cli: &GlobalArgs, asked: &Retry, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let store = session::store_of_runs(&place)?;

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ftl_command::session::session_failure;
+use ftl_command::shelf::{Found, Shelf};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session, signals};
 use ftl_core::program::InputCode;
 use ftl_core::run::{Entry, Event, Input, Run as Machine, Terms};
 use ftl_core::value::{Fields, Name, Value};
@@ -19,24 +22,19 @@ use ftl_folder::place::Place;
 use ftl_language::library::Library;
 use ftl_store::order::Order;
 use ftl_store::owner::Card;
-use ftl_store::summary::Summary;
 use ftl_store::{Lease, Most, RunRow, Store};
+use ftl_view::board::{Board, news};
+use ftl_view::lines;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::runs;
+use ftl_view::summary::Summary;
 use serde_json::{Value as Json, json};
 
 use super::{code, flow};
-use crate::board::live::Live;
-use crate::board::{Board, news};
-use crate::cli::{Cli, Resume, Run};
+use crate::cli::{Resume, Run};
 use crate::document::Document;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::lines;
-use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
-use crate::runs;
-use crate::session::{self, session_failure};
-use crate::shelf::{Found, Shelf};
-use crate::signals;
+use crate::known::{self, Known};
+use crate::live::Live;
 use crate::talk::Talk;
 
 /// How often the end of a run that another process drives is looked for.
@@ -49,7 +47,7 @@ const MAX_QUIET: Duration = Duration::from_secs(1);
 const MAX_TOGETHER: usize = 16;
 
 /// Opens a run of a protocol and drives it.
-pub(crate) fn run(cli: &Cli, asked: &Run, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Run, out: &Out) -> Result<Exit, Failure> {
     session::not_an_agent(&session::place(cli)?)?;
     let script = asked.script.as_deref().map(script).transpose()?;
     let inputs = inputs(&asked.inputs)?;
@@ -111,7 +109,7 @@ fn input_hint(input: &InputCode) -> String {
 }
 
 /// Takes runs over that nobody drives, and drives them on.
-pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let by = asked.id.as_ref().map(|_| session::person(cli, &place)).transpose()?;
@@ -173,7 +171,7 @@ pub(crate) fn resume(cli: &Cli, asked: &Resume, out: &Out) -> Result<Exit, Failu
 }
 
 /// A run that is held, in words: why it is not taken, and what takes it.
-fn held_text(known: &runs::Known) -> String {
+fn held_text(known: &Known) -> String {
     let (run, summary) = (&known.row.run, &known.summary);
     let why = summary.reason.as_deref().map_or(String::new(), |why| format!(": {}", safe(why)));
     let (word, state) = (runs::standing("held"), safe(&summary.state));
@@ -182,7 +180,7 @@ fn held_text(known: &runs::Known) -> String {
 }
 
 /// The same as a document.
-fn held_document(known: &runs::Known) -> Json {
+fn held_document(known: &Known) -> Json {
     let (run, summary) = (&known.row.run, &known.summary);
     let command = format!("ftl resume {run}");
     json!({ "run": run, "state": summary.state, "why": summary.reason, "command": command })
@@ -190,14 +188,11 @@ fn held_document(known: &runs::Known) -> Json {
 
 /// The runs that go on by themselves once somebody drives them, and that nobody drives; and those that are held, which
 /// go on when a person names them.
-fn waiting_for_a_driver(
-    place: &Place,
-    store: &dyn Store,
-) -> Result<(Vec<RunRow>, Vec<runs::Known>), Failure> {
+fn waiting_for_a_driver(place: &Place, store: &dyn Store) -> Result<(Vec<RunRow>, Vec<Known>), Failure> {
     let (mut rows, mut held) = (Vec::new(), Vec::new());
     let open = Most { ended: 0, ..Most::ALL };
     for row in store.newest(open).map_err(|error| session::store_failure(&error))?.rows {
-        let known = runs::Known::of(place, row)?;
+        let known = Known::of(place, row)?;
         if known.row.settled || known.driven != Driven::ByNobody {
             continue;
         }
@@ -269,7 +264,7 @@ impl<'a> Wheel<'a> {
     /// Resumes a run; where a person says so, also what is held in it.
     fn resume(&self, row: &RunRow, by: Option<&str>) -> Result<Left, Failure> {
         if row.settled {
-            return Ok(Left::Rest(Rest::Rests(runs::summary(row))));
+            return Ok(Left::Rest(Rest::Rests(known::summary(row))));
         }
         if let Some(by) = by {
             self.let_go_on(&row.run, by)?;
@@ -298,7 +293,7 @@ impl<'a> Wheel<'a> {
                 Claim::Theirs(card) => card,
             };
             let row = self.session.store().run(run).map_err(|error| session::store_failure(&error))?;
-            let summary = row.as_ref().map(runs::summary).unwrap_or_default();
+            let summary = row.as_ref().map(known::summary).unwrap_or_default();
             if row.is_none_or(|row| row.settled) {
                 return Ok(Left::Rest(Rest::Rests(summary)));
             }
@@ -362,7 +357,7 @@ impl<'a> Wheel<'a> {
         match driven(self.session.place(), &row).map_err(|error| session_failure(&error))? {
             Driven::ByNobody => {}
             Driven::By(card) => {
-                let who = runs::driver(card.as_ref());
+                let who = known::driver(card.as_ref());
                 self.out.beside(&format!("run {run} is driven by {who}; {doing}\n"));
             }
         }
@@ -609,7 +604,7 @@ pub(crate) fn left_text(id: &RunId, left: &Left) -> String {
         }
         Left::Theirs(summary, card) => {
             let (word, state) = (runs::standing(&summary.standing), safe(&summary.state));
-            let who = runs::driver(card.as_ref());
+            let who = known::driver(card.as_ref());
             format!(
                 "run {id} {word} in {state}, driven by {who}\n{hint} it goes on without this command; `ftl watch {id}` looks again\n"
             )

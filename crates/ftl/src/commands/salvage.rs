@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use ftl_command::session::{session_failure, store_failure};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
 use ftl_engine::hands::site::task_of;
 use ftl_engine::session::find;
 use ftl_folder::clock;
@@ -10,21 +12,17 @@ use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
 use ftl_git::{Extent, GitError, Kept, Repo, Trouble, Undone};
 use ftl_store::sqlite::SqliteStore;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::when;
 use serde_json::{Value as Json, json};
 
-use crate::cli::{Cli, Salvage, Undo};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
-use crate::session::{self, session_failure, store_failure};
-use crate::when;
+use crate::cli::{Salvage, Undo};
 
 /// How many are listed where not all are asked for; looking at each takes git a moment.
 const MAX_LISTED: usize = 50;
 
 /// `ftl undo [RUN]`.
-pub(crate) fn undo(cli: &Cli, asked: &Undo, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn undo(cli: &GlobalArgs, asked: &Undo, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let by = session::person(cli, &place)?;
     let named = match &asked.run {
@@ -71,7 +69,7 @@ fn undone_text(run: &RunId, undone: &Undone) -> String {
 }
 
 /// `ftl salvage [ID]`.
-pub(crate) fn salvage(cli: &Cli, asked: &Salvage, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn salvage(cli: &GlobalArgs, asked: &Salvage, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     if asked.id.is_some() {
         session::not_an_agent(&place)?;

@@ -7,23 +7,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ftl_agents::prompts::Prompts;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
 use ftl_core::catalogue::artifacts::{self, Artifact};
 use ftl_core::catalogue::{Catalogue, Declaration, Form, Kind, Role, RoleRule, schema};
 use ftl_core::nearest::nearest;
 use ftl_core::types::{Field, Record, Type};
 use ftl_core::value::Name;
 use ftl_engine::session::prompts;
+use ftl_view::paint::{self, paint};
 use serde_json::{Value as Json, json};
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::{self, Out};
-use crate::paint::{self, paint};
-use crate::session;
-
 /// Lists everything, or prints one schema.
-pub(crate) fn run(cli: &Cli, name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, name: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let catalogue = Catalogue::standard();
     match name {
         Some(name) => out.json(&one(cli, catalogue, name)?)?,
@@ -33,7 +28,7 @@ pub(crate) fn run(cli: &Cli, name: Option<&str>, out: &Out) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-fn one(cli: &Cli, catalogue: &Catalogue, name: &str) -> Result<Json, Failure> {
+fn one(cli: &GlobalArgs, catalogue: &Catalogue, name: &str) -> Result<Json, Failure> {
     if let Some(action) = catalogue.action(name) {
         return Ok(action_schema(action));
     }
@@ -73,7 +68,7 @@ fn artifact_schema(artifact: &Artifact) -> Json {
     json
 }
 
-fn role_schema(cli: &Cli, role: &Role) -> Result<Json, Failure> {
+fn role_schema(cli: &GlobalArgs, role: &Role) -> Result<Json, Failure> {
     let form = |form: &Form| {
         json!({
             "word": form.word,
@@ -109,7 +104,7 @@ fn rules(rules: &[RoleRule]) -> Json {
 }
 
 /// The prompts of the repository: those of the program, and what stands in their place.
-fn own_prompts(cli: &Cli) -> Result<Prompts, Failure> {
+fn own_prompts(cli: &GlobalArgs) -> Result<Prompts, Failure> {
     let place = session::place(cli)?;
     prompts(&place).map_err(|why| Failure::new(why, "docs/agents.md says what a file of prompts holds"))
 }

@@ -1,11 +1,9 @@
 //! `ftl completions` and `ftl man`: made from the command line itself, at the moment they are asked for.
 
+use ftl_command::{Exit, Failure, Out};
 use serde_json::json;
 
 use crate::cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
 
 /// Prints the completion script of a shell.
 pub(crate) fn completions(shell: clap_complete::Shell, out: &Out) -> Result<Exit, Failure> {

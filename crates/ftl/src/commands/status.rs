@@ -6,29 +6,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ftl_command::session::session_failure;
+use ftl_command::shelf::Shelf;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, records, session};
 use ftl_core::amount::Unit;
 use ftl_core::json::Json;
+use ftl_core::plan::Status as TaskStatus;
 use ftl_core::run::{InstanceId, ROOT, Run as Machine, Time};
 use ftl_engine::session::{Target, find};
 use ftl_folder::clock;
+use ftl_records::campaign_state::Campaign;
+use ftl_records::{Records, views};
 use ftl_store::journal;
-use ftl_store::summary::Spent;
 use ftl_store::{Most, Newest, Store};
+use ftl_view::cause::cause;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::runs;
+use ftl_view::summary::Spent;
+use ftl_view::when;
 use serde::Serialize;
 
-use super::ftl::campaign;
 use super::why;
-use crate::cause::cause;
-use crate::cli::{Cli, Status};
+use crate::cli::Status;
 use crate::document::Document;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
-use crate::runs::{self, Known};
-use crate::session::{self, session_failure};
-use crate::shelf::Shelf;
-use crate::when;
+use crate::known::Known;
 
 /// How many runs that have ended are shown unless all are asked for.
 const MAX_ENDED: usize = 10;
@@ -46,7 +47,7 @@ const MAX_AT: usize = 26;
 const INDENT: usize = 10;
 
 /// `ftl status`: runs with state, standing and cost.
-pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Status, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let mut instance = None;
     let newest = match &asked.id {
@@ -76,14 +77,14 @@ pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure>
         known = known.into_iter().map(|one| one.of_instance(run, *id)).collect();
     }
     if out.is_json() {
-        let campaign = campaign::for_status(cli, out)?;
+        let campaign = views::status(campaign(cli, out)?.as_ref());
         out.json(&Documents { campaign, runs: known.iter().map(Document::known).collect() })?;
         return Ok(Exit::Done);
     }
     if asked.id.is_none()
-        && let Some(line) = campaign::line(cli, out)?
+        && let Some(campaign) = campaign(cli, out)?.filter(Campaign::is_active)
     {
-        out.text(&format!("{line}\n"))?;
+        out.text(&format!("{}\n", campaign_line(&campaign)))?;
     }
     if known.is_empty() {
         out.text("no runs\n")?;
@@ -96,7 +97,7 @@ pub(crate) fn run(cli: &Cli, asked: &Status, out: &Out) -> Result<Exit, Failure>
 }
 
 /// A run out of its journal, to look at one instance of it.
-fn replayed(cli: &Cli, store: &dyn Store, target: &Target) -> Result<(Machine, InstanceId), Failure> {
+fn replayed(cli: &GlobalArgs, store: &dyn Store, target: &Target) -> Result<(Machine, InstanceId), Failure> {
     let run = &target.row.run;
     let entries = journal::load(store, run).map_err(|error| session::drive_failure(&error.into()))?;
     let machine = Machine::replay(Arc::new(Shelf::load(cli)?.library), &entries);
@@ -104,6 +105,26 @@ fn replayed(cli: &Cli, store: &dyn Store, target: &Target) -> Result<(Machine, I
         return Err(why::no_instance(run, target.instance, machine.instances().len()));
     }
     Ok((machine, target.instance))
+}
+
+/// The campaign in front, if there is one.
+fn campaign(cli: &GlobalArgs, out: &Out) -> Result<Option<Campaign>, Failure> {
+    let Some(paper) = records::existing(cli)? else { return Ok(None) };
+    records::with(out, &paper, Records::campaign)
+}
+
+/// A campaign in one line.
+fn campaign_line(campaign: &Campaign) -> String {
+    let count = |status: TaskStatus| campaign.tasks().iter().filter(|one| one.status == status).count();
+    let mut words =
+        vec![format!("{} of {} tasks complete", count(TaskStatus::Complete), campaign.tasks().len())];
+    for (status, word) in [(TaskStatus::InProgress, "at work"), (TaskStatus::Blocked, "blocked")] {
+        if count(status) > 0 {
+            words.push(format!("{} {word}", count(status)));
+        }
+    }
+    let name = paint(paint::STRONG, "campaign");
+    format!("{name}  {}: {}", safe(campaign.objective()), words.join(", "))
 }
 
 /// How many runs are shown.

@@ -5,6 +5,8 @@
 
 use std::io::Read as _;
 
+use ftl_command::session::session_failure;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
 use ftl_core::amount::Unit;
 use ftl_core::run::{ActionId, InstanceId};
 use ftl_core::value::{Fields, Name, Value};
@@ -14,22 +16,18 @@ use ftl_engine::session::{Session, Target, find};
 use ftl_folder::id::RunId;
 use ftl_store::MAX_COMMAND_BYTES;
 use ftl_store::order::{Order, Reply};
-use ftl_store::summary::{Wait, What};
+use ftl_view::paint::{self, paint};
+use ftl_view::runs;
+use ftl_view::summary::{Wait, What};
 use serde_json::json;
 
 use super::code;
 use super::run::{Left, Wheel, document, exit_of, left_text, value_of};
-use crate::cli::{Answer, Cli, Override, Raise, Stop};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint};
-use crate::runs;
-use crate::session::{self, session_failure};
-use crate::signals;
+use crate::cli::{Answer, Override, Raise, Stop};
+use crate::known;
 
 /// `ftl answer ID VALUE`.
-pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn answer(cli: &GlobalArgs, asked: &Answer, out: &Out) -> Result<Exit, Failure> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let named = asked.id.contains('/');
@@ -41,7 +39,7 @@ pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failu
         let exit = carry_out(&session, &target, &order, asked.no_wait, out)?;
         return ended_as(&session, &target.row.run, exit);
     }
-    let waits = runs::summary(&target.row).waits;
+    let waits = known::summary(&target.row).waits;
     let wait = waiting(&waits, &target, named);
     let instance = wait.map_or(target.instance, |wait| InstanceId(wait.instance));
     let order = match wait.map(|wait| wait.what) {
@@ -64,11 +62,11 @@ pub(crate) fn answer(cli: &Cli, asked: &Answer, out: &Out) -> Result<Exit, Failu
 fn ended_as(session: &Session, run: &RunId, exit: Exit) -> Result<Exit, Failure> {
     let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
     let ended = row.filter(|row| row.settled && exit == Exit::Done);
-    Ok(ended.map_or(exit, |row| exit_of(&Left::Rest(Rest::Rests(runs::summary(&row))))))
+    Ok(ended.map_or(exit, |row| exit_of(&Left::Rest(Rest::Rests(known::summary(&row))))))
 }
 
 /// `ftl override ID STATE --reason`.
-pub(crate) fn override_(cli: &Cli, asked: &Override, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn override_(cli: &GlobalArgs, asked: &Override, out: &Out) -> Result<Exit, Failure> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let (instance, to, reason) = (target.instance, Name::from(asked.state.as_str()), asked.reason.clone());
@@ -76,7 +74,7 @@ pub(crate) fn override_(cli: &Cli, asked: &Override, out: &Out) -> Result<Exit, 
 }
 
 /// `ftl raise ID METER AMOUNT --reason`.
-pub(crate) fn raise(cli: &Cli, asked: &Raise, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn raise(cli: &GlobalArgs, asked: &Raise, out: &Out) -> Result<Exit, Failure> {
     let unit = Unit::of_meter(&asked.meter);
     let limit = unit.parse(&asked.amount).map_err(|error| {
         Failure::usage(error.to_string(), "the amount is the new limit, not what is added")
@@ -88,7 +86,7 @@ pub(crate) fn raise(cli: &Cli, asked: &Raise, out: &Out) -> Result<Exit, Failure
 }
 
 /// `ftl stop ID`.
-pub(crate) fn stop(cli: &Cli, asked: &Stop, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn stop(cli: &GlobalArgs, asked: &Stop, out: &Out) -> Result<Exit, Failure> {
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let reason = asked.reason.clone().unwrap_or_default();
@@ -96,7 +94,7 @@ pub(crate) fn stop(cli: &Cli, asked: &Stop, out: &Out) -> Result<Exit, Failure> 
 }
 
 /// The person is looked at before anything is opened: an agent gets nowhere.
-fn begin(cli: &Cli) -> Result<(Session, String), Failure> {
+fn begin(cli: &GlobalArgs) -> Result<(Session, String), Failure> {
     let place = session::place(cli)?;
     let by = session::person(cli, &place)?;
     session::store_of_runs(&place)?;
@@ -210,7 +208,7 @@ fn tell(wheel: &Wheel<'_>, target: &Target, reply: &Reply, rest: Option<&Rest>) 
     }
     let run = &target.row.run;
     let row = session.store().run(run).map_err(|error| session::store_failure(&error))?;
-    let now = row.as_ref().map(runs::summary).unwrap_or_default();
+    let now = row.as_ref().map(known::summary).unwrap_or_default();
     let interrupted = matches!(rest, Some(Rest::Stopped(_)));
     let left = Left::Rest(if interrupted { Rest::Stopped(now) } else { Rest::Rests(now) });
     if out.is_json() {

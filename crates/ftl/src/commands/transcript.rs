@@ -7,21 +7,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ftl_agents::contract::TURNS;
+use ftl_command::session::store_failure;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, records, session};
 use ftl_core::run::{ActionId, ROOT, Usage};
 use ftl_engine::hands::transcript::{Conversation, Line, TranscriptError, conversations};
 use ftl_records::Records;
+use ftl_view::lines::amounts;
+use ftl_view::paint::{self, count, one_line, paint, safe};
+use ftl_view::when;
 use serde_json::{Value as Json, json};
 
-use super::ftl;
-use crate::cli::{Cli, Transcript};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::lines::amounts;
-use crate::out::Out;
-use crate::paint::{self, count, one_line, paint, safe};
-use crate::session::{self, store_failure};
+use crate::cli::Transcript;
 use crate::target::Target;
-use crate::when;
 
 /// How many lines of a result, a prompt or an answer are shown, unless all are asked for.
 const MAX_SHOWN_LINES: usize = 8;
@@ -33,10 +30,10 @@ const MAX_SHOWN_LETTERS: usize = 200;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows the conversations of a run, of one of its tasks, or of an instance.
-pub(crate) fn run(cli: &Cli, asked: &Transcript, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Transcript, out: &Out) -> Result<Exit, Failure> {
     let store = session::store_of_runs(&session::place(cli)?)?;
     let mut target = Target::find(cli, &store, &asked.id)?;
-    let Some(paper) = ftl::existing(cli)? else { return Ok(Exit::Done) };
+    let Some(paper) = records::existing(cli)? else { return Ok(Exit::Done) };
     let mut shown = Shown { all: asked.all, read: BTreeMap::new(), last: None, call: None };
     loop {
         // The row is read before the conversations: a run that has ended then has no later ones.

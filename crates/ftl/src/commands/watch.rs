@@ -11,25 +11,20 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ftl_command::session::{session_failure, store_failure};
+use ftl_command::shelf::Shelf;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session, signals};
 use ftl_engine::drive::Stop;
 use ftl_engine::session::find;
 use ftl_folder::place::Place;
 use ftl_language::library::Library;
 use ftl_store::{RunRow, Store};
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::{self, Out};
-use crate::session::{self, session_failure, store_failure};
-use crate::shelf::Shelf;
-use crate::signals;
-
 /// How often it is looked whether something has changed.
 const LOOK: Duration = Duration::from_millis(150);
 
 /// Watches one run until it ends, or all of them until it is interrupted.
-pub(crate) fn run(cli: &Cli, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, id: Option<&str>, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let library = Arc::new(Shelf::load(cli)?.library);
     let stop = signals::stop(out)?;

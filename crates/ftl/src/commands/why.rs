@@ -6,12 +6,12 @@ mod sentences;
 use std::collections::BTreeSet;
 
 use ftl_core::amount::Unit;
+use ftl_core::run::PULL;
 use ftl_core::run::{
     Answers, COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, ROOT, Run, STOPPED,
     Standing, ThreadId, WayOut,
 };
 use ftl_core::value::{Name, Value};
-use ftl_engine::forge::PULL;
 use ftl_engine::hands::questions;
 use ftl_engine::session::SessionError;
 use ftl_folder::clock;
@@ -22,20 +22,18 @@ use ftl_lifecycle::phases::NEXT;
 use ftl_lifecycle::{Folder, Phases, desk};
 use ftl_store::StoreError;
 use ftl_store::sqlite::SqliteStore;
-use ftl_store::summary::{Summary, Wait, What};
 use serde_json::{Value as Json, json};
 
-use crate::board::Board;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::lines;
-use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
-use crate::runs::{Known, answer, command, named, standing};
-use crate::session::{self, session_failure};
+use crate::known::Known;
 use crate::target::{Part, Target};
-use crate::when;
+use ftl_command::session::session_failure;
+use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session};
+use ftl_view::board::Board;
+use ftl_view::lines;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::runs::{answer, command, named, standing};
+use ftl_view::summary::{Summary, Wait, What};
+use ftl_view::when;
 use sentences::Sentences;
 
 /// How wide the first column is.
@@ -45,7 +43,7 @@ const FIRST: usize = 12;
 const MAX_EXPLAINED: usize = 20;
 
 /// Explains a run, one task of its plan, or one instance of it.
-pub(crate) fn run(cli: &Cli, id: &str, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, id: &str, out: &Out) -> Result<Exit, Failure> {
     let place = session::place(cli)?;
     let store = session::store_of_runs(&place)?;
     let Target { reader, part } = Target::find(cli, &store, id)?;

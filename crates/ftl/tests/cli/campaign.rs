@@ -1,4 +1,4 @@
-//! `ftl campaign`: every verb, what it refuses, and what the original lost.
+//! `ftl campaign`: every verb, what it refuses, and what the FTL plugin (docs/origins.md) lost.
 
 use serde_json::{Value as Json, json};
 

@@ -1,4 +1,4 @@
-//! `ftl memory` and its shortcuts: words, refusals, and what the original forgot or confused.
+//! `ftl memory` and its shortcuts: words, refusals, and what the FTL plugin (docs/origins.md) forgot or confused.
 
 use serde_json::{Value as Json, json};
 

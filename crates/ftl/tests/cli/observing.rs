@@ -49,7 +49,7 @@ fn a_block_stands_by_its_exit_code_and_not_by_words_in_its_output() {
     assert_ne!(found[2].0, "FALSE_POSITIVE");
     let rows = shown(&dir, &["observer", "verify-blocks"]);
     assert!(rows[1]["output"].as_str().unwrap().contains("all well"), "{rows}");
-    assert_eq!(rows[1]["workspace"], "002_t002_blocked", "as the original names it: by its stem");
+    assert_eq!(rows[1]["workspace"], "002_t002_blocked", "as the FTL plugin names it: by its stem");
 }
 
 #[test]

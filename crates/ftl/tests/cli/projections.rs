@@ -1,4 +1,4 @@
-//! The copies in `.ftl/`: changed by hand, broken, removed, left by the original or by a killed process.
+//! The copies in `.ftl/`: changed by hand, broken, removed, left by the FTL plugin (docs/origins.md) or by a killed process.
 
 use ftl_testkit::faults::{Fault, Faults, counted};
 use serde_json::{Value as Json, json};
@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use crate::campaign::{PLAN, add, campaign, shown, update};
 use crate::support::{Dir, Ended};
 
-/// The repository as the original leaves it.
+/// The repository as the FTL plugin leaves it.
 fn original() -> Dir {
     let dir = Dir::new();
     dir.write(

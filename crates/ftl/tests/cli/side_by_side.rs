@@ -69,7 +69,7 @@ fn two_campaigns_with_equal_tasks_run_at_once_and_each_has_its_own_papers() {
     assert_eq!(objective(&dir.read(".ftl/campaign.json")), "all is done one");
     let two = begin(&dir, &["campaign", "run"], "two");
     let second = run_of(&dir, "two");
-    // The one opened last stands at the specification's paths, the other in a folder of its own.
+    // The one opened last stands directly in `.ftl/`, the other in a folder of its own.
     let aside = format!(".ftl/campaigns/{first}");
     assert_eq!(objective(&dir.read(".ftl/campaign.json")), "all is done two");
     assert_eq!(objective(&dir.read(&format!("{aside}/campaign.json"))), "all is done one");

@@ -274,7 +274,7 @@ fn paths_hold_from_a_folder_below_and_elsewhere() {
     );
 }
 
-/// The original's scripts take plans that its own validator refuses; the flows and the validator stay strict.
+/// Scripts of the FTL plugin take plans that its own validator refuses (decision 21 in docs/origins.md); the flows and the validator stay strict.
 #[test]
 fn a_plan_without_an_objective_or_without_tasks_is_taken_as_the_original_takes_it() {
     let task = r#"{"seq": "001", "slug": "one", "delta": ["a.py"], "verify": "true"}"#;

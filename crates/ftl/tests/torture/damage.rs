@@ -49,7 +49,7 @@ fn a_damaged_log_is_cut_and_never_believed() {
     let stage = Stage::new();
     let ended = stage.faulty(&Faults::of(STORE).at(haul.call_at(75), Fault::KilledAfter), &HAUL);
     assert!(ended.is_killed(), "{ended:#?}");
-    // A reader would tidy up after the dead: the original is only copied.
+    // A reader would tidy up after the dead: it is only copied.
     let told = Stage::new();
     copy(&stage, &told);
     let run = only_run(&told);

@@ -1,4 +1,4 @@
-//! The original's `memory.json`, in and out.
+//! The FTL plugin's `memory.json` (docs/origins.md), in and out.
 
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_memory::carry::Mode;

@@ -249,7 +249,7 @@ pub fn read_outline(json: &Json) -> Result<(String, Vec<String>, Status), String
     Ok((seq, list(json, "depends"), status))
 }
 
-/// Reads a task as `campaign.json` has it, also one of the original's, which says less.
+/// Reads a task as `campaign.json` has it, also one of the FTL plugin's, which says less.
 pub fn read_task(json: &Json) -> Result<CampaignTask, String> {
     let text = |key: &str| json.get(key).and_then(Json::as_str).map(str::to_owned);
     let count = |key: &str| json.get(key).and_then(Json::as_whole).and_then(|n| u64::try_from(n).ok());

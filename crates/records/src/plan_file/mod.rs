@@ -132,7 +132,7 @@ pub struct Reading<'a> {
     pub may_be_empty: bool,
 }
 
-/// A plan that leaves out what scripts written for the original leave out.
+/// A plan that leaves out what scripts written for the FTL plugin leave out (decision 21 in docs/origins.md).
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaxPlan {
     /// The plan, with what was left out filled in. It may have no tasks.
@@ -165,7 +165,7 @@ fn parse(text: &str) -> Result<Json, PlanErrors> {
     })
 }
 
-/// Reads a plan as the original's scripts may write it: without an objective, and without tasks. The name of
+/// Reads a plan as scripts of the FTL plugin may write it: without an objective, and without tasks. The name of
 /// the campaign in the plan stands in for the objective, else `campaign`, what the current campaign is to reach.
 /// Everything else is as strict as [`read`].
 pub fn read_lax(text: &str, campaign: Option<&str>) -> Result<LaxPlan, PlanErrors> {

@@ -290,7 +290,7 @@ impl Workspace {
         json.put("lineage", lineage);
     }
 
-    /// What the specification does not list stands last, and only where there is something to say.
+    /// What the FTL protocol does not list stands last, and only where there is something to say.
     fn put_rest(&self, json: &mut Json) {
         if let Some(kind) = self.kind {
             json.put("type", kind.word());

@@ -20,6 +20,7 @@ use ftl_agents::cli::Adapter;
 use ftl_agents::contract::MONEY;
 use ftl_agents::model::price::Prices;
 use ftl_agents::model::{Calls, Dialect};
+pub use ftl_core::amount::UNPRICED;
 use ftl_core::catalogue::{Catalogue, RoleRule};
 use ftl_core::nearest::nearest;
 use ftl_core::run::Usage;
@@ -35,9 +36,6 @@ use needs::{Need, Unfit, has_rule};
 
 /// What a person does about a role that nobody answers.
 pub const UNBOUND: &str = "`ftl init` finds agents, or name one under [roles] in ftl.toml";
-
-/// The meter of conversations whose price is unknown, where the person says that it is not to be guessed.
-pub const UNPRICED: &str = "unpriced";
 
 /// Where agents stand in a file of settings.
 pub const AGENTS: &str = "agents";

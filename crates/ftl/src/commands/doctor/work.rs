@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use ftl_code::commands::Commands;
 use ftl_code::commands::look::{self, Answer, Look, Surroundings};
+use ftl_command::session;
 use ftl_core::catalogue::build::VerifyOutcome;
 use ftl_engine::doctor::{Area, Finding, Level};
 use ftl_folder::place::Place;
@@ -22,10 +23,9 @@ use ftl_settings::config::Config;
 use ftl_settings::environment::CommandKind;
 use ftl_settings::roster::{Agent, Hall, Kind, Roster};
 use ftl_store::MemoryStore;
+use ftl_view::paint;
 
 use crate::commands::flow::needs_git;
-use crate::paint;
-use crate::session;
 
 /// How long a server on this machine may take to answer.
 const MAX_KNOCK: Duration = Duration::from_millis(500);

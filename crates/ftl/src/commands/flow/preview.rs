@@ -1,15 +1,13 @@
 //! A plan of which nothing was built, as people and programs read it.
 
 use ftl_code::commands::Commands;
+use ftl_command::{Exit, Failure, Out};
 use ftl_core::json::Json;
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::preview::Preview;
 use ftl_records::plan_file::{Plan, Task as PlanTask, Worker};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
+use ftl_view::paint::{self, paint, safe};
 
 /// How many levels of a graph are shown by how far a line is from the edge.
 const MAX_LEVELS: usize = 8;

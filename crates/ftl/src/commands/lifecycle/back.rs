@@ -1,15 +1,14 @@
 //! `ftl redo`: back to a phase that the task has been in. What it and later phases left is kept and void.
 
+use ftl_command::{Exit, Failure};
 use ftl_core::run::{Event, ROOT, RefusalKind};
 use ftl_lifecycle::write::{self, Forced};
 use ftl_store::order::Order;
+use ftl_view::paint::{self, paint};
 use serde_json::json;
 
 use super::bench::{Bench, GateAnswers, disk_failure};
 use super::next::{Answer, Cannot, arrive, cannot, held_hint};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::paint::{self, paint};
 use crate::tasks::Redo;
 
 /// What the words ask for: where to, and why.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use ftl_command::session::{session_failure, store_failure};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
 use ftl_core::performer::Performer;
 use ftl_core::run::{Entry, Fact, ROOT, Run};
 use ftl_core::value::{Name, Value};
@@ -20,13 +22,7 @@ use ftl_lifecycle::{Folder, Malformed, Phase, Phases, TaskId};
 use ftl_records::Records;
 use ftl_store::order::{Order, Refused};
 
-use crate::cli::Cli;
 use crate::commands::run::Wheel;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::session::{self, session_failure, store_failure};
-use crate::signals;
 use crate::tasks::TaskArg;
 
 /// How long a command waits for another one that works on the same task.
@@ -37,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// What a command works with.
 pub(super) struct Bench<'a> {
-    pub(super) cli: &'a Cli,
+    pub(super) cli: &'a GlobalArgs,
     pub(super) out: &'a Out,
     pub(super) session: Session,
     pub(super) stop: Stop,
@@ -115,7 +111,7 @@ pub(super) struct Carried {
 
 impl<'a> Bench<'a> {
     /// Opens what a person's command needs. An agent gets nowhere.
-    pub(super) fn open(cli: &'a Cli, out: &'a Out) -> Result<Bench<'a>, Failure> {
+    pub(super) fn open(cli: &'a GlobalArgs, out: &'a Out) -> Result<Bench<'a>, Failure> {
         let place = session::place(cli)?;
         let by = session::person(cli, &place)?;
         let session = session::open(cli)?;

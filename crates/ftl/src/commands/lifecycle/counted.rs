@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::FromArgMatches as _;
+use ftl_command::{Exit, Out};
 use ftl_core::catalogue::Catalogue;
 use ftl_engine::drive::Stop;
 use ftl_engine::session::{Session, Setup};
@@ -19,8 +20,6 @@ use ftl_store::{Append, Command, Digest, Lease, NewRun, Record, RunRow, SqliteSt
 use super::bench::{self, Bench};
 use super::next;
 use crate::cli::{self, Cli};
-use crate::exit::Exit;
-use crate::out::Out;
 use crate::tasks::TaskArg;
 
 /// A store that counts how often a journal is read from its beginning.
@@ -109,7 +108,7 @@ fn one_next_loads_the_journal_once() {
     let matches = cli::command().try_get_matches_from(["ftl", "next"]).unwrap();
     let (cli, out) = (Cli::from_arg_matches(&matches).unwrap(), Out::new(true));
     let bench = Bench {
-        cli: &cli,
+        cli: &cli.global,
         out: &out,
         session: Session::new(setup, "ftl next"),
         stop: Stop::default(),

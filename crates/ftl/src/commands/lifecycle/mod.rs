@@ -24,28 +24,24 @@ mod show;
 mod view;
 mod words;
 
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
 use ftl_lifecycle::desk;
 use ftl_lifecycle::folder::{self, STATE};
 use ftl_lifecycle::state::State;
 use ftl_lifecycle::{Folder, TaskId, write};
 use ftl_store::Digest;
+use ftl_view::paint::{self, paint, safe};
 use serde_json::json;
 
 use bench::Bench;
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
-use crate::session;
 use crate::tasks::{Lifecycle, New, Reviewed, TaskArg};
 
 /// How long a brief may be.
 const MAX_BRIEF_BYTES: usize = 16 * 1024;
 
 /// Does what one of these commands says.
-pub(crate) fn run(cli: &Cli, asked: &Lifecycle, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &GlobalArgs, asked: &Lifecycle, out: &Out) -> Result<Exit, Failure> {
     match asked {
         Lifecycle::Show(task) => return show::run(cli, task, out),
         Lifecycle::Next(next) if next.eval => return next::eval(cli, next, out),
@@ -196,7 +192,7 @@ fn adopt(bench: &Bench<'_>, asked: &TaskArg) -> Result<Exit, Failure> {
 }
 
 /// The task that is meant, for commands that only look.
-fn named(cli: &Cli, asked: &TaskArg) -> Result<(TaskId, Option<ftl_store::SqliteStore>), Failure> {
+fn named(cli: &GlobalArgs, asked: &TaskArg) -> Result<(TaskId, Option<ftl_store::SqliteStore>), Failure> {
     let place = session::place(cli)?;
     let store = ftl_store::SqliteStore::open_existing(&place.store())
         .map_err(|error| session::store_failure(&error))?;

@@ -1,5 +1,6 @@
 //! `ftl next`: looks at the artifacts of the phase, and makes at most one transition or says what is missing.
 
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_core::catalogue::lifecycle::Recorded;
 use ftl_core::run::{Answers, Event, Fact, Failure as StepFailure, FailureKind, ROOT, Refusal, RefusalKind};
 use ftl_core::value::{Fields, Name, Value};
@@ -9,16 +10,12 @@ use ftl_lifecycle::phases::{NEXT, Phases};
 use ftl_lifecycle::write::{self, Forced};
 use ftl_lifecycle::{Malformed, Phase, TaskId};
 use ftl_store::order::{Order, RefusedKind};
+use ftl_view::paint::{self, paint, safe};
 use serde::Serialize;
 
 use super::bench::{self, Arrived, Bench, Carried};
 use super::view::View;
 use super::words;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::tasks::Next;
 
 /// The gate of which a waiver records the decision first: what it answers is not known before.
@@ -141,7 +138,7 @@ fn malformed(id: &TaskId, phase: Option<&Phase>, malformed: &Malformed, out: &Ou
 }
 
 /// `ftl next --eval`: every edge with what it needs; nothing is written, and nothing is adopted.
-pub(super) fn eval(cli: &Cli, asked: &Next, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn eval(cli: &GlobalArgs, asked: &Next, out: &Out) -> Result<Exit, Failure> {
     let (to, _) = words(asked)?;
     let view = View::new(cli, &asked.task)?;
     let to = to.map(|word| bench::find_phase(&view.phases, word)).transpose()?;

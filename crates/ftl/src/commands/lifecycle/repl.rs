@@ -6,10 +6,12 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::FromArgMatches as _;
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_lifecycle::folder::TRANSCRIPT;
 use ftl_lifecycle::phases::{Phases, command};
 use ftl_lifecycle::{Folder, desk, write};
+use ftl_view::paint::{self, paint};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -22,10 +24,6 @@ use super::bench::Bench;
 use super::view::View;
 use super::{on, show};
 use crate::cli::{self, Cli, Command};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint};
 use crate::tasks::{Lifecycle, TaskArg};
 
 /// How many lines are remembered.
@@ -65,7 +63,7 @@ enum Line {
 }
 
 /// `ftl repl`.
-pub(super) fn run(cli: &Cli, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
     out.respell_with(behind_slash);
     let bench = Bench::open(cli, out)?;
     if asked.task.is_some() {

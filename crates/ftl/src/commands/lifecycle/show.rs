@@ -1,26 +1,23 @@
 //! `ftl show`: a task as it stands, without touching it.
 
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
 use ftl_core::json::{Json, JsonExt as _};
 use ftl_lifecycle::edges::{Edge, Outlook};
 use ftl_lifecycle::folder::{PATCH, PLAN_TEXT};
 use ftl_lifecycle::state::State;
 use ftl_lifecycle::{Folder, Malformed, Phase, desk};
+use ftl_view::paint::{self, paint, safe};
 
 use super::bench;
 use super::next::work_hint;
 use super::view::{Seen, View};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint, safe};
 use crate::tasks::TaskArg;
 
 /// How many lines of the plan and of the patch are shown.
 const MAX_LINES: usize = 40;
 
 /// `ftl show`.
-pub(super) fn run(cli: &Cli, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(cli: &GlobalArgs, asked: &TaskArg, out: &Out) -> Result<Exit, Failure> {
     let view = View::new(cli, asked)?;
     let seen = view.stands()?;
     let (folder, phases, phase) = (&view.folder, &view.phases, &seen.phase);

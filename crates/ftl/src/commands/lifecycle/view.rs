@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use ftl_command::shelf::Shelf;
+use ftl_command::{Exit, Failure, GlobalArgs, session};
 use ftl_core::run::Run;
 use ftl_language::library::Library;
 use ftl_lifecycle::binding::Bindings;
@@ -17,11 +19,6 @@ use ftl_store::journal;
 use ftl_store::{SqliteStore, Store as _};
 
 use super::bench::{self, Trouble};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::session;
-use crate::shelf::Shelf;
 use crate::tasks::TaskArg;
 
 /// What a command looks at.
@@ -45,7 +42,7 @@ pub(super) struct Seen {
 
 impl View {
     /// The task that is meant.
-    pub(super) fn new(cli: &Cli, asked: &TaskArg) -> Result<View, Failure> {
+    pub(super) fn new(cli: &GlobalArgs, asked: &TaskArg) -> Result<View, Failure> {
         let (id, store) = super::named(cli, asked)?;
         let folder = Folder::of(&session::place(cli)?, &id);
         let library = Arc::new(Shelf::load(cli)?.library);

@@ -1,5 +1,6 @@
 //! The words that do the work of a phase. None of them moves the task, but `revert` said in accept.
 
+use ftl_command::{Exit, Failure};
 use ftl_core::run::{Answers, ROOT};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_lifecycle::Phase;
@@ -8,13 +9,11 @@ use ftl_lifecycle::folder::DECISION;
 use ftl_lifecycle::looks::Looks;
 use ftl_lifecycle::phases::Phases;
 use ftl_store::order::Order;
+use ftl_view::paint::{self, paint, safe};
 use serde_json::json;
 
 use super::bench::{Arrived, Bench, Carried, GateAnswers};
 use super::next::{Answer, Guard, arrive, held_hint};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::paint::{self, paint, safe};
 use crate::tasks::{Accept, RevertArgs, TaskArg};
 
 /// A reason that is given has words in it.

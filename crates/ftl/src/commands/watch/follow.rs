@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use ftl_command::{Exit, Failure, Out};
 use ftl_engine::drive::Stop;
 use ftl_folder::id::RunId;
 use ftl_store::RunRow;
+use ftl_view::paint::{self, paint};
 
 use super::{LOOK, Watched};
 use crate::commands::log::Lines;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::paint::{self, paint};
 
 /// Prints entries until the one run that is watched has ended, or the person interrupts.
 pub(super) fn run(watched: &Watched, stop: &Stop, out: &Out) -> Result<Exit, Failure> {

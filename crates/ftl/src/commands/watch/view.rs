@@ -9,26 +9,25 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use anstream::adapter::strip_str;
+use ftl_command::session::store_failure;
+use ftl_command::{Exit, Failure, Out, out};
 use ftl_core::run::{Entry, Fact, Time, WHOLE};
 use ftl_engine::drive::Stop;
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
 use ftl_store::Store;
 use ftl_store::journal;
+use ftl_view::board::Board;
+use ftl_view::cause::cause;
+use ftl_view::lines;
+use ftl_view::paint::{self, paint, safe};
+use ftl_view::runs;
+use ftl_view::when;
 
 use super::{LOOK, Watched};
-use crate::board::Board;
-use crate::board::live::picture;
-use crate::board::reader::Reader;
-use crate::cause::cause;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::lines;
-use crate::out::{self, Out};
-use crate::paint::{self, paint, safe};
-use crate::runs::{self, Known};
-use crate::session::store_failure;
-use crate::when;
+use crate::known::{self, Known};
+use crate::live::picture;
+use crate::reader::Reader;
 
 /// How long a picture stays when nothing changes: clocks and countdowns are in it.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -120,7 +119,7 @@ impl View<'_> {
     fn report(&self) -> String {
         let told = |(run, reader): (&RunId, &Reader)| {
             let row = self.watched.store.run(run).ok().flatten()?;
-            let summary = runs::summary(&row);
+            let summary = known::summary(&row);
             let is_over = row.settled && Board::is_for(&*self.watched.library, &summary.protocol);
             is_over.then(|| reader.board.told(run, &summary.meters))
         };

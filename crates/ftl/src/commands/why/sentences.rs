@@ -3,13 +3,14 @@
 //! Every command that is named here can be typed as it stands.
 
 use ftl_core::run::InstanceId;
-use ftl_store::summary::{Wait, What};
+use ftl_view::board::{Board, Row, Standing};
+use ftl_view::cause::{cause, standing};
+use ftl_view::paint::{self, count, paint, safe};
+use ftl_view::runs::{command, silence, to_type};
+use ftl_view::summary::{Wait, What};
 use serde_json::{Value as Json, json};
 
-use crate::board::{Board, Row, Standing};
-use crate::cause::{cause, standing};
-use crate::paint::{self, count, paint, safe};
-use crate::runs::{Known, command, silence, to_type};
+use crate::known::Known;
 use crate::target::Part;
 
 /// How many tasks or waits are told one by one.

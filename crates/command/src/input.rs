@@ -1,0 +1,35 @@
+//! What a command reads: a file that a person names, or standard input.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use ftl_folder as folder;
+
+use crate::failure::Failure;
+
+/// How much is read from standard input or a file.
+const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The text of a file, or of standard input for `-`.
+pub fn text_of(file: &Path) -> Result<String, Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::new(
+            format!("`{}` cannot be read: {error}", file.display()),
+            "name a file, or - for standard input",
+        )
+    };
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    } else {
+        let opened = folder::open_named(file).map_err(cannot)?;
+        opened.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    }
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        let message = format!("`{}` has more than {MAX_INPUT_BYTES} bytes", file.display());
+        return Err(Failure::new(message, "make it smaller"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        Failure::new(format!("`{}` is not UTF-8: {error}", file.display()), "write it as UTF-8")
+    })
+}

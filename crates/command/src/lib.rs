@@ -1,0 +1,31 @@
+//! What every command of `ftl` stands on: its flags, what it opens, what it prints, how it fails and ends.
+//!
+//! A face that is a program of its own needs the same. It decides nothing, performs no command, and knows none by name.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `args`, `page` | the flags of every command; what a help says beside options |
+//! | `root`, `session` | the folder that is meant; its state, store, settings and person |
+//! | `shelf`, `records` | the protocol documents; campaigns, workspaces and lessons |
+//! | `input`, `out`, `queue` | what is read and printed; lines that wait for a slow reader |
+//! | `failure`, `exit`, `limits`, `signals` | how a command fails and ends; what would end it in the middle |
+
+mod args;
+mod exit;
+mod failure;
+pub mod input;
+pub mod limits;
+pub mod out;
+mod page;
+mod queue;
+pub mod records;
+pub mod root;
+pub mod session;
+pub mod shelf;
+pub mod signals;
+
+pub use args::{GlobalArgs, Group};
+pub use exit::Exit;
+pub use failure::Failure;
+pub use out::Out;
+pub use page::Page;

@@ -1,0 +1,165 @@
+//! `ftl campaign`: the one current campaign, its tasks and its archive.
+
+use std::path::Path;
+
+use ftl_command::input::text_of;
+use ftl_command::records::{failure, open, tell, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_core::json::{Json, JsonExt as _, Object};
+use ftl_folder::clock;
+use ftl_records::campaign::no_campaign;
+use ftl_records::lessons::alike;
+use ftl_records::{RecordError, Records, views};
+
+use crate::words::{Campaign, Similar};
+use crate::{look, print, word};
+
+/// Does what a verb says about the current campaign, or the one that was named.
+pub fn run(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<Exit, Failure> {
+    let now = clock::local();
+    match verb {
+        Campaign::Create { objective, framework } => {
+            let made =
+                with(out, &open(cli)?, |paper| paper.create_campaign(objective, framework.as_deref(), &now))?;
+            print(out, &made.to_json())
+        }
+        Campaign::AddTasks => {
+            let text = text_of(Path::new("-"))?;
+            with(out, &existing(cli)?, |paper| paper.add_tasks_lax(&text, &now))?;
+            word(out, "Tasks added")
+        }
+        Campaign::UpdateTask { seq, status } => {
+            with(out, &existing(cli)?, |paper| paper.update_task(seq, status, &now))?;
+            word(out, &format!("Task {seq} \u{2192} {status}"))
+        }
+        Campaign::PropagateBlocks => {
+            let Some(paper) = look(cli)? else { return word(out, NOTHING_BLOCKED) };
+            match with(out, &paper, |paper| paper.propagate_blocks(&now))?.as_slice() {
+                [] => word(out, NOTHING_BLOCKED),
+                seqs => word(out, &format!("Propagated blocks to: {}", seqs.join(", "))),
+            }
+        }
+        Campaign::Complete { summary } => {
+            let closed =
+                with(out, &existing(cli)?, |paper| paper.complete_campaign(summary.as_deref(), &[], &now))?;
+            print(out, &closed.to_json())
+        }
+        Campaign::MergeRevisedPlan { file } => merge(cli, file, &now, out),
+        Campaign::Export { file, start, end } => {
+            let paper = open(cli)?;
+            print(out, &with(out, &paper, |paper| paper.export(file, start.as_deref(), end.as_deref()))?)
+        }
+        Campaign::NextTask
+        | Campaign::ReadyTasks
+        | Campaign::CascadeStatus
+        | Campaign::Status
+        | Campaign::Active
+        | Campaign::History
+        | Campaign::Fingerprint
+        | Campaign::FindSimilar(_)
+        | Campaign::GetReplanInput
+        | Campaign::Summary
+        | Campaign::CascadeAnalysis => show(cli, verb, out),
+    }
+}
+
+const NOTHING_BLOCKED: &str = "No blocks to propagate";
+
+/// The paperwork of a campaign that must be there: where there is no state, none is made.
+fn existing(cli: &GlobalArgs) -> Result<Records, Failure> {
+    look(cli)?.ok_or_else(|| failure(&no_campaign()))
+}
+
+fn show(cli: &GlobalArgs, verb: &Campaign, out: &Out) -> Result<Exit, Failure> {
+    let Some(paper) = look(cli)? else { return print(out, &nothing(verb)) };
+    print(out, &with(out, &paper, |paper| shown(paper, verb))?)
+}
+
+/// What a verb that only looks prints.
+fn shown(paper: &Records, verb: &Campaign) -> Result<Json, RecordError> {
+    match verb {
+        Campaign::History => return paper.history(),
+        Campaign::Fingerprint => return paper.fingerprint(),
+        Campaign::FindSimilar(asked) => {
+            return paper.find_similar(asked.threshold, asked.max, &alike);
+        }
+        Campaign::CascadeStatus => return Ok(views::cascade(&paper.cascade()?)),
+        _ => {}
+    }
+    let Some(campaign) = paper.campaign()? else { return Ok(nothing(verb)) };
+    Ok(match verb {
+        Campaign::NextTask => campaign.ready()?.first().map_or(Json::Null, |one| one.to_json()),
+        Campaign::ReadyTasks => Json::Array(campaign.ready()?.iter().map(|one| one.to_json()).collect()),
+        Campaign::Active if !campaign.is_active() => Json::Null,
+        Campaign::GetReplanInput => campaign.replan_input(&paper.evidence()?),
+        Campaign::Summary => campaign.summary(&paper.evidence()?),
+        Campaign::CascadeAnalysis => campaign.cascade_analysis(&paper.evidence()?)?,
+        _ => campaign.to_json(),
+    })
+}
+
+/// What a verb that only looks prints where there is no campaign.
+fn nothing(verb: &Campaign) -> Json {
+    let empty = || Json::Object(Object::new());
+    match verb {
+        Campaign::ReadyTasks | Campaign::FindSimilar(_) => Json::Array(Vec::new()),
+        Campaign::CascadeStatus | Campaign::CascadeAnalysis => Json::object([("state", Json::from("none"))]),
+        Campaign::Status | Campaign::Summary => views::status(None),
+        Campaign::History => Json::object([("archives", Json::Array(Vec::new()))]),
+        Campaign::Fingerprint | Campaign::GetReplanInput => empty(),
+        _ => Json::Null,
+    }
+}
+
+/// A revision that is refused changes nothing and says why in the answer, as its scripts expect.
+fn merge(cli: &GlobalArgs, file: &Path, now: &str, out: &Out) -> Result<Exit, Failure> {
+    let paper = existing(cli)?;
+    let refused = |message: &str| {
+        Json::object([
+            ("error", Json::from(message)),
+            ("merged", Json::from(0)),
+            ("unchanged", Json::from(0)),
+        ])
+    };
+    if with(out, &paper, Records::campaign)?.is_none() {
+        return Err(failure(&no_campaign()));
+    }
+    let text = match text_of(file) {
+        Ok(text) => text,
+        Err(error) => {
+            out.error(&error);
+            return print(out, &refused(&error.message));
+        }
+    };
+    match paper.merge_plan(&text, now) {
+        Ok(done) => {
+            tell(out, &paper);
+            for seq in &done.kept {
+                out.note(&format!("task {seq} is complete or being worked on and stays as it is"));
+            }
+            print(
+                out,
+                &Json::object([
+                    ("merged", Json::from(done.merged)),
+                    ("unchanged", Json::from(done.unchanged)),
+                ]),
+            )
+        }
+        Err(RecordError::Plan(errors)) => {
+            let said = failure(&RecordError::Plan(errors.clone()));
+            out.error(&said);
+            let mut answer = refused(&said.message);
+            answer.put(
+                "errors",
+                Json::Array(errors.iter().map(ftl_records::plan_file::PlanError::to_json).collect()),
+            );
+            print(out, &answer)
+        }
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+/// `ftl similar`.
+pub(crate) fn similar(cli: &GlobalArgs, asked: &Similar, out: &Out) -> Result<Exit, Failure> {
+    show(cli, &Campaign::FindSimilar(*asked), out)
+}

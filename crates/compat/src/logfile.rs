@@ -1,0 +1,31 @@
+//! `ftl logfile`: the log file of the FTL protocol's own commands.
+
+use ftl_command::records::{open, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
+
+use crate::words::Logfile;
+use crate::{look, word};
+
+pub(crate) fn run(cli: &GlobalArgs, verb: &Logfile, out: &Out) -> Result<Exit, Failure> {
+    match verb {
+        Logfile::Tail { lines } => {
+            let Some(paper) = look(cli)? else { return word(out, NONE) };
+            let tail = with(out, &paper, |paper| paper.log_tail(*lines))?;
+            word(out, if tail.is_empty() { NONE.to_owned() } else { tail.join("\n") }.as_str())
+        }
+        Logfile::Clear => {
+            let Some(paper) = look(cli)? else { return word(out, NONE) };
+            let there = with(out, &paper, ftl_records::Records::clear_log)?;
+            word(out, if there { "Cleared: .ftl/ftl.log" } else { NONE })
+        }
+        Logfile::Test => {
+            let paper = open(cli)?;
+            for level in ["DEBUG", "INFO", "WARNING", "ERROR"] {
+                with(out, &paper, |paper| paper.log(level, "a line of this level"))?;
+            }
+            word(out, "Written: .ftl/ftl.log")
+        }
+    }
+}
+
+const NONE: &str = "No log file";

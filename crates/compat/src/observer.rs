@@ -1,0 +1,111 @@
+//! `ftl observer` and the shortcut `observe`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ftl_command::records::{open, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
+use ftl_core::json::Json;
+use ftl_engine::hands::shell::Shell;
+use ftl_process::{Cancel, Guard, Supervisor, own_orphans};
+use ftl_records::Records;
+use ftl_records::observe;
+use ftl_records::observer::{Verified, Verifier};
+
+use crate::words::{Analyze, Observer};
+use crate::{look, print};
+
+pub(crate) fn run(cli: &GlobalArgs, verb: &Observer, out: &Out) -> Result<Exit, Failure> {
+    match verb {
+        Observer::Analyze(asked) => observe(cli, asked, out),
+        Observer::VerifyBlocks { workspace_dir, timeout } => {
+            let paper = open(cli)?;
+            let folder = folder(&paper, workspace_dir.as_deref());
+            let rows = verifying(cli, &paper, *timeout, out, |by| {
+                with(out, &paper, |paper| paper.verify_blocks(&folder, by))
+            })?;
+            print(out, &Json::Array(rows.iter().map(Verified::to_json).collect()))
+        }
+        Observer::List { workspace_dir } => {
+            let found = match (look(cli)?, workspace_dir) {
+                (Some(paper), named) => {
+                    let folder = folder(&paper, named.as_deref());
+                    with(out, &paper, |paper| paper.list_workspaces(&folder))?
+                }
+                (None, Some(folder)) => with(out, &open(cli)?, |paper| paper.list_workspaces(folder))?,
+                (None, None) => Vec::new(),
+            };
+            let names: Vec<String> = found.iter().map(ToString::to_string).collect();
+            print(out, &observe::list(names.iter().map(String::as_str)))
+        }
+        Observer::Score { path } => print(out, &with(out, &open(cli)?, |paper| paper.score(path))?),
+        Observer::ExtractFailure { path } => {
+            let workspace = crate::workspace::parsed(cli, path, out)?;
+            print(out, &observe::failure(&workspace, None).to_json())
+        }
+    }
+}
+
+/// `ftl observer analyze`, also called `ftl observe`.
+pub(crate) fn observe(cli: &GlobalArgs, asked: &Analyze, out: &Out) -> Result<Exit, Failure> {
+    let paper = open(cli)?;
+    let folder = folder(&paper, asked.workspace_dir.as_deref());
+    if asked.no_verify {
+        return print(out, &with(out, &paper, |paper| paper.analyze(&folder, None))?);
+    }
+    let analysis = verifying(cli, &paper, asked.timeout, out, |by| {
+        with(out, &paper, |paper| paper.analyze(&folder, Some(by)))
+    })?;
+    print(out, &analysis)
+}
+
+fn folder(paper: &Records, named: Option<&Path>) -> PathBuf {
+    named.map_or_else(|| paper.workspace_folder(), Path::to_owned)
+}
+
+/// Runs commands of workspaces: each in a process tree of its own, all of them ended by a signal.
+fn verifying<T>(
+    cli: &GlobalArgs,
+    paper: &Records,
+    timeout: u64,
+    out: &Out,
+    work: impl FnOnce(&Verifier<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let place = session::place(cli)?;
+    let config = session::config(&place)?;
+    let cannot =
+        |error: std::io::Error| Failure::new(format!("no command can be run: {error}"), "run `ftl doctor`");
+    own_orphans().map_err(cannot)?;
+    let supervisor = Supervisor::new(Guard::own(), &place.attempts(), &place.spool()).map_err(cannot)?;
+    let supervisor = supervisor.hiding(ftl_engine::session::secrets(&config, place.root()));
+    let limits = config.command_limits();
+    let shell = Shell::new(Arc::new(supervisor), paper.store().clone(), &place, limits, limits);
+    let shell = shell.in_environment(config.environment());
+    let cancel = Cancel::new();
+    let stop = signals::stop(out)?;
+    let done = std::thread::scope(|scope| {
+        let (finished, ended) = std::sync::mpsc::channel::<()>();
+        let (stop, cancel) = (&stop, &cancel);
+        scope.spawn(move || {
+            while ended.recv_timeout(Duration::from_millis(50))
+                == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+            {
+                if stop.said() > 0 {
+                    cancel.cancel();
+                }
+            }
+        });
+        let timeout = Duration::from_secs(timeout.max(1));
+        let done = work(&Verifier { runs: &|command| shell.once(command, timeout, cancel) });
+        drop(finished);
+        done
+    })?;
+    if stop.said() > 0 {
+        return Err(Failure {
+            exit: Exit::Interrupted,
+            ..Failure::new("interrupted", "nothing was learned")
+        });
+    }
+    Ok(done)
+}

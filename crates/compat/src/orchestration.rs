@@ -1,0 +1,33 @@
+//! `ftl orchestration`: waiting for explorers, checking edges, recording states.
+
+use ftl_command::records::{open, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_core::json::{Json, JsonExt as _};
+use ftl_folder::clock;
+use ftl_records::phase::check_transition;
+
+use crate::print;
+use crate::words::Orchestration;
+
+pub(crate) fn run(cli: &GlobalArgs, verb: &Orchestration, out: &Out) -> Result<Exit, Failure> {
+    match verb {
+        Orchestration::ValidateTransition { from, to } => {
+            let checked = check_transition(from, to);
+            let reason = checked.as_ref().unwrap_or_else(|why| why);
+            let answer = Json::object([
+                ("valid", Json::from(checked.is_ok())),
+                ("reason", Json::from(reason.as_str())),
+            ]);
+            print(out, &answer)?;
+            Ok(if checked.is_ok() { Exit::Done } else { Exit::Error })
+        }
+        Orchestration::EmitState { state, meta } => {
+            let paper = open(cli)?;
+            print(out, &with(out, &paper, |paper| paper.emit_state(state, meta.as_deref(), &clock::local()))?)
+        }
+        Orchestration::WaitExplorers { required, timeout } => {
+            crate::exploration::wait(cli, *required, *timeout, out)
+        }
+        Orchestration::CheckExplorers => crate::exploration::check(cli, out),
+    }
+}

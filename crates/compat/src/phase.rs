@@ -1,0 +1,40 @@
+//! `ftl phase`: where the flow stands.
+
+use ftl_command::records::{failure, open, tell, with};
+use ftl_command::{Exit, Failure, GlobalArgs, Out};
+use ftl_folder::clock;
+use ftl_records::phase::can_move;
+use ftl_records::{RecordError, Records};
+
+use crate::words::Phase;
+use crate::{look, print, word};
+
+pub(crate) fn run(cli: &GlobalArgs, verb: &Phase, out: &Out) -> Result<Exit, Failure> {
+    match verb {
+        Phase::Status => match look(cli)? {
+            Some(paper) => print(out, &with(out, &paper, Records::phase)?),
+            None => print(out, &ftl_records::phase::fresh()),
+        },
+        Phase::Reset => match look(cli)? {
+            Some(paper) => print(out, &with(out, &paper, Records::reset_phase)?),
+            None => print(out, &ftl_records::phase::fresh()),
+        },
+        Phase::CanTransition { from, to } => word(out, if can_move(from, to) { "valid" } else { "invalid" }),
+        Phase::Transition { phase, force } => {
+            let paper = open(cli)?;
+            match paper.move_phase(phase, *force, &clock::local()) {
+                Ok(state) => {
+                    tell(out, &paper);
+                    print(out, &state)
+                }
+                // The FTL plugin says it on standard output, and scripts look there.
+                Err(error @ RecordError::Refused { .. }) => {
+                    word(out, &format!("Error: {error}"))?;
+                    out.error(&failure(&error));
+                    Ok(Exit::Error)
+                }
+                Err(error) => Err(failure(&error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! The board of a flow: its tasks, how far each is, what was spent and learned.
+//!
+//! It is made out of the entries of the run's journal and of nothing else, so it shows the same for whoever
+//! drives a run, resumes it or looks at it later. It never asks the store, a clock or git.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `news` | what happens, as lines |
+//! | `story` | the steps of a story |
+//! | `report` | what became of it, at the end |
+
+pub mod news;
+pub mod report;
+mod story;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use ftl_core::performer::Performer;
+use ftl_core::program::{BoardCode, BoardKind, Programs};
+use ftl_core::run::{
+    ActionId, Answer, Entry, Fact, Instance, InstanceId, ROOT, Run, Standing as Stands, ThreadId, Time,
+};
+use ftl_core::value::{Name, Value};
+
+use crate::paint::{one_line, safe};
+pub use story::Step;
+use story::Story;
+
+/// A flow as people see it.
+pub struct Board {
+    run: Run,
+    /// When the first entry was written, and the last.
+    pub times: Option<(Time, Time)>,
+    /// Whom open actions were asked of.
+    asked: BTreeMap<(InstanceId, ActionId), Asked>,
+    /// Which task an instance works on, by seq, and since when.
+    works: BTreeMap<InstanceId, (String, Time)>,
+    /// What the last instance of each task has come to.
+    latest: BTreeMap<String, InstanceId>,
+    /// What was heard of actions that people want to hear of.
+    heard: Heard,
+    /// The steps of a story.
+    story: Story,
+}
+
+/// Whom an action was asked of.
+struct Asked {
+    whom: Performer,
+    /// The word that picks the form, for an agent.
+    form: Name,
+}
+
+/// Answers that the end tells of.
+#[derive(Default)]
+struct Heard {
+    delivered: Option<Value>,
+    analysis: Option<Value>,
+    /// Findings that a person or a plan allowed, as gates told them.
+    allowed: Vec<String>,
+    /// Names of lessons that were tried after a failure.
+    tried: Vec<String>,
+    /// Tasks that do not go on from the work that is kept of them: the task, and where that work is shown.
+    left_out: Vec<(String, String)>,
+    replans: u64,
+}
+
+/// One task of the board.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The number of the task in its plan, such as `001`.
+    pub seq: String,
+    /// The slug of the task.
+    pub slug: String,
+    /// The tasks it waits for.
+    pub depends: Vec<String>,
+    /// How many tasks stand before it at least.
+    pub depth: usize,
+    /// How far it is.
+    pub stands: Standing,
+}
+
+/// How far a task is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// It waits for others, by seq; for none of them where it has not been started yet.
+    Waits(Vec<String>),
+    /// Others that it needs are blocked.
+    Unreachable(Vec<String>),
+    /// Somebody works on it.
+    Works(Work),
+    /// It needs a person: why.
+    Held(String),
+    /// It has landed, as a commit.
+    Landed(Option<String>),
+    /// It ended without success: why.
+    Blocked(String),
+}
+
+/// Work on a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// The state of its protocol.
+    pub state: String,
+    /// What is being done.
+    pub doing: Option<Performer>,
+    /// Tools that were used, and how many there are.
+    pub tools: Option<(u64, u64)>,
+    /// The time of the entry with which it began.
+    pub since: Time,
+}
+
+impl Board {
+    /// A board before the first entry of its run.
+    pub fn new(programs: Arc<dyn Programs>) -> Board {
+        Board {
+            run: Run::new(programs),
+            times: None,
+            asked: BTreeMap::new(),
+            works: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            heard: Heard::default(),
+            story: Story::default(),
+        }
+    }
+
+    /// Whether runs of a protocol are drawn, and told as news.
+    pub fn is_drawn(programs: &dyn Programs, protocol: &str) -> bool {
+        programs.board(protocol).is_some()
+    }
+
+    /// Whether runs of a protocol have a board of tasks, and a report at the end.
+    pub fn is_for(programs: &dyn Programs, protocol: &str) -> bool {
+        programs.board(protocol).is_some_and(|board| board.kind == BoardKind::Tasks)
+    }
+
+    /// How runs of a protocol are drawn.
+    fn code_of(&self, protocol: &str) -> Option<&BoardCode> {
+        self.run.programs().board(protocol)
+    }
+
+    /// How the run is drawn.
+    pub fn code(&self) -> Option<&BoardCode> {
+        self.code_of(&self.root()?.protocol)
+    }
+
+    /// Whether it is a board of steps.
+    pub fn is_story(&self) -> bool {
+        self.code().is_some_and(|code| code.kind == BoardKind::Steps)
+    }
+
+    /// The state in which the run asks how its work is delivered, as policies name it.
+    fn delivery_state(&self) -> Option<String> {
+        let root = self.root()?;
+        let state = self.run.programs().delivery(&root.protocol)?;
+        Some(format!("{}.{state}", root.protocol))
+    }
+
+    /// Whether an entry is not on the board yet.
+    pub fn is_new(&self, entry: &Entry) -> bool {
+        entry.seq >= self.run.next_seq()
+    }
+
+    /// Takes in an entry; one that it has taken in before changes nothing.
+    pub fn see(&mut self, entry: &Entry) {
+        if !self.is_new(entry) {
+            return;
+        }
+        let first = self.times.map_or(entry.at, |(first, _)| first);
+        self.times = Some((first, entry.at));
+        match &entry.fact {
+            Fact::Asked { asks, .. } => {
+                for (index, ask) in (0_u32..).zip(asks) {
+                    let id = ActionId { entry: entry.seq, index };
+                    let asked = Asked { whom: ask.whom.clone(), form: ask.branch.clone() };
+                    self.asked.insert((entry.instance, id), asked);
+                }
+            }
+            Fact::Heard { action, answer, .. } => {
+                if let Some(asked) = self.asked.remove(&(entry.instance, *action)) {
+                    if self.is_story()
+                        && let Some((good, text)) = story::told(&asked, answer)
+                    {
+                        self.story.push(Step { at: entry.at, good, text });
+                    }
+                    if let Answer::Done(value) = answer {
+                        self.heard.note(&asked.whom, value);
+                    }
+                }
+            }
+            Fact::Emitted { event: Some(event), .. } if &**event == "CASCADE_REPLAN" => {
+                self.heard.replans += 1;
+            }
+            Fact::Opened(opened) => {
+                if let Some((parent, action)) = opened.parent {
+                    let seq = self.seq_of(parent, action).unwrap_or_default();
+                    self.works.insert(entry.instance, (seq.clone(), entry.at));
+                    self.latest.insert(seq, entry.instance);
+                }
+            }
+            Fact::Set { .. } | Fact::Moved { .. } | Fact::Emitted { .. } | Fact::Paid(_) => {}
+            Fact::Refilled { .. } | Fact::Reserved { .. } | Fact::Released { .. } | Fact::Waived { .. } => {}
+            Fact::Raised { .. } | Fact::Refused { .. } | Fact::Suspended { .. } | Fact::Held { .. } => {}
+            Fact::Resumed { .. } | Fact::Adopted { .. } | Fact::Settled { .. } => {}
+        }
+        self.run.apply(entry);
+    }
+
+    /// The task that a child is opened for: that of the item it belongs to, or of the only one.
+    fn seq_of(&self, parent: InstanceId, action: ActionId) -> Option<String> {
+        if let Some((seq, _)) = self.works.get(&parent) {
+            return Some(seq.clone());
+        }
+        match &self.run.instance(parent)?.open.get(&action)?.thread {
+            ThreadId::Item { key, .. } => Some(key.to_string()),
+            ThreadId::Main => self.plan().first().map(|task| text(task, "seq")),
+        }
+    }
+
+    /// The instance of the flow itself.
+    pub fn root(&self) -> Option<&Instance> {
+        self.run.instance(ROOT)
+    }
+
+    /// The steps of a story so far.
+    pub fn steps(&self) -> &VecDeque<Step> {
+        &self.story.steps
+    }
+
+    /// The state of the flow.
+    pub fn state(&self) -> &str {
+        self.root().map_or("", |root| &root.state)
+    }
+
+    fn plan(&self) -> &[Value] {
+        let plan = self.root().and_then(|root| root.tracked.get("plan"));
+        plan.map(|plan| plan.field("tasks").items()).unwrap_or_default()
+    }
+
+    /// The task that an entry is about, as `seq slug`.
+    fn name_of(&self, entry: &Entry) -> Option<String> {
+        if let Fact::Opened(opened) = &entry.fact {
+            let (parent, action) = opened.parent?;
+            return self.named(&self.seq_of(parent, action)?);
+        }
+        self.named(&self.works.get(&entry.instance)?.0)
+    }
+
+    /// The number of the task that an instance works on, where it works on one.
+    pub fn task_of(&self, instance: InstanceId) -> Option<&str> {
+        self.works.get(&instance).map(|(seq, _)| seq.as_str()).filter(|seq| !seq.is_empty())
+    }
+
+    /// The numbers of the tasks in the plan.
+    pub fn seqs(&self) -> Vec<String> {
+        self.plan().iter().map(|task| text(task, "seq")).collect()
+    }
+
+    /// The commit that the work of an instance has landed as.
+    pub fn commit_of(&self, instance: InstanceId) -> Option<&str> {
+        let (end, values) = self.run.instance(instance)?.end.as_ref()?;
+        let commit = values.get("commit").and_then(Value::as_text);
+        commit.filter(|commit| end.word() == "complete" && !commit.is_empty())
+    }
+
+    /// The run as its journal has made it.
+    pub fn machine(&self) -> &Run {
+        &self.run
+    }
+
+    /// The last instance that worked on a task.
+    pub fn last_of(&self, seq: &str) -> Option<InstanceId> {
+        self.latest.get(seq).copied()
+    }
+
+    /// How many instances there are.
+    pub fn instances(&self) -> usize {
+        self.run.instances().len()
+    }
+
+    /// A task of the plan as `seq slug`.
+    pub fn named(&self, seq: &str) -> Option<String> {
+        let task = self.plan().iter().find(|task| text(task, "seq") == seq)?;
+        Some(format!("{seq} {}", text(task, "slug")))
+    }
+
+    /// The tasks, those with fewer before them first.
+    pub fn rows(&self) -> Vec<Row> {
+        let plan = self.plan();
+        let place: BTreeMap<String, usize> =
+            plan.iter().enumerate().map(|(at, task)| (text(task, "seq"), at)).collect();
+        let depends: Vec<Vec<String>> = plan.iter().map(needs).collect();
+        let mut rows: Vec<Row> = Vec::new();
+        for (task, depends) in plan.iter().zip(&depends) {
+            let seq = text(task, "seq");
+            let stands = self.stands(&seq);
+            rows.push(Row { slug: text(task, "slug"), depends: depends.clone(), depth: 0, stands, seq });
+        }
+        let above: Vec<Vec<usize>> = depends
+            .iter()
+            .map(|all| all.iter().filter_map(|seq| place.get(seq).copied()).collect())
+            .collect();
+        deepen(&mut rows, &above);
+        wait(&mut rows, &above);
+        rows.sort_by(|left, right| (left.depth, &left.seq).cmp(&(right.depth, &right.seq)));
+        rows
+    }
+
+    fn stands(&self, seq: &str) -> Standing {
+        let Some(instance) = self.latest.get(seq).and_then(|id| self.run.instance(*id)) else {
+            return Standing::Waits(Vec::new());
+        };
+        let since = self.works.get(&instance.id).map_or(0, |(_, since)| *since);
+        if let Some((end, values)) = &instance.end {
+            let value = |name: &str| values.get(name).and_then(Value::as_text).map(str::to_owned);
+            return match end.word() {
+                "complete" => Standing::Landed(value("commit")),
+                _ => Standing::Blocked(value("reason").unwrap_or_else(|| end.word().to_owned())),
+            };
+        }
+        match instance.standing() {
+            Stands::Held => {
+                let held = instance.held.values().next();
+                Standing::Held(held.map_or_else(String::new, |held| held.failure.message.clone()))
+            }
+            Stands::Waiting => Standing::Held(String::from("it asks a question")),
+            Stands::Running | Stands::Suspended | Stands::Settled(_) => {
+                let doing = instance.open.values().next().map(|open| open.whom.clone());
+                let tools = instance.meters.get("tools").map(|meter| (meter.used(), meter.limit));
+                Standing::Works(Work { state: instance.state.to_string(), doing, tools, since })
+            }
+        }
+    }
+}
+
+impl Heard {
+    fn note(&mut self, whom: &Performer, value: &Value) {
+        match whom.action().unwrap_or_default() {
+            "branch.deliver" => self.delivered = Some(value.clone()),
+            "observer.analyze" => self.analysis = Some(value.clone()),
+            "workspace.create" => {
+                let kept = text(value, "left_out");
+                if !kept.is_empty() {
+                    self.left_out.push((text(value, "id"), kept));
+                }
+            }
+            "lesson.match" if value.field("found").holds() => self.tried.push(text(value, "name")),
+            "verify.run" => {
+                let summary = text(value, "summary");
+                let lines = summary.lines().filter(|line| line.contains(" (allowed by "));
+                self.allowed.extend(lines.map(one_line));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Why a task does not go on from the work that is kept of it, and what shows that work.
+fn conflicts(kept: &str) -> String {
+    let kept = safe(kept);
+    format!("its kept work conflicts with what has landed since; `ftl diff {kept}` shows it")
+}
+
+/// How many tasks stand before each: parents may come after their children in a plan.
+fn deepen(rows: &mut [Row], above: &[Vec<usize>]) {
+    // A plan has no cycles; a broken one ends all the same.
+    for _ in 0..rows.len() {
+        let mut changed = false;
+        for at in 0..rows.len() {
+            let depth = above[at].iter().map(|parent| rows[*parent].depth + 1).max().unwrap_or(0);
+            changed |= depth > rows[at].depth && depth <= rows.len();
+            rows[at].depth = rows[at].depth.max(depth.min(rows.len()));
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// Says for whom tasks wait that nobody works on.
+fn wait(rows: &mut [Row], above: &[Vec<usize>]) {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|at| rows[*at].depth);
+    for at in order {
+        if rows[at].stands != Standing::Waits(Vec::new()) {
+            continue;
+        }
+        let is_over = |row: &Row| matches!(row.stands, Standing::Blocked(_) | Standing::Unreachable(_));
+        let (mut blocked, mut open) = (Vec::new(), Vec::new());
+        for parent in above[at].iter().map(|parent| &rows[*parent]) {
+            if is_over(parent) {
+                blocked.push(parent.seq.clone());
+            } else if !matches!(parent.stands, Standing::Landed(_)) {
+                open.push(parent.seq.clone());
+            }
+        }
+        rows[at].stands =
+            if blocked.is_empty() { Standing::Waits(open) } else { Standing::Unreachable(blocked) };
+    }
+}
+
+fn needs(task: &Value) -> Vec<String> {
+    let depends = task.field("depends");
+    match depends.as_text() {
+        Some("none" | "") => Vec::new(),
+        Some(one) => vec![one.to_owned()],
+        None => depends.items().iter().filter_map(Value::as_text).map(str::to_owned).collect(),
+    }
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value.field(name).as_text().unwrap_or_default().to_owned()
+}
