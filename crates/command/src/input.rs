@@ -10,6 +10,25 @@ use crate::failure::Failure;
 /// How much is read from standard input or a file.
 const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
+/// How long the words are in which a person says what is wanted.
+const MAX_WORDS_BYTES: usize = 16 * 1024;
+
+/// What a person wants, in words: some, and not too many of them. `what` names them, `how` says how they are typed.
+pub fn check_words<'a>(text: &'a str, what: &str, how: &str) -> Result<&'a str, Failure> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Failure::usage(format!("the {what} is empty"), how));
+    }
+    if text.len() > MAX_WORDS_BYTES {
+        let message = format!("the {what} has {} bytes; {MAX_WORDS_BYTES} is the most", text.len());
+        return Err(Failure::usage(
+            message,
+            "say it shorter, and put the rest into a file of the repository",
+        ));
+    }
+    Ok(text)
+}
+
 /// The text of a file, or of standard input for `-`.
 pub fn text_of(file: &Path) -> Result<String, Failure> {
     let cannot = |error: std::io::Error| {

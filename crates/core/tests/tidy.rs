@@ -177,6 +177,16 @@ const MAY_FOLLOW: [(&str, &str); 20] = [
     ("crates/ftl/src/write.rs", "documents that a person names"),
 ];
 
+/// Who names the FTL plugin's script commands: the command line, where words are read and routed.
+const DOOR: [&str; 3] = ["crates/ftl/src/cli.rs", "crates/ftl/src/cli/flows.rs", "crates/ftl/src/main.rs"];
+
+/// Words for where this project comes from, and the page that says what they mean.
+const OF_ORIGIN: [&str; 3] = ["the original", "the specification", "blueprint"];
+const ORIGINS: &str = "origins.md";
+
+/// The same words in another sense: a help speaks of what a task was asked to do.
+const NOT_OF_ORIGIN: &str = "the budget or the specification";
+
 const RECORDS: &str = "docs/adr/";
 const RECORDS_INDEX: &str = "docs/adr/README.md";
 
@@ -255,6 +265,22 @@ fn dependencies_point_one_way() {
 }
 
 #[test]
+fn script_commands_have_one_door() {
+    let is_other = |file: &File| file.text.contains("ftl_compat") && !DOOR.contains(&file.name.as_str());
+    let findings = sources().into_iter().filter(is_other).map(|file| file.at(1, "names ftl_compat"));
+    report(findings, "a flow never enters through the script commands; what both need stands in `command`");
+}
+
+#[test]
+fn mentions_of_the_origin_lead_to_it() {
+    let is_ours = |file: &File| [".rs", ".md"].iter().any(|end| file.name.ends_with(end));
+    let is_looked_at =
+        |file: &File| is_ours(file) && !file.name.ends_with(ORIGINS) && !file.name.ends_with("tidy.rs");
+    let findings = texts().into_iter().filter(is_looked_at).flat_map(|file| unlinked(&file));
+    report(findings, "link docs/origins.md (in code: name it on that line), or say it in other words");
+}
+
+#[test]
 fn links_in_documents_lead_somewhere() {
     let documents: Vec<File> = texts().into_iter().filter(|file| file.name.ends_with(".md")).collect();
     let anchors: BTreeMap<PathBuf, BTreeSet<String>> =
@@ -312,6 +338,14 @@ fn these_tests_see_wrong_arrows() {
     assert_eq!(count("engine", "[dependencies]\nftl-testkit.workspace = true\n"), 1);
     assert_eq!(count("engine", "[dev-dependencies]\nftl-testkit.workspace = true\n"), 0);
     assert_eq!(count("common", ""), 1);
+}
+
+#[test]
+fn these_tests_see_mentions_of_the_origin() {
+    let finds = |text: &str| !unlinked(&File::new("x", text)).is_empty();
+    assert!(finds("as The original does") && finds("see decision 21") && finds("of the specification's"));
+    assert!(!finds("as the [original] does") && !finds("the original (docs/origins.md)"));
+    assert!(!finds("a decision of 2 people") && !finds("the budget or the specification did not"));
 }
 
 #[test]
@@ -514,6 +548,23 @@ fn depends_on(line: &str, section: &str, other: &str) -> bool {
             || header.ends_with(&format!("dependencies.{package}"))
             || line.contains(&format!("package = \"{package}\""))
             || line.contains(&format!("\"../{other}\"")))
+}
+
+/// Mentions of where this comes from that lead nowhere.
+fn unlinked(file: &File) -> Vec<String> {
+    let is_numbered = |line: &str| {
+        line.match_indices("decision ")
+            .any(|(at, word)| line[at + word.len()..].starts_with(|one: char| one.is_ascii_digit()))
+    };
+    let mut findings = Vec::new();
+    for (at, line) in file.text.lines().enumerate() {
+        let line = line.to_lowercase().replace(NOT_OF_ORIGIN, "");
+        let names = OF_ORIGIN.iter().any(|words| line.contains(words)) || is_numbered(&line);
+        if names && !line.contains(ORIGINS) {
+            findings.push(file.at(at + 1, "names the origin"));
+        }
+    }
+    findings
 }
 
 /// Where a document points, and on which line.

@@ -13,7 +13,7 @@ use ftl_view::paint::{self, paint};
 
 mod flows;
 
-pub(crate) use flows::{Campaign, Code, Flow, FlowOptions, Task, WorkOptions};
+pub(crate) use flows::{Campaign, Code, Flow, FlowOptions, TalkArg, Task, WorkOptions};
 
 use crate::pages::{MAIN, PAGES};
 use crate::tasks::{self, Lifecycle};
@@ -239,9 +239,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
 
-    /// Show what agents say while they work, on standard error
-    #[arg(long)]
-    pub(crate) talk: bool,
+    #[command(flatten)]
+    pub(crate) talk: TalkArg,
 }
 
 #[derive(Debug, Args)]
@@ -262,9 +261,8 @@ pub(crate) struct Resume {
     /// A run, or the beginning of it; everything that can go on if left out
     pub(crate) id: Option<String>,
 
-    /// Show what agents say while they work, on standard error
-    #[arg(long)]
-    pub(crate) talk: bool,
+    #[command(flatten)]
+    pub(crate) talk: TalkArg,
 }
 
 /// How blocked tasks are tried again.
@@ -365,6 +363,14 @@ pub(crate) struct Diff {
     pub(crate) stat: bool,
 }
 
+/// Whether an order of a person is only left behind.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct WaitArg {
+    /// Leave it in the store for the next process that drives the run, and do not drive it
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
     /// A run or run/instance, or the beginning of it
@@ -381,9 +387,8 @@ pub(crate) struct Answer {
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
-    /// Leave it in the store for the next process that drives the run, and do not drive it
-    #[arg(long)]
-    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) wait: WaitArg,
 }
 
 #[derive(Debug, Args)]
@@ -398,9 +403,8 @@ pub(crate) struct Override {
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
 
-    /// Leave it in the store for the next process that drives the run, and do not drive it
-    #[arg(long)]
-    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) wait: WaitArg,
 }
 
 #[derive(Debug, Args)]
@@ -418,9 +422,8 @@ pub(crate) struct Raise {
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
 
-    /// Leave it in the store for the next process that drives the run, and do not drive it
-    #[arg(long)]
-    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) wait: WaitArg,
 }
 
 #[derive(Debug, Args)]

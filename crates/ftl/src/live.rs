@@ -123,12 +123,7 @@ impl Shown {
     fn draw(&mut self, out: &Out) {
         let (width, height) = out::terminal().unwrap_or((80, 24));
         let picture = picture(&self.board, &self.summary, &self.title, clock::wall(), (width, height));
-        let colour = out::has_colour();
-        let finished = |line: &String| {
-            let line = paint::fitted(line, Some(width.saturating_sub(1)));
-            if colour { line } else { strip_str(&line).to_string() }
-        };
-        let picture: Vec<String> = picture.iter().map(finished).collect();
+        let picture = fit(picture, width.saturating_sub(1));
         if picture == self.last {
             return;
         }
@@ -145,6 +140,16 @@ impl Shown {
             self.last = picture;
         }
     }
+}
+
+/// Lines no wider than the terminal, without colours where none are wanted.
+pub(crate) fn fit(lines: Vec<String>, width: usize) -> Vec<String> {
+    let colour = out::has_colour();
+    let fitted = |line: String| {
+        let line = paint::fitted(&line, Some(width));
+        if colour { line } else { strip_str(&line).to_string() }
+    };
+    lines.into_iter().map(fitted).collect()
 }
 
 /// The board as lines, no more than the terminal is high.

@@ -4,26 +4,36 @@
 //! other. What is shown is only for people: nothing is decided by it, and the record of it is in the store.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ftl_agents::contract::Said;
 use ftl_command::Out;
 use ftl_core::run::Wanted;
 use ftl_engine::hands::Job;
 use ftl_engine::hands::agents::Listener;
+use ftl_engine::session::Session;
 use ftl_view::paint::{self, paint, safe};
+
+use crate::cli::TalkArg;
 
 /// How long a line may become before it is shown without its end.
 const MAX_LINE: usize = 400;
 
+/// Shows what the agents of a session say, where the person asked for it.
+pub(crate) fn follow(session: &Session, asked: TalkArg) {
+    if asked.talk {
+        session.listen(Arc::new(Talk::new()));
+    }
+}
+
 /// Prints what agents say while they work, for `--talk`.
-pub(crate) struct Talk {
+struct Talk {
     out: Out,
     lines: Mutex<BTreeMap<String, String>>,
 }
 
 impl Talk {
-    pub(crate) fn new() -> Talk {
+    fn new() -> Talk {
         Talk { out: Out::new(false), lines: Mutex::default() }
     }
 

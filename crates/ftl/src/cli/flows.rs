@@ -81,6 +81,14 @@ pub(crate) struct FlowOptions {
     pub(crate) work: WorkOptions,
 }
 
+/// Whether the person follows the agents of a run.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct TalkArg {
+    /// Show what agents say while they work, on standard error
+    #[arg(long)]
+    pub(crate) talk: bool,
+}
+
 /// What every run takes in which agents change files: tasks, campaigns, stories.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct WorkOptions {
@@ -91,9 +99,8 @@ pub(crate) struct WorkOptions {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
-    /// Show what agents say while they work, on standard error
-    #[arg(long)]
-    pub(crate) talk: bool,
+    #[command(flatten)]
+    pub(crate) talk: TalkArg,
 }
 
 /// Who works on one run, and how much they may use.

@@ -8,6 +8,7 @@ use ftl_command::{Failure, GlobalArgs, Out, session};
 use ftl_core::run::{Action, Event, Input, Wanted};
 use ftl_core::value::Value;
 use ftl_engine::drive::{Rest, Stop};
+use ftl_engine::driver::{Driver, Todo};
 use ftl_folder::id::RunId;
 use ftl_store::order::Order;
 use ftl_view::paint::{self, paint, safe};
@@ -52,6 +53,18 @@ impl Wheel<'_> {
             let order = Order::Answer { instance: question.instance, action: Some(question.id), value, by };
             rest = self.told(run, &order)?;
         }
+    }
+
+    /// Drives a run that is ours, and asks the person at the terminal where it asks.
+    pub(super) fn drive_with_person(
+        &self,
+        cli: &GlobalArgs,
+        driver: Driver,
+        todo: Todo,
+    ) -> Result<Rest, Failure> {
+        let run = driver.id().clone();
+        let rest = self.drive(driver, todo)?;
+        self.with_person(cli, &run, rest)
     }
 
     /// The first question of a run, with the words in which it is asked: a journal keeps only their digest.

@@ -4,7 +4,6 @@
 //! stories and coders carry them out. Nothing of the person's moves unless they said so, before or after.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use ftl_command::input::text_of;
 use ftl_command::session::session_failure;
@@ -31,7 +30,7 @@ use super::ask::{Typed, ask};
 use super::flow::{self, allowances, is_asked, needs_git, objective, tell_branch};
 use super::run::{Left, Wheel, can_be_opened, document, exit_of, left_text, summary_of};
 use crate::cli::{Code, FlowOptions};
-use crate::talk::Talk;
+use crate::talk;
 
 /// The protocol of a story.
 const CODER: &str = "coder";
@@ -97,9 +96,7 @@ fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<Exit, 
     let inputs = [(Name::from("story"), Value::text(text))].into();
     let library = can_be_opened(Shelf::load(cli)?, CODER, &inputs)?;
     let session = session::open_with(cli, library)?;
-    if asked.work.talk {
-        session.listen(Arc::new(Talk::new()));
-    }
+    talk::follow(&session, asked.work.talk);
     let landing = route(asked.land.unwrap_or(session.config().settings().landing.how));
     if landing == Some(Route::PullRequest) {
         needs_forge(&session)?;
@@ -118,8 +115,7 @@ fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<Exit, 
     }
     tell_own_reviewer(&session, choice.as_ref(), out);
     let wheel = Wheel::new(&session, &stop, out);
-    let rest = wheel.drive(driver, todo)?;
-    let rest = wheel.with_person(cli, &id, rest)?;
+    let rest = wheel.drive_with_person(cli, driver, todo)?;
     end(&wheel, &id, &Left::Rest(rest), landing)
 }
 

@@ -8,10 +8,9 @@ mod preview;
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 
 use ftl_code::commands::look::{self, Look};
-use ftl_command::input::text_of;
+use ftl_command::input::{check_words, text_of};
 use ftl_command::session::session_failure;
 use ftl_command::shelf::Shelf;
 use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
@@ -37,12 +36,9 @@ use ftl_view::paint::{self, paint, safe};
 
 use super::code::{needs_forge, tell_own_reviewer};
 use super::run::{Left, Wheel, can_be_opened, report_landing};
-use crate::cli::{Flow, FlowOptions, WorkOptions};
-use crate::talk::Talk;
+use crate::cli::{Flow, FlowOptions, TalkArg, WorkOptions};
+use crate::talk;
 use preview::show;
-
-/// How long an objective may be.
-pub(crate) const MAX_OBJECTIVE_BYTES: usize = 16 * 1024;
 
 /// How many commands are looked at before a run is opened: each may take seconds.
 const MAX_LOOKED_AT: usize = 3;
@@ -112,7 +108,7 @@ pub(super) fn of_document(
 }
 
 /// Takes the plan of a dry run on, as `ftl resume` of it does.
-pub(super) fn take_on(cli: &GlobalArgs, run: &RunId, talk: bool, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn take_on(cli: &GlobalArgs, run: &RunId, talk: TalkArg, out: &Out) -> Result<Exit, Failure> {
     let session = session::open(cli)?;
     let course = planned_course(&session, run)?;
     drop(session);
@@ -232,9 +228,7 @@ pub(super) fn carry_out(
     let inputs = with_options(inputs, &protocol, &shelf, options);
     let library = can_be_opened(shelf, &protocol, &inputs)?;
     let session = session::open_with(cli, library)?;
-    if options.work.talk {
-        session.listen(Arc::new(Talk::new()));
-    }
+    talk::follow(&session, options.work.talk);
     let mut terms = session.config().terms(session.library());
     options.work.chosen.limit(&mut terms);
     let choice = options.work.chosen.choice();
@@ -281,8 +275,7 @@ pub(super) fn carry_out(
         tell_own_reviewer(&session, choice.as_ref(), out);
     }
     let wheel = Wheel::new(&session, &stop, out);
-    let rest = wheel.drive(driver, todo)?;
-    let rest = wheel.with_person(cli, &id, rest)?;
+    let rest = wheel.drive_with_person(cli, driver, todo)?;
     if only_plans && let Some(plan) = planned(&session, &id)? {
         end(&session, &wheel, &id)?;
         let commands = session.config().commands().or_found(place.root());
@@ -347,21 +340,7 @@ fn to_reach(objective: String) -> Fields {
 
 /// What is to be reached: words, and not too many of them.
 pub(super) fn objective(text: &str) -> Result<&str, Failure> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(Failure::usage(
-            "the objective is empty",
-            "say what is to be reached: ftl \"fix the bug\"",
-        ));
-    }
-    if text.len() > MAX_OBJECTIVE_BYTES {
-        let message = format!("the objective has {} bytes; {MAX_OBJECTIVE_BYTES} is the most", text.len());
-        return Err(Failure::usage(
-            message,
-            "say it shorter, and put the rest into a file of the repository",
-        ));
-    }
-    Ok(text)
+    check_words(text, "objective", "say what is to be reached: ftl \"fix the bug\"")
 }
 
 /// A plan that a person gave: everything that is wrong with it at once, before anything is opened.

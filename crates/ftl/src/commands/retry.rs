@@ -11,9 +11,10 @@ use ftl_engine::hands::site::retry::Retried;
 use ftl_engine::session::{Session, find};
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::Plan;
-use ftl_view::board::{Board, Row, Standing};
+use ftl_view::board::{Row, Standing};
 
 use super::flow::{Course, carry_out, course_of, planned};
+use super::run::board_of;
 use crate::cli::Retry;
 
 /// Tries blocked tasks again.
@@ -41,19 +42,11 @@ fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course<'stati
         let message = format!("run {run} has no plan whose tasks could be tried again");
         return Err(not_allowed(message, "`ftl retry` is for tasks and campaigns that came to a plan"));
     };
-    let rows = rows(session, run)?;
+    let rows = board_of(session, run)?.rows();
     let again = chosen(&rows, &asked.tasks, run)?;
     let plan = part_of(plan, &rows, &again);
     let retried = retried(session, run, (&plan, &rows), asked.fresh)?;
     Ok(Course { plan: Some(plan), after: Some(run.clone()), retried, ..course })
-}
-
-fn rows(session: &Session, run: &RunId) -> Result<Vec<Row>, Failure> {
-    let mut board = Board::new(session.library().clone());
-    for entry in &session.entries(run).map_err(|error| session_failure(&error))? {
-        board.see(entry);
-    }
-    Ok(board.rows())
 }
 
 /// Whether a task began and has not landed.

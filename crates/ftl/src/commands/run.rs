@@ -35,7 +35,7 @@ use crate::cli::{Resume, Run};
 use crate::document::Document;
 use crate::known::{self, Known};
 use crate::live::Live;
-use crate::talk::Talk;
+use crate::talk;
 
 /// How often the end of a run that another process drives is looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -54,9 +54,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Run, out: &Out) -> Result<Exit, Fail
     let shelf = Shelf::load(cli)?;
     let library = can_be_opened(shelf, &asked.protocol, &inputs)?;
     let session = session::open_with(cli, library)?;
-    if asked.talk {
-        session.listen(Arc::new(Talk::new()));
-    }
+    talk::follow(&session, asked.talk);
     let terms = session.config().terms(session.library());
     let opening = Opening { protocol: Name::from(asked.protocol.as_str()), inputs, terms };
     let stop = signals::stop(out)?;
@@ -72,8 +70,7 @@ pub(crate) fn run(cli: &GlobalArgs, asked: &Run, out: &Out) -> Result<Exit, Fail
         out.progress(&format!("{}\n", title.trim_end()))?;
     }
     let wheel = Wheel::new(&session, &stop, out);
-    let rest = wheel.drive(driver, todo)?;
-    let rest = wheel.with_person(cli, &id, rest)?;
+    let rest = wheel.drive_with_person(cli, driver, todo)?;
     report(&wheel, &[(id, Left::Rest(rest))])
 }
 
@@ -144,9 +141,7 @@ pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit
         out.progress(&held.iter().map(held_text).collect::<String>())?;
     }
     let session = session::open(cli)?;
-    if asked.talk {
-        session.listen(Arc::new(Talk::new()));
-    }
+    talk::follow(&session, asked.talk);
     let stop = signals::stop(out)?;
     match rows.as_slice() {
         [row] if row.settled && session.only_plans(&row.run) => {
@@ -412,13 +407,17 @@ impl<'a> Wheel<'a> {
 
     /// The board of a run as its journal makes it.
     pub(crate) fn board(&self, run: &RunId) -> Result<Board, Failure> {
-        let entries = self.session.entries(run).map_err(|error| session_failure(&error))?;
-        let mut board = Board::new(self.session.library().clone());
-        for entry in &entries {
-            board.see(entry);
-        }
-        Ok(board)
+        board_of(self.session, run)
     }
+}
+
+/// The board of a run as its journal makes it.
+pub(crate) fn board_of(session: &Session, run: &RunId) -> Result<Board, Failure> {
+    let mut board = Board::new(session.library().clone());
+    for entry in &session.entries(run).map_err(|error| session_failure(&error))? {
+        board.see(entry);
+    }
+    Ok(board)
 }
 
 /// How a command leaves a run.

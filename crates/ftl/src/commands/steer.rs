@@ -23,7 +23,7 @@ use serde_json::json;
 
 use super::code;
 use super::run::{Left, Wheel, document, exit_of, left_text, value_of};
-use crate::cli::{Answer, Override, Raise, Stop};
+use crate::cli::{Answer, Override, Raise, Stop, WaitArg};
 use crate::known;
 
 /// `ftl answer ID VALUE`.
@@ -36,7 +36,7 @@ pub(crate) fn answer(cli: &GlobalArgs, asked: &Answer, out: &Out) -> Result<Exit
         let action = question_of(question)?;
         let instance = if named { target.instance } else { asking(&session, &target, action)? };
         let order = Order::Answer { instance, action: Some(action), value: answer_value(&text)?, by };
-        let exit = carry_out(&session, &target, &order, asked.no_wait, out)?;
+        let exit = carry_out(&session, &target, &order, asked.wait, out)?;
         return ended_as(&session, &target.row.run, exit);
     }
     let waits = known::summary(&target.row).waits;
@@ -54,7 +54,7 @@ pub(crate) fn answer(cli: &GlobalArgs, asked: &Answer, out: &Out) -> Result<Exit
             Order::Answer { instance, action: None, value: answer_value(&text)?, by }
         }
     };
-    let exit = carry_out(&session, &target, &order, asked.no_wait, out)?;
+    let exit = carry_out(&session, &target, &order, asked.wait, out)?;
     ended_as(&session, &target.row.run, exit)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn override_(cli: &GlobalArgs, asked: &Override, out: &Out) -> Result
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let (instance, to, reason) = (target.instance, Name::from(asked.state.as_str()), asked.reason.clone());
-    carry_out(&session, &target, &Order::Override { instance, to, by, reason }, asked.no_wait, out)
+    carry_out(&session, &target, &Order::Override { instance, to, by, reason }, asked.wait, out)
 }
 
 /// `ftl raise ID METER AMOUNT --reason`.
@@ -82,7 +82,7 @@ pub(crate) fn raise(cli: &GlobalArgs, asked: &Raise, out: &Out) -> Result<Exit, 
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let (instance, meter, reason) = (target.instance, Name::from(asked.meter.as_str()), asked.reason.clone());
-    carry_out(&session, &target, &Order::Raise { instance, meter, limit, by, reason }, asked.no_wait, out)
+    carry_out(&session, &target, &Order::Raise { instance, meter, limit, by, reason }, asked.wait, out)
 }
 
 /// `ftl stop ID`.
@@ -90,7 +90,13 @@ pub(crate) fn stop(cli: &GlobalArgs, asked: &Stop, out: &Out) -> Result<Exit, Fa
     let (session, by) = begin(cli)?;
     let target = target(&session, &asked.id)?;
     let reason = asked.reason.clone().unwrap_or_default();
-    carry_out(&session, &target, &Order::Stop { instance: target.instance, by, reason }, false, out)
+    carry_out(
+        &session,
+        &target,
+        &Order::Stop { instance: target.instance, by, reason },
+        WaitArg { no_wait: false },
+        out,
+    )
 }
 
 /// The person is looked at before anything is opened: an agent gets nowhere.
@@ -163,12 +169,12 @@ fn carry_out(
     session: &Session,
     target: &Target,
     order: &Order,
-    no_wait: bool,
+    wait: WaitArg,
     out: &Out,
 ) -> Result<Exit, Failure> {
     let run = &target.row.run;
     let number = session.send(run, order).map_err(|error| session_failure(&error))?;
-    if no_wait {
+    if wait.no_wait {
         return kept(run, false, out);
     }
     let stop = signals::stop(out)?;

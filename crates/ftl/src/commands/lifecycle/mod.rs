@@ -24,6 +24,7 @@ mod show;
 mod view;
 mod words;
 
+use ftl_command::input::check_words;
 use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
 use ftl_lifecycle::desk;
 use ftl_lifecycle::folder::{self, STATE};
@@ -36,9 +37,6 @@ use serde_json::json;
 use bench::Bench;
 
 use crate::tasks::{Lifecycle, New, Reviewed, TaskArg};
-
-/// How long a brief may be.
-const MAX_BRIEF_BYTES: usize = 16 * 1024;
 
 /// Does what one of these commands says.
 pub(crate) fn run(cli: &GlobalArgs, asked: &Lifecycle, out: &Out) -> Result<Exit, Failure> {
@@ -95,22 +93,9 @@ fn on(bench: &Bench<'_>, asked: &Lifecycle) -> Result<Exit, Failure> {
     }
 }
 
+/// What a task is, in words.
 fn brief(text: &str) -> Result<&str, Failure> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(Failure::usage(
-            "the brief is empty",
-            "say what the task is: ftl new \"add a --quiet flag\"",
-        ));
-    }
-    if text.len() > MAX_BRIEF_BYTES {
-        let message = format!("the brief has {} bytes; {MAX_BRIEF_BYTES} is the most", text.len());
-        return Err(Failure::usage(
-            message,
-            "say it shorter, and put the rest into a file of the repository",
-        ));
-    }
-    Ok(text)
+    check_words(text, "brief", "say what the task is: ftl new \"add a --quiet flag\"")
 }
 
 /// `ftl new`.

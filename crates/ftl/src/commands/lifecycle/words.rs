@@ -70,6 +70,17 @@ fn not_here(phases: &Phases, at: &Arrived, word: &str) -> (Answer, Exit) {
     (Answer::stays(id, Some(phase), reason).warned(&at.warnings).hint(hint), Exit::NotAllowed)
 }
 
+/// Comes to a task whose phase takes a word; how the command ends where it does not.
+fn arrive_to_say(bench: &Bench<'_>, task: &TaskArg, word: &str) -> Result<Result<Arrived, Exit>, Failure> {
+    let at = match arrive(bench, task)? {
+        Ok(at) if bench.phases.hears(&at.phase, word) => return Ok(Ok(at)),
+        Ok(at) => at,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let (answer, exit) = not_here(&bench.phases, &at, word);
+    answer.tell(exit, bench.out).map(Err)
+}
+
 fn say(
     bench: &Bench<'_>,
     at: &Arrived,
@@ -95,14 +106,10 @@ pub(super) fn said(bench: &Bench<'_>, at: &Arrived) -> Result<Option<String>, Fa
 
 /// `ftl plan`, `ftl review`, `ftl codegen`, `ftl test`.
 pub(super) fn work(bench: &Bench<'_>, asked: &TaskArg, word: &str) -> Result<Exit, Failure> {
-    let mut at = match arrive(bench, asked)? {
+    let mut at = match arrive_to_say(bench, asked, word)? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    if !bench.phases.hears(&at.phase, word) {
-        let (answer, exit) = not_here(&bench.phases, &at, word);
-        return answer.tell(exit, bench.out);
-    }
     if let Some(held) = at.held() {
         let answer = Answer::stays(at.folder.id(), Some(&at.phase), format!("held: {held}"));
         let hint = held_hint(&bench.phases, &at);
@@ -179,14 +186,10 @@ fn report(bench: &Bench<'_>, at: &Arrived, word: &str, carried: Carried) -> Resu
 pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<Exit, Failure> {
     let options = decision(asked)?;
     known_route(&bench.phases, asked)?;
-    let at = match arrive(bench, &asked.task)? {
+    let at = match arrive_to_say(bench, &asked.task, "accept")? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    if !bench.phases.hears(&at.phase, "accept") {
-        let (answer, exit) = not_here(&bench.phases, &at, "accept");
-        return answer.tell(exit, bench.out);
-    }
     let reason = asked.reason.as_deref().unwrap_or_default();
     let carried = say(bench, &at, "accept", reason, options)?;
     let is_refused = carried.refused.is_some() || carried.denied.is_some() || carried.held.is_some();
@@ -219,14 +222,10 @@ pub(super) fn accept(bench: &Bench<'_>, asked: &Accept) -> Result<Exit, Failure>
 /// `ftl revert`.
 pub(super) fn revert(bench: &Bench<'_>, asked: &RevertArgs) -> Result<Exit, Failure> {
     not_blank(asked.reason.as_deref())?;
-    let mut at = match arrive(bench, &asked.task)? {
+    let mut at = match arrive_to_say(bench, &asked.task, "revert")? {
         Ok(at) => at,
         Err(exit) => return Ok(exit),
     };
-    if !bench.phases.hears(&at.phase, "revert") {
-        let (answer, exit) = not_here(&bench.phases, &at, "revert");
-        return answer.tell(exit, bench.out);
-    }
     let reason = asked.reason.as_deref().map(str::trim);
     let answers = Answers { word: Some(Name::from("revert")), ..Answers::default() };
     let moves = at.machine.run.options_with(ROOT, &answers).iter().any(|way| way.open);

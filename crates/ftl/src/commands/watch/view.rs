@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use anstream::adapter::strip_str;
 use ftl_command::session::store_failure;
 use ftl_command::{Exit, Failure, Out, out};
 use ftl_core::run::{Entry, Fact, Time, WHOLE};
@@ -26,7 +25,7 @@ use ftl_view::when;
 
 use super::{LOOK, Watched};
 use crate::known::{self, Known};
-use crate::live::picture;
+use crate::live::{fit, picture};
 use crate::reader::Reader;
 
 /// How long a picture stays when nothing changes: clocks and countdowns are in it.
@@ -153,12 +152,7 @@ impl View<'_> {
             paint(paint::STRONG, safe(&self.watched.place.root().display().to_string())),
             paint(paint::QUIET, format!("{} · {}", paint::count(blocks.len(), "run"), when::clock(now))),
         );
-        let colour = out::has_colour();
-        let finished = |line: String| {
-            let line = paint::fitted(&line, Some(width));
-            if colour { line } else { strip_str(&line).to_string() }
-        };
-        Ok(arranged(head, blocks, height).into_iter().map(finished).collect())
+        Ok(fit(arranged(head, blocks, height), width))
     }
 }
 
