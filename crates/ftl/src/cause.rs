@@ -3,6 +3,8 @@
 //! Reasons come from protocols, gates and agents, and JSON gives them as they are. People are told the cause first, and
 //! words of a protocol are said in words of the field.
 
+use ftl_core::run::End;
+
 use crate::board::news::{reason, telling};
 
 /// How reasons of the built-in protocols begin, and what is said behind the cause instead.
@@ -35,9 +37,9 @@ pub(crate) fn cause(text: &str) -> String {
     reason(&telling(text))
 }
 
-/// The word for how something stands or ended. `escalated` is a word between protocols.
-pub(crate) fn standing(word: &str) -> &str {
-    if word == "escalated" { "gave up" } else { word }
+/// The word for how something ended. `escalated` is a word between protocols.
+pub(crate) fn end_word(end: End) -> &'static str {
+    if end == End::Escalated { "gave up" } else { end.word() }
 }
 
 #[cfg(test)]
@@ -64,6 +66,6 @@ mod tests {
         for (text, wanted) in cases {
             assert_eq!(cause(text), wanted, "{text}");
         }
-        assert_eq!((standing("escalated"), standing("blocked")), ("gave up", "blocked"));
+        assert_eq!((end_word(End::Escalated), end_word(End::Blocked)), ("gave up", "blocked"));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ftl_engine::session::Driven;
 use ftl_folder::id::RunId;
 use ftl_store::owner::Card;
-use ftl_store::summary::{Spent, Summary, Wait, What};
+use ftl_store::summary::{RunStanding, Spent, Summary, Wait, What};
 use serde::{Serialize, Serializer};
 
 use crate::runs::{self, Known};
@@ -38,7 +38,7 @@ pub(crate) struct Document<'a> {
     protocol: &'a str,
     reason: Option<&'a str>,
     run: &'a RunId,
-    standing: &'a str,
+    standing: RunStanding,
     state: &'a str,
     title: &'a str,
     #[serde(serialize_with = "waits")]
@@ -113,7 +113,7 @@ impl<'a> Document<'a> {
             protocol: &summary.protocol,
             reason: runs::reason(summary),
             run,
-            standing: &summary.standing,
+            standing: summary.standing,
             state: &summary.state,
             title: &summary.title,
             waits: &summary.waits,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ftl_core::amount::Unit;
-use ftl_core::run::{Instance, InstanceId, Run as Machine, STOPPED, Time};
+use ftl_core::run::{End, Instance, InstanceId, Run as Machine, STOPPED, Standing, Time};
 use ftl_engine::forge::PULL;
 use ftl_engine::session::{Driven, driven};
 use ftl_folder::id::RunId;
@@ -14,7 +14,7 @@ use ftl_folder::place::Place;
 use ftl_settings::roster::UNPRICED;
 use ftl_store::RunRow;
 use ftl_store::owner::Card;
-use ftl_store::summary::{Spent, Summary, Wait, What};
+use ftl_store::summary::{RunStanding, Spent, Summary, Wait, What};
 
 use crate::cause::cause;
 use crate::failure::Failure;
@@ -56,12 +56,11 @@ impl Known {
     }
 
     /// How it stands: a run that should move and that nobody drives is interrupted.
-    pub(crate) fn standing(&self) -> &str {
-        let moves = matches!(self.summary.standing.as_str(), "running" | "suspended");
-        if moves && !self.row.settled && self.driven == Driven::ByNobody {
-            "interrupted"
+    pub(crate) fn standing(&self) -> RunStanding {
+        if self.summary.standing.moves() && !self.row.settled && self.driven == Driven::ByNobody {
+            RunStanding::Interrupted
         } else {
-            &self.summary.standing
+            self.summary.standing
         }
     }
 
@@ -78,7 +77,7 @@ impl Known {
                 Some(paint(paint::QUIET, text))
             }
             Driven::By(None) => Some(paint(paint::QUIET, format!("driven by {}", driver(None)))),
-            Driven::ByNobody if self.standing() == "interrupted" => {
+            Driven::ByNobody if self.standing() == RunStanding::Interrupted => {
                 let command = command(&format!("ftl resume {}", self.row.run));
                 Some(format!("nobody drives it; {command} goes on"))
             }
@@ -90,7 +89,7 @@ impl Known {
     pub(crate) fn waits(&self, most: usize, now: Time, width: Option<usize>) -> Vec<String> {
         let waits = &self.summary.waits;
         // A run that nobody drives asks no service again.
-        let interrupted = self.standing() == "interrupted";
+        let interrupted = self.standing() == RunStanding::Interrupted;
         let silent = |wait: &Wait| wait.what == What::Service && (interrupted || wait.text == STOPPED);
         let people: Vec<&Wait> =
             waits.iter().filter(|wait| wait.what != What::Work && !silent(wait)).collect();
@@ -227,21 +226,22 @@ fn share(name: &str, spent: &Spent) -> String {
 }
 
 /// The word for how a run stands, in its colour.
-pub(crate) fn standing(word: &str) -> String {
-    let style = match word {
-        "complete" => paint::GOOD,
-        "running" => paint::STRONG,
-        "held" | "error" => paint::ERROR,
-        _ => paint::WARNING,
+pub(crate) fn standing(standing: RunStanding) -> String {
+    let style = match standing {
+        RunStanding::Known(Standing::Settled(End::Complete)) => paint::GOOD,
+        RunStanding::Known(Standing::Running) => paint::STRONG,
+        RunStanding::Known(Standing::Held | Standing::Settled(End::Error)) => paint::ERROR,
+        RunStanding::Known(Standing::Waiting | Standing::Suspended | Standing::Settled(_)) => paint::WARNING,
+        RunStanding::Interrupted | RunStanding::Unknown => paint::WARNING,
     };
-    paint(style, word)
+    paint(style, standing.word())
 }
 
 /// How a run came to rest: a line, and what a person can type.
 pub(crate) fn at_rest(run: &RunId, summary: &Summary) -> String {
     let reason = reason(summary).map_or(String::new(), |reason| format!(": {}", cause(reason)));
     let state = safe(&summary.state);
-    let mut text = format!("run {run} {} in {state}{reason}\n", standing(&summary.standing));
+    let mut text = format!("run {run} {} in {state}{reason}\n", standing(summary.standing));
     for wait in &summary.waits {
         let Some(words) = to_type(run, wait, &summary.waits) else { continue };
         let what = match wait.what {

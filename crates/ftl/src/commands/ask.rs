@@ -3,11 +3,12 @@
 //! Nobody is asked who cannot answer: without a terminal on both sides the run rests, and its last line says
 //! how to answer it. While a person thinks the run is not held: whoever answers first elsewhere is heard.
 
-use ftl_core::run::{Action, Event, Input, Wanted};
+use ftl_core::run::{Action, Event, Input, Standing, Wanted};
 use ftl_core::value::Value;
 use ftl_engine::drive::{Rest, Stop};
 use ftl_folder::id::RunId;
 use ftl_store::order::Order;
+use ftl_store::summary::RunStanding;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::flow::is_asked;
@@ -41,7 +42,7 @@ impl Wheel<'_> {
         let mut rest = rest;
         loop {
             let Rest::Rests(summary) = &rest else { return Ok(rest) };
-            if summary.standing != "waiting" || !is_asked(self.out) {
+            if summary.standing != RunStanding::Known(Standing::Waiting) || !is_asked(self.out) {
                 return Ok(rest);
             }
             let Some(question) = self.question(run)? else { return Ok(rest) };

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ftl_core::catalogue::build::Delivery;
-use ftl_core::run::{Action, ActionId, ROOT, Wanted};
+use ftl_core::run::{Action, ActionId, End, ROOT, Wanted};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
@@ -165,7 +165,7 @@ pub(super) fn resumed_among(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Resu
 }
 
 fn is_complete(left: &Left) -> bool {
-    matches!(left, Left::Rest(Rest::Rests(summary)) if summary.standing == "complete")
+    matches!(left, Left::Rest(Rest::Rests(summary)) if summary.standing.end() == Some(End::Complete))
 }
 
 /// Whether a story has come to its end with a commit.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ftl_code::commands::Commands;
 use ftl_code::commands::look::{self, Look};
 use ftl_core::json::Json;
-use ftl_core::run::{Policy, ROOT, Terms};
+use ftl_core::run::{End, Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
@@ -276,7 +276,8 @@ pub(super) fn carry_out(
         let commands = session.config().commands().or_found(place.root());
         return show(Some(&id), &plan, &commands, out);
     }
-    let landed = unasked && matches!(&rest, Rest::Rests(summary) if summary.standing == "complete");
+    let landed =
+        unasked && matches!(&rest, Rest::Rests(summary) if summary.standing.end() == Some(End::Complete));
     let by_flag = options.land.is_some();
     let exit = report_landing(&wheel, &[(id.clone(), Left::Rest(rest))], by_flag)?;
     if landed {

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use anstream::adapter::strip_str;
-use ftl_core::run::{Entry, Fact, Time, WHOLE};
+use ftl_core::run::{Entry, Fact, Standing, Time, WHOLE};
 use ftl_engine::drive::Stop;
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
 use ftl_store::Store;
 use ftl_store::journal;
+use ftl_store::summary::RunStanding;
 
 use super::{LOOK, Watched};
 use crate::board::Board;
@@ -238,10 +239,10 @@ enum Detail {
 /// Who moves is drawn first, who has ended last.
 fn order(known: &Known) -> u8 {
     match known.standing() {
-        "running" | "suspended" => 0,
-        "waiting" | "held" => 1,
-        "interrupted" => 2,
-        _ => 3,
+        RunStanding::Known(Standing::Running | Standing::Suspended) => 0,
+        RunStanding::Known(Standing::Waiting | Standing::Held) => 1,
+        RunStanding::Interrupted => 2,
+        RunStanding::Known(Standing::Settled(_)) | RunStanding::Unknown => 3,
     }
 }
 
@@ -251,7 +252,7 @@ fn drawn(known: &Known, reader: &Reader, (now, width): (Time, usize), share: usi
     // The clock of a run that has ended stands still.
     let last = reader.board.times.map_or(now, |(_, last)| last);
     let now = if known.row.settled { last } else { now };
-    let driver = known.driver().filter(|_| known.standing() == "interrupted");
+    let driver = known.driver().filter(|_| known.standing() == RunStanding::Interrupted);
     let height = share.saturating_sub(usize::from(driver.is_some()));
     let mut lines = picture(&reader.board, summary, &summary.title, now, (width, height));
     if let Some(head) = lines.first_mut() {
