@@ -14,7 +14,7 @@ use ftl_engine::driver::Opening;
 use ftl_engine::forge::Reached;
 use ftl_engine::hands::site::Route;
 use ftl_engine::hands::stories::MAX_DOCUMENT_BYTES;
-use ftl_engine::session::{Given, Session};
+use ftl_engine::session::{RunOptions, Session};
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
 use ftl_settings::roster::Choice;
@@ -111,15 +111,15 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
     asked.work.chosen.limit(&mut terms);
     let choice = asked.work.chosen.choice();
     let opening = Opening { protocol: Name::from(CODER), inputs, terms };
-    let given =
-        Given { allowed: &allowed, landing, is_story: true, choice: choice.as_ref(), ..Given::default() };
+    let options =
+        RunOptions { allowed, landing, is_story: true, choice: choice.clone(), ..RunOptions::default() };
     let stop = signals::stop(out)?;
-    let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
+    let (driver, todo) = session.open_with(opening, options).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
     if !out.is_json() {
         out.progress(&format!("run {} of {CODER}: {}\n", paint(paint::STRONG, &id), one_line(text)))?;
     }
-    tell_own_reviewer(&session, choice.as_ref(), out);
+    tell_own_reviewer(&session, &choice, out);
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive(driver, todo)?;
     let rest = wheel.with_person(cli, &id, rest)?;
@@ -127,10 +127,10 @@ fn story(cli: &Cli, asked: &Code, text: &str, out: &Out) -> Result<Exit, Failure
 }
 
 /// Says when the architect is the agent and the model that wrote: it shares the coder's blind spots.
-pub(super) fn tell_own_reviewer(session: &Session, choice: Option<&Choice>, out: &Out) {
+pub(super) fn tell_own_reviewer(session: &Session, choice: &Choice, out: &Out) {
     let Ok(roster) = session.roster_with(choice) else { return };
     let Some(agent) = roster.shared_by(CODER, "architect") else { return };
-    let model = choice.and_then(|choice| choice.model.as_deref()).or_else(|| agent.model());
+    let model = choice.model.as_deref().or_else(|| agent.model());
     let model = model.map_or_else(String::new, |model| format!(" with {model}"));
     let text = format!(
         "`{}`{model} answers both coder and architect: it reviews its own work; bind another one under [roles]",

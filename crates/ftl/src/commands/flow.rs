@@ -16,8 +16,7 @@ use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
 use ftl_engine::hands::site::Route;
-use ftl_engine::hands::site::retry::Retried;
-use ftl_engine::session::{Given, Session, find};
+use ftl_engine::session::{RunOptions, Session, find};
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
 use ftl_gates::Allowance;
@@ -116,9 +115,12 @@ pub(super) fn of_document(
     out: &Out,
 ) -> Result<Exit, Failure> {
     let objective = objective(document.name)?.to_owned();
-    let course = Course::new(Which::Campaign, objective);
-    let course = Course { document: Some(document.text), only_plans: document.only_plans, ..course };
-    carry_out(cli, course, options, out)
+    let run_options = RunOptions {
+        document: Some(document.text.to_owned()),
+        only_plans: document.only_plans,
+        ..RunOptions::default()
+    };
+    carry_out(cli, Course { which: Which::Campaign, objective, options: run_options }, options, out)
 }
 
 /// Takes the plan of a dry run on, as `ftl resume` of it does.
@@ -131,7 +133,7 @@ pub(super) fn take_on(cli: &Cli, run: &RunId, talk: bool, out: &Out) -> Result<E
 }
 
 /// The course that a dry run has planned.
-fn planned_course(session: &Session, run: &RunId) -> Result<Course<'static>, Failure> {
+fn planned_course(session: &Session, run: &RunId) -> Result<Course, Failure> {
     let machine = session.look(run).map_err(|error| session_failure(&error))?;
     let root = machine.instance(ROOT);
     let which = root.and_then(|root| Which::of(&root.protocol));
@@ -144,30 +146,16 @@ fn planned_course(session: &Session, run: &RunId) -> Result<Course<'static>, Fai
         });
     };
     let objective = root.inputs.get("objective").and_then(Value::as_text).unwrap_or_default();
-    Ok(Course { plan: Some(plan), ..Course::new(which, objective.to_owned()) })
+    let options = RunOptions { plan: Some(plan), ..RunOptions::default() };
+    Ok(Course { which, objective: objective.to_owned(), options })
 }
 
 /// What a flow is to do.
-pub(super) struct Course<'a> {
+pub(super) struct Course {
     pub(super) which: Which,
     pub(super) objective: String,
-    /// The plan, where there is one already.
-    pub(super) plan: Option<Plan>,
-    /// The document of which stories are made.
-    pub(super) document: Option<&'a str>,
-    /// Whether it ends with its plan, and nothing is built.
-    pub(super) only_plans: bool,
-    /// The run that it goes on from.
-    pub(super) after: Option<RunId>,
-    /// Tasks that are tried again.
-    pub(super) retried: Vec<Retried>,
-}
-
-impl Course<'_> {
-    pub(super) fn new(which: Which, objective: String) -> Course<'static> {
-        let (document, after, retried) = (None, None, Vec::new());
-        Course { which, objective, plan: None, document, only_plans: false, after, retried }
-    }
+    /// What its run is opened with; what the command line says is added.
+    pub(super) options: RunOptions,
 }
 
 fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure> {
@@ -187,8 +175,8 @@ fn run(cli: &Cli, which: Which, flow: &Flow, out: &Out) -> Result<Exit, Failure>
     }
     let objective = objective(flow.objective.as_deref().unwrap_or_default())?.to_owned();
     let plan = flow.plan.as_deref().map(|file| plan(file, (&objective, place.root()), which)).transpose()?;
-    let course = Course { plan, only_plans: flow.dry_run, ..Course::new(which, objective) };
-    carry_out(cli, course, &flow.options, out)
+    let options = RunOptions { plan, only_plans: flow.dry_run, ..RunOptions::default() };
+    carry_out(cli, Course { which, objective, options }, &flow.options, out)
 }
 
 /// Reads the protocols while something else is looked at that waits for another program. What is looked at counts first.
@@ -207,15 +195,15 @@ fn load_beside(cli: &Cli, look: impl FnOnce() -> Result<(), Failure> + Send) -> 
 /// Carries a flow out, from its first state to its report.
 pub(super) fn carry_out(
     cli: &Cli,
-    course: Course<'_>,
+    course: Course,
     options: &FlowOptions,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    let Course { which, objective, plan, document, only_plans, after, retried } = course;
+    let Course { which, objective, options: run_options } = course;
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let allowed = allowances(cli, &place, &options.work.allow)?;
-    if let (Some(plan), true) = (&plan, only_plans) {
+    if let (Some(plan), true) = (&run_options.plan, run_options.only_plans) {
         let commands = session::config(&place)?.commands().or_found(place.root());
         return show(None, plan, &commands, out);
     }
@@ -228,50 +216,46 @@ pub(super) fn carry_out(
     }
     let mut terms = session.config().terms();
     options.work.chosen.limit(&mut terms);
-    let choice = options.work.chosen.choice();
     if let Some(how) = options.land {
         terms.policies.insert(asks_how(which), Policy::Answer(Value::text(how.word())));
     }
     // The stories of a document go through one pull request; on this side of it their work stays on its branch.
     let how = options.land.unwrap_or(session.config().settings().landing.how);
-    let pulls = document.is_some() && !only_plans && how == LandingHow::PullRequest;
+    let pulls = run_options.document.is_some() && !run_options.only_plans && how == LandingHow::PullRequest;
     if pulls {
         needs_forge(&session)?;
         terms.policies.insert(asks_how(which), Policy::Answer(Value::text(UNASKED.word())));
     }
     let unasked = !is_asked(out) && stands_in(&mut terms, which);
     let opening = Opening { protocol: Name::from(which.protocol()), inputs, terms };
-    let given = Given {
-        plan: plan.as_ref(),
-        only_plans,
+    let run_options = RunOptions {
         jobs: options.jobs.map(usize::from),
         tools: options.tools,
-        allowed: &allowed,
-        document,
+        allowed,
         landing: pulls.then_some(Route::PullRequest),
-        choice: choice.as_ref(),
-        after: after.as_ref(),
-        retried: &retried,
-        ..Given::default()
+        choice: options.work.chosen.choice(),
+        ..run_options
     };
-    session.staffed(&opening.protocol, given).map_err(|error| session_failure(&error))?;
-    look_at_commands(&session, plan.as_ref(), out)?;
+    session.staffed(&opening.protocol, &run_options).map_err(|error| session_failure(&error))?;
+    look_at_commands(&session, run_options.plan.as_ref(), out)?;
     let stop = signals::stop(out)?;
-    let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
+    let opened = session.open_with(opening, run_options.clone());
+    let (driver, todo) = opened.map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
     if !out.is_json() {
         let title = safe(&driver.summary().title);
         out.progress(&format!("run {} of {}: {title}\n", paint(paint::STRONG, &id), which.protocol()))?;
     }
-    if document.is_some()
-        || plan.iter().any(|plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder))
-    {
-        tell_own_reviewer(&session, choice.as_ref(), out);
+    let codes = |plan: &Plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder);
+    if run_options.document.is_some() || run_options.plan.as_ref().is_some_and(codes) {
+        tell_own_reviewer(&session, &run_options.choice, out);
     }
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive(driver, todo)?;
     let rest = wheel.with_person(cli, &id, rest)?;
-    if only_plans && let Some(plan) = planned(&session, &id)? {
+    if run_options.only_plans
+        && let Some(plan) = planned(&session, &id)?
+    {
         end(&session, &wheel, &id)?;
         let commands = session.config().commands().or_found(place.root());
         return show(Some(&id), &plan, &commands, out);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use ftl_core::run::ROOT;
 use ftl_core::value::Value;
 use ftl_engine::hands::site::retry::Retried;
-use ftl_engine::session::{Session, find};
+use ftl_engine::session::{RunOptions, Session, find};
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::Plan;
 
@@ -40,7 +40,7 @@ pub(crate) fn retry(cli: &Cli, asked: &Retry, out: &Out) -> Result<Exit, Failure
 }
 
 /// What is to be done again of a run.
-fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course<'static>, Failure> {
+fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course, Failure> {
     let machine = session.look(run).map_err(|error| session_failure(&error))?;
     let root = machine.instance(ROOT);
     let which = root.and_then(|root| Which::of(&root.protocol));
@@ -53,7 +53,8 @@ fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course<'stati
     let plan = part_of(plan, &rows, &again);
     let retried = retried(session, run, (&plan, &rows), asked.fresh)?;
     let objective = root.inputs.get("objective").and_then(Value::as_text).unwrap_or_default().to_owned();
-    Ok(Course { plan: Some(plan), after: Some(run.clone()), retried, ..Course::new(which, objective) })
+    let options = RunOptions { plan: Some(plan), after: Some(run.clone()), retried, ..RunOptions::default() };
+    Ok(Course { which, objective, options })
 }
 
 fn rows(session: &Session, run: &RunId) -> Result<Vec<Row>, Failure> {
