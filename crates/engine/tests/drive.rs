@@ -56,7 +56,7 @@ fn a_run_goes_from_open_to_its_end() {
     let bench = Bench::new(ONE);
     let hands = Workshop::new(Width::default()).with("sh", says(SHELL));
     let rest = bench.open("{}", Terms::default(), &hands).unwrap();
-    assert_eq!(summary(&rest).standing, "complete");
+    assert_eq!(summary(&rest).standing.word(), "complete");
     let row = bench.store.run(&bench.id).unwrap().unwrap();
     assert!(row.settled && row.owner.is_none(), "it is given back");
 }
@@ -65,7 +65,7 @@ fn a_run_goes_from_open_to_its_end() {
 fn a_job_without_a_hand_holds_and_says_so() {
     let bench = Bench::new(ONE);
     let rest = bench.open("{}", Terms::default(), &Workshop::new(Width::default())).unwrap();
-    assert_eq!(summary(&rest).standing, "held");
+    assert_eq!(summary(&rest).standing.word(), "held");
     assert!(summary(&rest).reason.as_ref().unwrap().contains("no hand for `sh`"), "{rest:?}");
 }
 
@@ -82,7 +82,7 @@ fn a_hand_that_panics_has_died_and_is_asked_again_a_few_times() {
     });
     let rest =
         bench.open("{}", Terms::default(), &Workshop::new(Width::default()).with("sh", Arc::new(hand)));
-    assert_eq!(summary(&rest.unwrap()).standing, "complete");
+    assert_eq!(summary(&rest.unwrap()).standing.word(), "complete");
     assert_eq!(tries.load(Ordering::SeqCst), 3);
 }
 
@@ -100,7 +100,7 @@ fn a_store_that_fails_stops_everything_and_nothing_is_acknowledged() {
     bench.store.set_fault(None);
     let asked = bench.entries().len();
     let rest = bench.resume(&Workshop::new(Width::default()).with("sh", says(SHELL))).unwrap();
-    assert_eq!(summary(&rest).standing, "complete");
+    assert_eq!(summary(&rest).standing.word(), "complete");
     assert!(bench.entries().len() > asked);
 }
 
@@ -184,7 +184,7 @@ fn orders_are_taken_once_with_their_reply() {
     let bench = Bench::new(ASKS);
     let hands = Workshop::new(Width::default());
     let rest = bench.open("{}", Terms::default(), &hands).unwrap();
-    assert_eq!(summary(&rest).standing, "waiting");
+    assert_eq!(summary(&rest).standing.word(), "waiting");
     assert_eq!(summary(&rest).waits[0].text, "Go on? [yes|no]");
     let order = |value: &str| {
         let order = Order::Answer {
@@ -198,7 +198,7 @@ fn orders_are_taken_once_with_their_reply() {
     let (wrong, first, second) = (order("maybe"), order("yes"), order("no"));
     let rubbish = bench.store.send(&bench.id, "what?").unwrap();
     let rest = bench.resume(&hands).unwrap();
-    assert_eq!(summary(&rest).standing, "complete");
+    assert_eq!(summary(&rest).standing.word(), "complete");
     let reply = |number: u64| -> Reply {
         serde_json::from_str(&bench.store.reply(number).unwrap().unwrap()).unwrap()
     };
@@ -229,7 +229,7 @@ STATE: END
     });
     let hands = Workshop::new(Width::default()).with("Task(observer)", Arc::new(hand));
     let rest = bench.open("{}", Terms::default(), &hands).unwrap();
-    assert_eq!((summary(&rest).standing.as_str(), allowed.load(Ordering::SeqCst)), ("blocked", 2));
+    assert_eq!((summary(&rest).standing.word(), allowed.load(Ordering::SeqCst)), ("blocked", 2));
 }
 
 #[test]
@@ -259,7 +259,7 @@ STATE: A
     let rest =
         bench.open(&format!("{{\"items\":[{}]}}", items.join(",")), terms(limit, reserve), &hands).unwrap();
     let tokens = &summary(&rest).meters["tokens"];
-    assert_eq!(summary(&rest).standing, "held", "{rest:?}");
+    assert_eq!(summary(&rest).standing.word(), "held", "{rest:?}");
     assert!(tokens.used > limit - reserve && tokens.used <= limit + reserve, "{tokens:?}");
     let raise = Order::Raise {
         instance: ftl_core::run::ROOT,
@@ -271,7 +271,7 @@ STATE: A
     bench.store.send(&bench.id, &serde_json::to_string(&raise).unwrap()).unwrap();
     let done_before = bench.facts()["heard"];
     let rest = bench.resume(&hands).unwrap();
-    assert_eq!(summary(&rest).standing, "complete");
+    assert_eq!(summary(&rest).standing.word(), "complete");
     assert!(bench.facts()["heard"] > done_before, "what was done before is kept");
 }
 
@@ -298,7 +298,7 @@ fn an_answer_that_is_too_large_is_none() {
     let large = format!(r#"{{"code":0,"stdout":"{output}","stderr":""}}"#);
     let hands = Workshop::new(Width::default()).with("sh", says(&large));
     let rest = bench.open("{}", Terms::default(), &hands).unwrap();
-    assert_eq!(summary(&rest).standing, "held");
+    assert_eq!(summary(&rest).standing.word(), "held");
     let why = serde_json::to_string(summary(&rest)).unwrap();
     assert!(why.contains("is the most"), "{why}");
 }

@@ -9,7 +9,7 @@ use ftl_engine::session::Driven;
 use ftl_folder::id::RunId;
 use ftl_store::owner::Card;
 use ftl_view::runs;
-use ftl_view::summary::{Spent, Summary, Wait, What};
+use ftl_view::summary::{RunStanding, Spent, Summary, Wait, What};
 use ftl_view::when;
 use serde::{Serialize, Serializer};
 
@@ -39,7 +39,7 @@ pub(crate) struct Document<'a> {
     protocol: &'a str,
     reason: Option<&'a str>,
     run: &'a RunId,
-    standing: &'a str,
+    standing: RunStanding,
     state: &'a str,
     title: &'a str,
     #[serde(serialize_with = "waits")]
@@ -114,7 +114,7 @@ impl<'a> Document<'a> {
             protocol: &summary.protocol,
             reason: runs::reason(summary),
             run,
-            standing: &summary.standing,
+            standing: summary.standing,
             state: &summary.state,
             title: &summary.title,
             waits: &summary.waits,

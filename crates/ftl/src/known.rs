@@ -9,7 +9,7 @@ use ftl_store::RunRow;
 use ftl_store::owner::Card;
 use ftl_view::paint::{self, paint, safe};
 use ftl_view::runs::{self, command};
-use ftl_view::summary::{Summary, Wait, What};
+use ftl_view::summary::{RunStanding, Summary, Wait, What};
 use ftl_view::when;
 
 /// A run as it looks from outside.
@@ -46,12 +46,11 @@ impl Known {
     }
 
     /// How it stands: a run that should move and that nobody drives is interrupted.
-    pub(crate) fn standing(&self) -> &str {
-        let moves = matches!(self.summary.standing.as_str(), "running" | "suspended");
-        if moves && !self.row.settled && self.driven == Driven::ByNobody {
-            "interrupted"
+    pub(crate) fn standing(&self) -> RunStanding {
+        if self.summary.standing.moves() && !self.row.settled && self.driven == Driven::ByNobody {
+            RunStanding::Interrupted
         } else {
-            &self.summary.standing
+            self.summary.standing
         }
     }
 
@@ -68,7 +67,7 @@ impl Known {
                 Some(paint(paint::QUIET, text))
             }
             Driven::By(None) => Some(paint(paint::QUIET, format!("driven by {}", driver(None)))),
-            Driven::ByNobody if self.standing() == "interrupted" => {
+            Driven::ByNobody if self.standing() == RunStanding::Interrupted => {
                 let command = command(&format!("ftl resume {}", self.row.run));
                 Some(format!("nobody drives it; {command} goes on"))
             }
@@ -78,7 +77,7 @@ impl Known {
 
     /// What it waits for, a line each: at most so many, and those at work in one.
     pub(crate) fn waits(&self, most: usize, now: Time, width: Option<usize>) -> Vec<String> {
-        let is_interrupted = self.standing() == "interrupted";
+        let is_interrupted = self.standing() == RunStanding::Interrupted;
         runs::waits(&self.row.run, (&self.summary.waits, is_interrupted), most, now, width)
     }
 }

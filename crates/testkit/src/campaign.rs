@@ -75,7 +75,7 @@ impl Campaign<'_> {
         };
         let clock = SystemClock::not_before(driver.last());
         match drive(driver, todo, &hands, &clock, &Stop::default(), &mut ()).unwrap() {
-            Rest::Rests(summary) | Rest::Stopped(summary) => (summary.standing, store.writes()),
+            Rest::Rests(summary) | Rest::Stopped(summary) => (summary.standing.to_string(), store.writes()),
         }
     }
 

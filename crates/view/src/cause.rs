@@ -4,6 +4,7 @@
 //! words of a protocol are said in words of the field.
 
 use ftl_core::catalogue::finding::FindingKind;
+use ftl_core::run::End;
 
 use crate::paint;
 
@@ -40,9 +41,9 @@ pub fn cause(text: &str) -> String {
     reason(&telling(text))
 }
 
-/// The word for how something stands or ended. `escalated` is a word between protocols.
-pub fn standing(word: &str) -> &str {
-    if word == "escalated" { "gave up" } else { word }
+/// The word for how something ended. `escalated` is a word between protocols.
+pub fn end_word(end: End) -> &'static str {
+    if end == End::Escalated { "gave up" } else { end.word() }
 }
 
 /// What tells most of a summary: a finding that blocks, a line that names a failure, or its first two lines.
@@ -101,7 +102,7 @@ mod tests {
         for (text, wanted) in cases {
             assert_eq!(cause(text), wanted, "{text}");
         }
-        assert_eq!((standing("escalated"), standing("blocked")), ("gave up", "blocked"));
+        assert_eq!((end_word(End::Escalated), end_word(End::Blocked)), ("gave up", "blocked"));
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use ftl_core::catalogue::Catalogue;
 use ftl_core::catalogue::declare::Kind;
 use ftl_core::performer::Performer;
-use ftl_core::run::{ActionId, Answer, Entry, Fact, InstanceId, Payment, ROOT};
+use ftl_core::run::{ActionId, Answer, End, Entry, Fact, InstanceId, Payment, ROOT};
 use ftl_core::value::{Fields, Value};
 
-use crate::cause::{cause, standing, telling};
+use crate::cause::{cause, end_word, telling};
 use crate::lines;
 use crate::paint::{self, paint};
 
@@ -43,7 +43,7 @@ impl Fold {
     fn shown(&mut self, entry: &Entry) -> Option<String> {
         match &entry.fact {
             Fact::Moved { from, to, .. } => (from != to).then(|| lines::line(entry)),
-            Fact::Settled { end, values, .. } => Some(of(entry, &ended(end.word(), values))),
+            Fact::Settled { end, values, .. } => Some(of(entry, &ended(*end, values))),
             Fact::Opened(_) | Fact::Held { .. } => Some(lines::line(entry)),
             Fact::Waived { .. } | Fact::Raised { .. } | Fact::Refused { .. } | Fact::Adopted { .. } => {
                 Some(lines::line(entry))
@@ -75,12 +75,12 @@ impl Fold {
 }
 
 /// How an instance ended, with why or with what came of it.
-fn ended(word: &str, values: &Fields) -> String {
+fn ended(end: End, values: &Fields) -> String {
     let said = |name: &str| values.get(name).and_then(Value::as_text).filter(|text| !text.trim().is_empty());
-    let style = if word == "complete" { paint::GOOD } else { paint::WARNING };
+    let style = if end == End::Complete { paint::GOOD } else { paint::WARNING };
     let why = said("reason").or_else(|| said("delivered")).or_else(|| said("summary"));
     let why = why.map_or_else(String::new, |why| format!(": {}", cause(why)));
-    format!("{}{why}", paint(style, standing(word)))
+    format!("{}{why}", paint(style, end_word(end)))
 }
 
 /// What was heard: a person's word, a failure, a verdict of a gate.

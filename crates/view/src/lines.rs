@@ -4,7 +4,7 @@
 //! cut. What the line leaves out is in `ftl log --json`.
 
 use ftl_core::amount::Unit;
-use ftl_core::run::{Answer, Cause, Entry, Fact, Failure, Payment, ROOT, STOPPED, Usage};
+use ftl_core::run::{Answer, Cause, End, Entry, Fact, Failure, Payment, ROOT, STOPPED, Usage};
 use ftl_core::value::{Fields, Value};
 
 use crate::paint::{self, paint, safe};
@@ -86,7 +86,7 @@ pub fn what(fact: &Fact) -> String {
         }
         Fact::Adopted { state, by, .. } => format!("adopted in {state} by {}", safe(by)),
         Fact::Settled { end, values, .. } => {
-            let colour = if end.word() == "complete" { paint::GOOD } else { paint::WARNING };
+            let colour = if *end == End::Complete { paint::GOOD } else { paint::WARNING };
             format!("{}{}", paint(colour, end.word()), paint(paint::QUIET, fields_of(values)))
         }
     }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use ftl_core::amount::{UNPRICED, Unit};
-use ftl_core::run::{PULL, STOPPED, Time};
+use ftl_core::run::{End, PULL, STOPPED, Standing, Time};
 
 use crate::cause::cause;
 use crate::paint::{self, paint, safe};
-use crate::summary::{Spent, Summary, Wait, What};
+use crate::summary::{RunStanding, Spent, Summary, Wait, What};
 use crate::when;
 
 /// A run or one of its instances, as a person names it.
@@ -145,21 +145,22 @@ fn share(name: &str, spent: &Spent) -> String {
 }
 
 /// The word for how a run stands, in its colour.
-pub fn standing(word: &str) -> String {
-    let style = match word {
-        "complete" => paint::GOOD,
-        "running" => paint::STRONG,
-        "held" | "error" => paint::ERROR,
-        _ => paint::WARNING,
+pub fn standing(standing: RunStanding) -> String {
+    let style = match standing {
+        RunStanding::Known(Standing::Settled(End::Complete)) => paint::GOOD,
+        RunStanding::Known(Standing::Running) => paint::STRONG,
+        RunStanding::Known(Standing::Held | Standing::Settled(End::Error)) => paint::ERROR,
+        RunStanding::Known(Standing::Waiting | Standing::Suspended | Standing::Settled(_)) => paint::WARNING,
+        RunStanding::Interrupted | RunStanding::Unknown => paint::WARNING,
     };
-    paint(style, word)
+    paint(style, standing.word())
 }
 
 /// How a run came to rest: a line, and what a person can type.
 pub fn at_rest(run: &impl Display, summary: &Summary) -> String {
     let reason = reason(summary).map_or(String::new(), |reason| format!(": {}", cause(reason)));
     let state = safe(&summary.state);
-    let mut text = format!("run {run} {} in {state}{reason}\n", standing(&summary.standing));
+    let mut text = format!("run {run} {} in {state}{reason}\n", standing(summary.standing));
     for wait in &summary.waits {
         let Some(words) = to_type(run, wait, &summary.waits) else { continue };
         let what = match wait.what {

@@ -4,18 +4,87 @@
 //! thousand runs reads a thousand summaries and no journal.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use ftl_core::run::{
-    Action, Instance, InstanceId, Open, OpenKind, Purse, ROOT, Run, Standing, ThreadId, Time, Wanted,
+    Action, End, Instance, InstanceId, Open, OpenKind, Purse, ROOT, Run, Standing, ThreadId, Time, Wanted,
 };
 use ftl_core::value::Value;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// How many things that a run waits for a summary names.
 pub const MAX_WAITS: usize = 20;
 
 /// How long a text in a summary may be.
 pub const MAX_TEXT: usize = 400;
+
+/// How a run stands, for whoever looks from outside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunStanding {
+    /// Something is being done, a person is waited for, a service is, it is held; or it has ended.
+    Known(Standing),
+    /// It should move, and nobody drives it.
+    Interrupted,
+    /// Its summary cannot be read.
+    #[default]
+    Unknown,
+}
+
+impl RunStanding {
+    /// The word; nothing where it is unknown.
+    pub const fn word(self) -> &'static str {
+        match self {
+            RunStanding::Known(standing) => standing.word(),
+            RunStanding::Interrupted => "interrupted",
+            RunStanding::Unknown => "",
+        }
+    }
+
+    /// Whether it goes on without a person.
+    pub const fn moves(self) -> bool {
+        matches!(self, RunStanding::Known(Standing::Running | Standing::Suspended))
+    }
+
+    /// How it has ended, if it has.
+    pub const fn end(self) -> Option<End> {
+        match self {
+            RunStanding::Known(Standing::Settled(end)) => Some(end),
+            RunStanding::Known(
+                Standing::Running | Standing::Waiting | Standing::Suspended | Standing::Held,
+            )
+            | RunStanding::Interrupted
+            | RunStanding::Unknown => None,
+        }
+    }
+}
+
+impl From<&str> for RunStanding {
+    /// What a summary says; a word of a newer program is unknown.
+    fn from(word: &str) -> RunStanding {
+        let live = [Standing::Running, Standing::Waiting, Standing::Suspended, Standing::Held];
+        let all = live.into_iter().chain(End::ALL.map(Standing::Settled));
+        let known = all.map(RunStanding::Known).chain([RunStanding::Interrupted]);
+        known.into_iter().find(|one| one.word() == word).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for RunStanding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(self.word())
+    }
+}
+
+impl Serialize for RunStanding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl<'de> Deserialize<'de> for RunStanding {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RunStanding, D::Error> {
+        String::deserialize(deserializer).map(|word| RunStanding::from(word.as_str()))
+    }
+}
 
 /// What a run looks like from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +96,7 @@ pub struct Summary {
     /// The state of the root.
     pub state: String,
     /// How it stands: running, waiting, suspended, held, or how it ended.
-    pub standing: String,
+    pub standing: RunStanding,
     /// Why it stands so, where there is something to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -148,7 +217,7 @@ impl Summary {
         };
         waits.sort_by_key(|wait| wait.what);
         let standing = match root.standing() {
-            Standing::Settled(end) => end.word(),
+            Standing::Settled(end) => Standing::Settled(end),
             Standing::Running | Standing::Waiting | Standing::Suspended | Standing::Held => standing(run, id),
         };
         waits.truncate(MAX_WAITS);
@@ -156,7 +225,7 @@ impl Summary {
             protocol: root.protocol.to_string(),
             title: title(root),
             state: root.state.to_string(),
-            standing: standing.to_owned(),
+            standing: RunStanding::Known(standing),
             reason: reason(root, &waits),
             meters: meters(run, root),
             waits,
@@ -167,7 +236,7 @@ impl Summary {
 
     /// Whether nothing moves any more without a person.
     pub fn rests(&self) -> bool {
-        !matches!(self.standing.as_str(), "running" | "suspended")
+        !self.standing.moves()
     }
 }
 
@@ -184,13 +253,13 @@ fn is_below(run: &Run, instance: &Instance, above: InstanceId) -> bool {
 }
 
 /// How a run stands that has not ended: over everything that is open, however little of it is shown.
-fn standing(run: &Run, id: InstanceId) -> &'static str {
+fn standing(run: &Run, id: InstanceId) -> Standing {
     let mut best = What::Held;
     for instance in run.live().filter(|one| is_below(run, one, id)) {
         let stuck = is_stuck(instance);
         for what in instance.open.values().filter_map(|open| kind_of(open)) {
             match what {
-                What::Work => return "running",
+                What::Work => return Standing::Running,
                 What::Service => best = What::Service,
                 What::Question | What::Word if best == What::Held && !stuck => best = what,
                 What::Question | What::Word | What::Held => {}
@@ -198,10 +267,10 @@ fn standing(run: &Run, id: InstanceId) -> &'static str {
         }
     }
     match best {
-        What::Held => "held",
-        What::Question | What::Word => "waiting",
-        What::Service => "suspended",
-        What::Work => "running",
+        What::Held => Standing::Held,
+        What::Question | What::Word => Standing::Waiting,
+        What::Service => Standing::Suspended,
+        What::Work => Standing::Running,
     }
 }
 

@@ -295,6 +295,10 @@ impl End {
         }
     }
 
+    /// Every end.
+    pub const ALL: [End; 6] =
+        [End::Complete, End::Blocked, End::Escalated, End::Error, End::Stopped, End::Cancelled];
+
     /// The word.
     pub const fn word(self) -> &'static str {
         match self {

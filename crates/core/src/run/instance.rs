@@ -289,6 +289,19 @@ pub enum Standing {
     Settled(End),
 }
 
+impl Standing {
+    /// The word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Standing::Running => "running",
+            Standing::Waiting => "waiting",
+            Standing::Suspended => "suspended",
+            Standing::Held => "held",
+            Standing::Settled(end) => end.word(),
+        }
+    }
+}
+
 impl Instance {
     /// How it stands.
     pub fn standing(&self) -> Standing {

@@ -11,7 +11,7 @@
 //! | `wiring` | how the executors of a run are put together |
 
 mod find;
-mod given;
+mod options;
 mod task;
 mod wiring;
 
@@ -26,8 +26,8 @@ use ftl_core::value::Fields;
 use ftl_language::library::Library;
 
 pub use self::find::{Driven, Target, driven, find};
-pub use self::given::Given;
-use self::given::OptionFiles;
+use self::options::OptionFiles;
+pub use self::options::RunOptions;
 pub use self::task::Looked;
 use self::wiring::{Wiring, variable};
 pub use self::wiring::{prompts, secrets};
@@ -199,19 +199,23 @@ impl Session {
     /// Opens a run and returns it ready to be driven. A script is kept beside the store first, so that
     /// the process that takes the run over plays the same one.
     pub fn open(&self, opening: Opening, script: Option<&str>) -> Result<(Driver, Todo), SessionError> {
-        self.open_with(opening, Given { script, ..Given::default() })
+        self.open_with(opening, RunOptions { script: script.map(str::to_owned), ..RunOptions::default() })
     }
 
-    /// The same with all that a run can be given.
-    pub fn open_with(&self, mut opening: Opening, given: Given<'_>) -> Result<(Driver, Todo), SessionError> {
+    /// The same with all that a run can be opened with.
+    pub fn open_with(
+        &self,
+        mut opening: Opening,
+        mut options: RunOptions,
+    ) -> Result<(Driver, Todo), SessionError> {
         self.wiring.store.writable()?;
         opening.inputs = self.clean_inputs(&opening.inputs)?;
-        opening.terms.accepted = self.staffed(&opening.protocol, given)?;
-        opening.terms.accepted.extend(given.allowed.iter().map(ToString::to_string));
+        opening.terms.accepted = self.staffed(&opening.protocol, &options)?;
+        opening.terms.accepted.extend(options.allowed.iter().map(ToString::to_string));
         let id = RunId::random()?;
-        let plan = given.plan.map(|plan| self.staff(plan));
-        let kept = self.wiring.options.write(&id, given, plan.as_ref(), self.secrets())?;
-        if let Some(earlier) = given.after {
+        options.plan = options.plan.map(|plan| self.staff(&plan));
+        let kept = self.wiring.options.write(&id, &options, self.secrets())?;
+        if let Some(earlier) = &options.after {
             self.begin_after(&id, earlier)?;
         }
         let at = SystemClock::not_before(0).now();
@@ -276,14 +280,15 @@ impl Session {
 
     /// What the agents of a protocol do not enforce and somebody accepted; an error where nobody did, or where a role has
     /// no agent.
-    pub fn staffed(&self, protocol: &str, given: Given<'_>) -> Result<Vec<String>, SessionError> {
-        let script = given.script.map(Script::parse).transpose().map_err(SessionError::Machine)?;
+    pub fn staffed(&self, protocol: &str, options: &RunOptions) -> Result<Vec<String>, SessionError> {
+        let script =
+            options.script.as_deref().map(Script::parse).transpose().map_err(SessionError::Machine)?;
         let is_scripted = |role: &str| script.as_ref().is_some_and(|script| script.answers_role(role));
-        let roster = self.wiring.roster_with(given.choice)?;
+        let roster = self.wiring.roster_with(&options.choice)?;
         // A protocol may ask a coder or a builder only where its plan does. Where nobody is bound and a planner
         // names one all the same, that task is held and says so.
-        let plan = given.plan.map(|plan| self.staff(plan));
-        let is_asked = |worker: Worker| match (&plan, given.document) {
+        let plan = options.plan.as_ref().map(|plan| self.staff(plan));
+        let is_asked = |worker: Worker| match (&plan, &options.document) {
             (_, Some(_)) => worker == Worker::Coder,
             (Some(plan), None) => plan.tasks.iter().any(|task| task.worker == worker),
             (None, None) => self.wiring.worker() == worker,
@@ -295,13 +300,13 @@ impl Session {
         let unneeded = needs::unneeded(&self.library, protocol, &is_worker);
         let is_free = |role: &str| roster.role(role).is_none();
         let answered = |role: &str| match role {
-            "planner" if given.plan.is_some() => true,
+            "planner" if options.plan.is_some() => true,
             // The architect is looked for itself.
-            "planner" if given.document.is_some() => true,
-            "architect" if given.document.is_some() => is_scripted(role),
+            "planner" if options.document.is_some() => true,
+            "architect" if options.document.is_some() => is_scripted(role),
             "planner" | "explorer" => is_scripted(role),
             _ if unneeded.contains(role) && is_free(role) => true,
-            _ => given.only_plans || is_scripted(role),
+            _ => options.only_plans || is_scripted(role),
         };
         let hall = Hall::new(&roster, &variable, &std::env::temp_dir());
         needs::staffed(&self.library, protocol, &roster, &hall, &answered).map_err(SessionError::Unfit)
@@ -339,7 +344,7 @@ impl Session {
     }
 
     /// Who answers which role, where a person may have chosen an agent for one run.
-    pub fn roster_with(&self, choice: Option<&Choice>) -> Result<Roster, SessionError> {
+    pub fn roster_with(&self, choice: &Choice) -> Result<Roster, SessionError> {
         self.wiring.roster_with(choice)
     }
 
@@ -397,8 +402,8 @@ impl Session {
     /// What an agent of a role has used that was lost in a run, where its price says so. Without settings that can be read
     /// nothing is known, and the worst case is charged.
     fn used_when_lost(&self, run: &RunId) -> impl Fn(&str) -> Option<Usage> + use<> {
-        let wishes = self.wiring.options.read_wishes(run);
-        let roster = wishes.and_then(|wishes| self.wiring.roster_with(Some(&wishes.choice))).ok();
+        let options = self.wiring.options.read(run);
+        let roster = options.and_then(|options| self.wiring.roster_with(&options.choice)).ok();
         move |role: &str| {
             let roster = roster.as_ref()?;
             roster.agent(&roster.role(role)?.agent)?.pricing.used_when_lost()
@@ -484,11 +489,11 @@ impl Session {
 
     /// Whether a run is a story that was asked for by itself.
     pub fn is_story(&self, run: &RunId) -> Result<bool, SessionError> {
-        Ok(self.wiring.options.read_wishes(run)?.is_story)
+        Ok(self.wiring.options.read(run)?.is_story)
     }
 
     /// How a story gets where it is wanted; nothing where the person is to be asked.
     pub fn landing(&self, run: &RunId) -> Result<Option<Route>, SessionError> {
-        Ok(self.wiring.options.read_wishes(run)?.landing)
+        Ok(self.wiring.options.read(run)?.landing)
     }
 }

@@ -16,7 +16,7 @@ use ftl_core::catalogue::{Action as _, Catalogue};
 use ftl_core::performer::Performer;
 
 use super::SessionError;
-use super::given::{OptionFiles, Wishes};
+use super::options::{OptionFiles, RunOptions};
 use crate::hands::Workshop;
 use crate::hands::agents::{Agents, Listener, Means, Seat};
 use crate::hands::explorer::Explorer;
@@ -64,9 +64,9 @@ impl Wiring {
         process::own_orphans()?;
         let supervisor = self.supervisor()?;
         let shell = Arc::new(self.shell(&supervisor));
-        let wishes = self.options.read_wishes(run)?;
+        let options = self.options.read(run)?;
         let width = self.config.width();
-        let width = Width { agents: wishes.jobs.unwrap_or(width.agents), ..width };
+        let width = Width { agents: options.jobs.unwrap_or(width.agents), ..width };
         let probe = Arc::new(Probes::new(shell.clone(), self.config.clone()));
         let mut workshop = Workshop::hiding(width, &self.secrets).probing(probe);
         let records = self.records.for_run(run);
@@ -76,19 +76,19 @@ impl Wiring {
             workshop = workshop.with(Sh::NAME, shell.clone());
             None
         } else {
-            let sites = self.sites(lease, &records, &supervisor, &wishes);
+            let sites = self.sites(lease, &records, &supervisor, &options);
             let admission = workshop.admission().clone();
             let resources = Arc::new(Resources {
                 records: RecordAccess { paper: records.clone(), routes },
                 sites: sites.clone(),
                 shell: shell.clone(),
                 secrets: self.secrets.clone(),
-                agents: Some(self.agent_resources(supervisor, &wishes, &records, &sites)?),
+                agents: Some(self.agent_resources(supervisor, &options, &records, &sites)?),
                 given: Given {
                     plan: self.options.read_plan(run)?,
-                    only_plans: self.options.is_dry_run(run),
+                    only_plans: options.only_plans,
                     worker: self.worker(),
-                    document: wishes.document,
+                    document: options.document,
                 },
                 admission,
             });
@@ -107,7 +107,7 @@ impl Wiring {
         let supervisor = self.supervisor()?;
         let workshop = Workshop::hiding(self.config.width(), &self.secrets);
         let records = self.records.for_run(&lease.run);
-        let sites = self.sites(lease, &records, &supervisor, &Wishes::default());
+        let sites = self.sites(lease, &records, &supervisor, &RunOptions::default());
         let resources = Resources {
             records: RecordAccess { paper: records.clone(), routes },
             sites: sites.clone(),
@@ -134,24 +134,24 @@ impl Wiring {
         lease: &Lease,
         records: &Arc<Records>,
         supervisor: &Arc<Supervisor>,
-        wishes: &Wishes,
+        options: &RunOptions,
     ) -> Arc<Sites> {
         let fence = Fence { file: self.place.fences().join(lease.run.as_str()), epoch: lease.epoch };
         let sites = Sites::new(records.clone(), supervisor.clone(), &self.config);
-        let sites = sites.allowing(wishes.allowed.clone()).with_tools(wishes.tools);
-        Arc::new(sites.landing(wishes.landing).fenced(fence).retrying(wishes.retried.clone()))
+        let sites = sites.allowing(options.allowed.clone()).with_tools(options.tools);
+        Arc::new(sites.landing(options.landing).fenced(fence).retrying(options.retried.clone()))
     }
 
     /// Who answers roles: the agents, and code that explores before one does.
     fn agent_resources(
         &self,
         supervisor: Arc<Supervisor>,
-        wishes: &Wishes,
+        options: &RunOptions,
         records: &Arc<Records>,
         sites: &Arc<Sites>,
     ) -> Result<AgentResources, SessionError> {
-        let mut agents = self.agents(supervisor, &wishes.choice)?;
-        if wishes.document.is_some() {
+        let mut agents = self.agents(supervisor, &options.choice)?;
+        if options.document.is_some() {
             agents = agents.with_stand_in("planner", "architect");
         }
         let agents = Arc::new(agents.with_sites(sites.clone()));
@@ -170,7 +170,7 @@ impl Wiring {
 
     /// The hand that asks agents, as the settings bind them, or as the person has chosen for the run.
     fn agents(&self, supervisor: Arc<Supervisor>, choice: &Choice) -> Result<Agents, SessionError> {
-        let (roster, lobby) = (self.roster_with(Some(choice))?, self.lobby()?);
+        let (roster, lobby) = (self.roster_with(choice)?, self.lobby()?);
         let hall = hide_named(&self.config, Hall::new(&roster, &variable, &lobby.folder));
         let mut backends = BTreeMap::new();
         for agent in roster.agents() {
@@ -225,12 +225,9 @@ impl Wiring {
     }
 
     /// Who answers which role, where a person may have chosen an agent for one run.
-    pub(super) fn roster_with(&self, choice: Option<&Choice>) -> Result<Roster, SessionError> {
+    pub(super) fn roster_with(&self, choice: &Choice) -> Result<Roster, SessionError> {
         let roster = self.config.roster().map_err(|error| SessionError::Machine(error.to_string()))?;
-        match choice {
-            Some(choice) => roster.chosen(choice).map_err(SessionError::Unfit),
-            None => Ok(roster),
-        }
+        roster.chosen(choice).map_err(SessionError::Unfit)
     }
 
     /// Who does a task whose plan does not say.

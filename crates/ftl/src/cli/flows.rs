@@ -124,10 +124,9 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Whom the person has chosen, if anybody.
-    pub(crate) fn choice(&self) -> Option<Choice> {
-        let choice = Choice { agent: self.agent.clone(), model: self.model.clone() };
-        (choice != Choice::default()).then_some(choice)
+    /// Whom the person has chosen.
+    pub(crate) fn choice(&self) -> Choice {
+        Choice { agent: self.agent.clone(), model: self.model.clone() }
     }
 
     /// Sets the limits of a run. Four explorers set something aside at the same time: where the limit is lower than

@@ -5,13 +5,14 @@
 
 use ftl_command::session::session_failure;
 use ftl_command::{Failure, GlobalArgs, Out, session};
-use ftl_core::run::{Action, Event, Input, Wanted};
+use ftl_core::run::{Action, Event, Input, Standing, Wanted};
 use ftl_core::value::Value;
 use ftl_engine::drive::{Rest, Stop};
 use ftl_engine::driver::{Driver, Todo};
 use ftl_folder::id::RunId;
 use ftl_store::order::Order;
 use ftl_view::paint::{self, paint, safe};
+use ftl_view::summary::RunStanding;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::flow::is_asked;
@@ -40,7 +41,7 @@ impl Wheel<'_> {
         let mut rest = rest;
         loop {
             let Rest::Rests(summary) = &rest else { return Ok(rest) };
-            if summary.standing != "waiting" || !is_asked(self.out) {
+            if summary.standing != RunStanding::Known(Standing::Waiting) || !is_asked(self.out) {
                 return Ok(rest);
             }
             let Some(question) = self.question(run)? else { return Ok(rest) };

@@ -10,14 +10,14 @@ use ftl_command::session::session_failure;
 use ftl_command::shelf::Shelf;
 use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
 use ftl_core::catalogue::build::Delivery;
-use ftl_core::run::{Action, ActionId, ROOT, Wanted};
+use ftl_core::run::{Action, ActionId, End, ROOT, Wanted};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
 use ftl_engine::forge::Reached;
 use ftl_engine::hands::site::Route;
 use ftl_engine::hands::stories::MAX_DOCUMENT_BYTES;
-use ftl_engine::session::{Given, Session};
+use ftl_engine::session::{RunOptions, Session};
 use ftl_folder::id::RunId;
 use ftl_process::Cancel;
 use ftl_settings::roster::Choice;
@@ -105,25 +105,25 @@ fn story(cli: &GlobalArgs, asked: &Code, text: &str, out: &Out) -> Result<Exit, 
     asked.work.chosen.limit(&mut terms);
     let choice = asked.work.chosen.choice();
     let opening = Opening { protocol: Name::from(CODER), inputs, terms };
-    let given =
-        Given { allowed: &allowed, landing, is_story: true, choice: choice.as_ref(), ..Given::default() };
+    let options =
+        RunOptions { allowed, landing, is_story: true, choice: choice.clone(), ..RunOptions::default() };
     let stop = signals::stop(out)?;
-    let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
+    let (driver, todo) = session.open_with(opening, options).map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
     if !out.is_json() {
         out.progress(&format!("run {} of {CODER}: {}\n", paint(paint::STRONG, &id), one_line(text)))?;
     }
-    tell_own_reviewer(&session, choice.as_ref(), out);
+    tell_own_reviewer(&session, &choice, out);
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive_with_person(cli, driver, todo)?;
     end(&wheel, &id, &Left::Rest(rest), landing)
 }
 
 /// Says when the architect is the agent and the model that wrote: it shares the coder's blind spots.
-pub(super) fn tell_own_reviewer(session: &Session, choice: Option<&Choice>, out: &Out) {
+pub(super) fn tell_own_reviewer(session: &Session, choice: &Choice, out: &Out) {
     let Ok(roster) = session.roster_with(choice) else { return };
     let Some(agent) = roster.shared_by(CODER, "architect") else { return };
-    let model = choice.and_then(|choice| choice.model.as_deref()).or_else(|| agent.model());
+    let model = choice.model.as_deref().or_else(|| agent.model());
     let model = model.map_or_else(String::new, |model| format!(" with {model}"));
     let text = format!(
         "`{}`{model} answers both coder and architect: it reviews its own work; bind another one under [roles]",
@@ -158,7 +158,7 @@ pub(super) fn resumed_among(wheel: &Wheel<'_>, run: &RunId, left: &Left) -> Resu
 }
 
 fn is_complete(left: &Left) -> bool {
-    matches!(left, Left::Rest(Rest::Rests(summary)) if summary.standing == "complete")
+    matches!(left, Left::Rest(Rest::Rests(summary)) if summary.standing.end() == Some(End::Complete))
 }
 
 /// Whether a story has come to its end with a commit.

@@ -15,13 +15,12 @@ use ftl_command::session::session_failure;
 use ftl_command::shelf::Shelf;
 use ftl_command::{Exit, Failure, GlobalArgs, Out, session, signals};
 use ftl_core::program::InputCode;
-use ftl_core::run::{Policy, ROOT, Terms};
+use ftl_core::run::{End, Policy, ROOT, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::Rest;
 use ftl_engine::driver::Opening;
 use ftl_engine::hands::site::Route;
-use ftl_engine::hands::site::retry::Retried;
-use ftl_engine::session::{Given, Session, find};
+use ftl_engine::session::{RunOptions, Session, find};
 use ftl_folder::id::RunId;
 use ftl_folder::place::Place;
 use ftl_gates::Allowance;
@@ -102,8 +101,12 @@ pub(super) fn of_document(
     out: &Out,
 ) -> Result<Exit, Failure> {
     let objective = objective(document.name)?.to_owned();
-    let course = Course::new(Which::Campaign.protocol(), to_reach(objective));
-    let course = Course { document: Some(document.text), only_plans: document.only_plans, ..course };
+    let run_options = RunOptions {
+        document: Some(document.text.to_owned()),
+        only_plans: document.only_plans,
+        ..RunOptions::default()
+    };
+    let course = Course::new(Which::Campaign.protocol(), to_reach(objective), run_options);
     carry_out(cli, course, options, out)
 }
 
@@ -117,7 +120,7 @@ pub(super) fn take_on(cli: &GlobalArgs, run: &RunId, talk: TalkArg, out: &Out) -
 }
 
 /// The course that a dry run has planned.
-fn planned_course(session: &Session, run: &RunId) -> Result<Course<'static>, Failure> {
+fn planned_course(session: &Session, run: &RunId) -> Result<Course, Failure> {
     let course = course_of(session, run)?;
     let plan = planned(session, run)?.filter(|_| session.only_plans(run));
     let (Some(course), Some(plan)) = (course, plan) else {
@@ -127,11 +130,11 @@ fn planned_course(session: &Session, run: &RunId) -> Result<Course<'static>, Fai
             ..Failure::new(message, "`ftl status --all` lists the runs")
         });
     };
-    Ok(Course { plan: Some(plan), ..course })
+    Ok(Course { options: RunOptions { plan: Some(plan), ..RunOptions::default() }, ..course })
 }
 
 /// The course of a run whose board shows tasks: its protocol, and what that must be given. Nothing for any other run.
-pub(super) fn course_of(session: &Session, run: &RunId) -> Result<Option<Course<'static>>, Failure> {
+pub(super) fn course_of(session: &Session, run: &RunId) -> Result<Option<Course>, Failure> {
     let machine = session.look(run).map_err(|error| session_failure(&error))?;
     let library = session.library();
     let flow = machine.instance(ROOT).filter(|root| Board::is_for(&**library, &root.protocol));
@@ -141,32 +144,22 @@ pub(super) fn course_of(session: &Session, run: &RunId) -> Result<Option<Course<
         let needed = inputs.iter().filter(is_carried);
         let given =
             needed.filter_map(|input| Some((input.name.clone(), root.inputs.get(&input.name)?.clone())));
-        Course::new(&root.protocol, given.collect())
+        Course::new(&root.protocol, given.collect(), RunOptions::default())
     }))
 }
 
 /// What a flow is to do.
-pub(super) struct Course<'a> {
+pub(super) struct Course {
     pub(super) protocol: Name,
     /// What the protocol is given, beside what the options of a command say.
     pub(super) inputs: Fields,
-    /// The plan, where there is one already.
-    pub(super) plan: Option<Plan>,
-    /// The document of which stories are made.
-    pub(super) document: Option<&'a str>,
-    /// Whether it ends with its plan, and nothing is built.
-    pub(super) only_plans: bool,
-    /// The run that it goes on from.
-    pub(super) after: Option<RunId>,
-    /// Tasks that are tried again.
-    pub(super) retried: Vec<Retried>,
+    /// What its run is opened with; what the command line says is added.
+    pub(super) options: RunOptions,
 }
 
-impl Course<'_> {
-    fn new(protocol: &str, inputs: Fields) -> Course<'static> {
-        let (document, after, retried) = (None, None, Vec::new());
-        let protocol = Name::from(protocol);
-        Course { protocol, inputs, plan: None, document, only_plans: false, after, retried }
+impl Course {
+    fn new(protocol: &str, inputs: Fields, options: RunOptions) -> Course {
+        Course { protocol: Name::from(protocol), inputs, options }
     }
 }
 
@@ -187,9 +180,8 @@ fn run(cli: &GlobalArgs, which: Which, flow: &Flow, out: &Out) -> Result<Exit, F
     }
     let objective = objective(flow.objective.as_deref().unwrap_or_default())?.to_owned();
     let plan = flow.plan.as_deref().map(|file| plan(file, (&objective, place.root()), which)).transpose()?;
-    let course =
-        Course { plan, only_plans: flow.dry_run, ..Course::new(which.protocol(), to_reach(objective)) };
-    carry_out(cli, course, &flow.options, out)
+    let options = RunOptions { plan, only_plans: flow.dry_run, ..RunOptions::default() };
+    carry_out(cli, Course::new(which.protocol(), to_reach(objective), options), &flow.options, out)
 }
 
 /// Reads the protocols while something else is looked at that waits for another program. What is looked at counts first.
@@ -211,15 +203,15 @@ fn load_beside(
 /// Carries a flow out, from its first state to its report.
 pub(super) fn carry_out(
     cli: &GlobalArgs,
-    course: Course<'_>,
+    course: Course,
     options: &FlowOptions,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    let Course { protocol, inputs, plan, document, only_plans, after, retried } = course;
+    let Course { protocol, inputs, options: run_options } = course;
     let place = session::place(cli)?;
     session::not_an_agent(&place)?;
     let allowed = allowances(cli, &place, &options.work.allow)?;
-    if let (Some(plan), true) = (&plan, only_plans) {
+    if let (Some(plan), true) = (&run_options.plan, run_options.only_plans) {
         let commands = session::config(&place)?.commands().or_found(place.root());
         return show(None, plan, &commands, out);
     }
@@ -231,14 +223,13 @@ pub(super) fn carry_out(
     talk::follow(&session, options.work.talk);
     let mut terms = session.config().terms(session.library());
     options.work.chosen.limit(&mut terms);
-    let choice = options.work.chosen.choice();
     let asks_how = asks_how(&session, &protocol);
     if let (Some(how), Some(state)) = (options.land, &asks_how) {
         terms.policies.insert(state.clone(), Policy::Answer(Value::text(how.word())));
     }
     // The stories of a document go through one pull request; on this side of it their work stays on its branch.
     let how = options.land.unwrap_or(session.config().settings().landing.how);
-    let pulls = document.is_some() && !only_plans && how == LandingHow::PullRequest;
+    let pulls = run_options.document.is_some() && !run_options.only_plans && how == LandingHow::PullRequest;
     if pulls {
         needs_forge(&session)?;
         terms
@@ -247,41 +238,39 @@ pub(super) fn carry_out(
     }
     let unasked = !is_asked(out) && stands_in(&mut terms, &protocol, asks_how);
     let opening = Opening { protocol, inputs, terms };
-    let given = Given {
-        plan: plan.as_ref(),
-        only_plans,
+    let run_options = RunOptions {
         jobs: options.jobs.map(usize::from),
         tools: options.tools,
-        allowed: &allowed,
-        document,
+        allowed,
         landing: pulls.then_some(Route::PullRequest),
-        choice: choice.as_ref(),
-        after: after.as_ref(),
-        retried: &retried,
-        ..Given::default()
+        choice: options.work.chosen.choice(),
+        ..run_options
     };
-    session.staffed(&opening.protocol, given).map_err(|error| session_failure(&error))?;
-    look_at_commands(&session, plan.as_ref(), out)?;
+    session.staffed(&opening.protocol, &run_options).map_err(|error| session_failure(&error))?;
+    look_at_commands(&session, run_options.plan.as_ref(), out)?;
     let stop = signals::stop(out)?;
-    let (driver, todo) = session.open_with(opening, given).map_err(|error| session_failure(&error))?;
+    let opened = session.open_with(opening, run_options.clone());
+    let (driver, todo) = opened.map_err(|error| session_failure(&error))?;
     let id = driver.id().clone();
     if !out.is_json() {
         let (title, protocol) = (safe(&driver.summary().title), safe(&driver.summary().protocol));
         out.progress(&format!("run {} of {protocol}: {title}\n", paint(paint::STRONG, &id)))?;
     }
-    if document.is_some()
-        || plan.iter().any(|plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder))
-    {
-        tell_own_reviewer(&session, choice.as_ref(), out);
+    let codes = |plan: &Plan| plan.tasks.iter().any(|task| task.worker == Worker::Coder);
+    if run_options.document.is_some() || run_options.plan.as_ref().is_some_and(codes) {
+        tell_own_reviewer(&session, &run_options.choice, out);
     }
     let wheel = Wheel::new(&session, &stop, out);
     let rest = wheel.drive_with_person(cli, driver, todo)?;
-    if only_plans && let Some(plan) = planned(&session, &id)? {
+    if run_options.only_plans
+        && let Some(plan) = planned(&session, &id)?
+    {
         end(&session, &wheel, &id)?;
         let commands = session.config().commands().or_found(place.root());
         return show(Some(&id), &plan, &commands, out);
     }
-    let landed = unasked && matches!(&rest, Rest::Rests(summary) if summary.standing == "complete");
+    let landed =
+        unasked && matches!(&rest, Rest::Rests(summary) if summary.standing.end() == Some(End::Complete));
     let by_flag = options.land.is_some();
     let exit = report_landing(&wheel, &[(id.clone(), Left::Rest(rest))], by_flag)?;
     if landed {

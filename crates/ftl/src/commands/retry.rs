@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use ftl_command::session::session_failure;
 use ftl_command::{Exit, Failure, GlobalArgs, Out, session};
 use ftl_engine::hands::site::retry::Retried;
-use ftl_engine::session::{Session, find};
+use ftl_engine::session::{RunOptions, Session, find};
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::Plan;
 use ftl_view::board::{Row, Standing};
@@ -37,7 +37,7 @@ pub(crate) fn retry(cli: &GlobalArgs, asked: &Retry, out: &Out) -> Result<Exit, 
 }
 
 /// What is to be done again of a run.
-fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course<'static>, Failure> {
+fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course, Failure> {
     let (Some(course), Some(plan)) = (course_of(session, run)?, planned(session, run)?) else {
         let message = format!("run {run} has no plan whose tasks could be tried again");
         return Err(not_allowed(message, "`ftl retry` is for tasks and campaigns that came to a plan"));
@@ -46,7 +46,8 @@ fn course(session: &Session, run: &RunId, asked: &Retry) -> Result<Course<'stati
     let again = chosen(&rows, &asked.tasks, run)?;
     let plan = part_of(plan, &rows, &again);
     let retried = retried(session, run, (&plan, &rows), asked.fresh)?;
-    Ok(Course { plan: Some(plan), after: Some(run.clone()), retried, ..course })
+    let options = RunOptions { plan: Some(plan), after: Some(run.clone()), retried, ..RunOptions::default() };
+    Ok(Course { options, ..course })
 }
 
 /// Whether a task began and has not landed.

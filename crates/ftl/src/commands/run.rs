@@ -10,7 +10,7 @@ use ftl_command::session::session_failure;
 use ftl_command::shelf::{Found, Shelf};
 use ftl_command::{Exit, Failure, GlobalArgs, Out, out, session, signals};
 use ftl_core::program::InputCode;
-use ftl_core::run::{Entry, Event, Input, Run as Machine, Terms};
+use ftl_core::run::{End, Entry, Event, Input, Run as Machine, Standing, Terms};
 use ftl_core::value::{Fields, Name, Value};
 use ftl_engine::drive::{Rest, Stop, Watch};
 use ftl_engine::driver::{Driver, Opening, Todo};
@@ -27,7 +27,7 @@ use ftl_view::board::{Board, news};
 use ftl_view::lines;
 use ftl_view::paint::{self, paint, safe};
 use ftl_view::runs;
-use ftl_view::summary::Summary;
+use ftl_view::summary::{RunStanding, Summary};
 use serde_json::{Value as Json, json};
 
 use super::{code, flow};
@@ -169,7 +169,7 @@ pub(crate) fn resume(cli: &GlobalArgs, asked: &Resume, out: &Out) -> Result<Exit
 fn held_text(known: &Known) -> String {
     let (run, summary) = (&known.row.run, &known.summary);
     let why = summary.reason.as_deref().map_or(String::new(), |why| format!(": {}", safe(why)));
-    let (word, state) = (runs::standing("held"), safe(&summary.state));
+    let (word, state) = (runs::standing(RunStanding::Known(Standing::Held)), safe(&summary.state));
     let command = runs::command(&format!("ftl resume {run}"));
     format!("run {run} {word} in {state}{why}; only a person lets it go on: {command}\n")
 }
@@ -194,7 +194,7 @@ fn waiting_for_a_driver(place: &Place, store: &dyn Store) -> Result<(Vec<RunRow>
         let orders = store.pending(&known.row.run).map_err(|error| session::store_failure(&error))?;
         if !known.summary.rests() || !orders.is_empty() {
             rows.push(known.row);
-        } else if known.summary.standing == "held" {
+        } else if known.summary.standing == RunStanding::Known(Standing::Held) {
             held.push(known);
         }
     }
@@ -598,11 +598,11 @@ pub(crate) fn left_text(id: &RunId, left: &Left) -> String {
     match left {
         Left::Rest(Rest::Rests(summary)) => runs::at_rest(id, summary),
         Left::Rest(Rest::Stopped(summary)) => {
-            let word = runs::standing("interrupted");
+            let word = runs::standing(RunStanding::Interrupted);
             format!("run {id} {word} in {}\n{hint} `ftl resume {id}` goes on\n", safe(&summary.state))
         }
         Left::Theirs(summary, card) => {
-            let (word, state) = (runs::standing(&summary.standing), safe(&summary.state));
+            let (word, state) = (runs::standing(summary.standing), safe(&summary.state));
             let who = known::driver(card.as_ref());
             format!(
                 "run {id} {word} in {state}, driven by {who}\n{hint} it goes on without this command; `ftl watch {id}` looks again\n"
@@ -615,10 +615,10 @@ pub(crate) fn left_text(id: &RunId, left: &Left) -> String {
 pub(crate) fn exit_of(left: &Left) -> Exit {
     match left {
         Left::Rest(Rest::Stopped(_)) | Left::Theirs(..) => Exit::Interrupted,
-        Left::Rest(Rest::Rests(summary)) => match summary.standing.as_str() {
-            "complete" => Exit::Done,
-            "error" => Exit::Error,
-            _ => Exit::Blocked,
+        Left::Rest(Rest::Rests(summary)) => match summary.standing.end() {
+            Some(End::Complete) => Exit::Done,
+            Some(End::Error) => Exit::Error,
+            Some(End::Blocked | End::Escalated | End::Stopped | End::Cancelled) | None => Exit::Blocked,
         },
     }
 }

@@ -9,7 +9,7 @@ use ftl_core::amount::Unit;
 use ftl_core::run::PULL;
 use ftl_core::run::{
     Answers, COULD_NOT, Condition, FailureKind, HeldAt, Instance, InstanceId, OpenKind, ROOT, Run, STOPPED,
-    Standing, ThreadId, WayOut,
+    ThreadId, WayOut,
 };
 use ftl_core::value::{Name, Value};
 use ftl_engine::hands::questions;
@@ -32,7 +32,7 @@ use ftl_view::board::Board;
 use ftl_view::lines;
 use ftl_view::paint::{self, paint, safe};
 use ftl_view::runs::{answer, command, named, standing};
-use ftl_view::summary::{Summary, Wait, What};
+use ftl_view::summary::{RunStanding, Summary, Wait, What};
 use ftl_view::when;
 use sentences::Sentences;
 
@@ -131,7 +131,7 @@ fn text(known: &Known, explained: &[Explained<'_>]) -> String {
         let more = explained.len() - MAX_EXPLAINED;
         texts.push(format!("{more} more instances go on; name one, such as {}/{}\n", known.row.run, more));
     }
-    if known.standing() == "interrupted" {
+    if known.standing() == RunStanding::Interrupted {
         texts.push(known.driver().map_or(String::new(), |line| format!("{line}\n")));
     }
     texts.join("\n")
@@ -212,7 +212,7 @@ impl<'a> Explained<'a> {
             "instance": one.id.0,
             "protocol": one.protocol,
             "state": one.state,
-            "standing": word(one.standing()),
+            "standing": one.standing().word(),
             "held": held,
             "waits": waits,
             "questions": self.questions.iter().map(|(_, text)| text).chain(&self.asked).collect::<Vec<_>>(),
@@ -234,7 +234,7 @@ impl<'a> Explained<'a> {
             paint(paint::STRONG, self.at()),
             safe(&one.protocol),
             paint(paint::STRONG, &one.state),
-            standing(word(one.standing()))
+            standing(RunStanding::Known(one.standing()))
         );
         if let Some((_, values)) = &one.end {
             let said = |value: &Value| !value.is_none() && value.as_text() != Some("");
@@ -414,15 +414,5 @@ fn thread_name(thread: &ThreadId) -> Json {
     match thread {
         ThreadId::Main => Json::Null,
         ThreadId::Item { key, .. } => json!(key),
-    }
-}
-
-fn word(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Running => "running",
-        Standing::Waiting => "waiting",
-        Standing::Suspended => "suspended",
-        Standing::Held => "held",
-        Standing::Settled(end) => end.word(),
     }
 }

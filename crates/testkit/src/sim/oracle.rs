@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ftl_core::run::{
-    ActionId, Cause, End, Entry, Fact, InstanceId, OpenKind, Payment, ROOT, Run, Terms, Usage,
+    ActionId, Cause, End, Entry, Fact, InstanceId, OpenKind, Payment, ROOT, Run, Standing, Terms, Usage,
 };
 use ftl_core::value::{Name, Value};
 use ftl_folder::id::RunId;
 use ftl_language::library::Library;
 use ftl_store::journal;
 use ftl_store::order::Reply;
-use ftl_store::summary::Summary;
+use ftl_store::summary::{RunStanding, Summary};
 use ftl_store::{Hash, MemoryStore, Store as _};
 
 /// Above so many entries the whole state is compared at every `SELDOM`-th step only.
@@ -226,7 +226,7 @@ impl Oracle {
             .shadow
             .live()
             .any(|one| !one.held.is_empty() || one.open.values().any(|open| waits(&open.kind)));
-        if !person || !summary.rests() || summary.standing == "running" {
+        if !person || !summary.rests() || summary.standing == RunStanding::Known(Standing::Running) {
             return Err(format!("rest: it is {} and no person is waited for", summary.standing));
         }
         Ok(())

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use ftl_core::performer::Performer;
 use ftl_core::program::{BoardCode, BoardKind, Programs};
 use ftl_core::run::{
-    ActionId, Answer, Entry, Fact, Instance, InstanceId, ROOT, Run, Standing as Stands, ThreadId, Time,
+    ActionId, Answer, End, Entry, Fact, Instance, InstanceId, ROOT, Run, Standing as Stands, ThreadId, Time,
 };
 use ftl_core::value::{Name, Value};
 
@@ -260,7 +260,7 @@ impl Board {
     pub fn commit_of(&self, instance: InstanceId) -> Option<&str> {
         let (end, values) = self.run.instance(instance)?.end.as_ref()?;
         let commit = values.get("commit").and_then(Value::as_text);
-        commit.filter(|commit| end.word() == "complete" && !commit.is_empty())
+        commit.filter(|commit| *end == End::Complete && !commit.is_empty())
     }
 
     /// The run as its journal has made it.
@@ -313,9 +313,11 @@ impl Board {
         let since = self.works.get(&instance.id).map_or(0, |(_, since)| *since);
         if let Some((end, values)) = &instance.end {
             let value = |name: &str| values.get(name).and_then(Value::as_text).map(str::to_owned);
-            return match end.word() {
-                "complete" => Standing::Landed(value("commit")),
-                _ => Standing::Blocked(value("reason").unwrap_or_else(|| end.word().to_owned())),
+            return match end {
+                End::Complete => Standing::Landed(value("commit")),
+                End::Blocked | End::Escalated | End::Error | End::Stopped | End::Cancelled => {
+                    Standing::Blocked(value("reason").unwrap_or_else(|| end.word().to_owned()))
+                }
             };
         }
         match instance.standing() {

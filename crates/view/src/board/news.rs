@@ -1,12 +1,12 @@
 //! What happens in a flow, as lines: the few things that a person wants to hear of, each with its task.
 
 use ftl_core::program::BoardKind;
-use ftl_core::run::{Answer, Entry, Fact, ROOT};
+use ftl_core::run::{Answer, End, Entry, Fact, ROOT};
 use ftl_core::value::{Fields, Value};
 use serde_json::{Value as Json, json};
 
 use super::{Board, text};
-use crate::cause::{cause, reason, standing, telling};
+use crate::cause::{cause, end_word, reason, telling};
 use crate::lines;
 use crate::paint::{self, one_line, paint, safe};
 
@@ -148,10 +148,10 @@ fn task(board: &Board, entry: &Entry) -> Option<String> {
         }
         Fact::Settled { end, values, .. } => {
             let value = |name: &str| values.get(name).and_then(Value::as_text).unwrap_or_default();
-            Some(match end.word() {
-                "complete" => format!("{} {}", paint(paint::GOOD, "landed"), one_line(value("delivered"))),
-                word => {
-                    let word = paint(paint::WARNING, format!("{}:", standing(word)));
+            Some(match end {
+                End::Complete => format!("{} {}", paint(paint::GOOD, "landed"), one_line(value("delivered"))),
+                End::Blocked | End::Escalated | End::Error | End::Stopped | End::Cancelled => {
+                    let word = paint(paint::WARNING, format!("{}:", end_word(*end)));
                     format!("{word} {}", cause(value("reason")))
                 }
             })

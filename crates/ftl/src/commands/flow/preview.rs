@@ -2,7 +2,7 @@
 
 use ftl_code::commands::Commands;
 use ftl_command::{Exit, Failure, Out};
-use ftl_core::json::Json;
+use ftl_core::json::{Json, JsonExt as _};
 use ftl_folder::id::RunId;
 use ftl_records::plan_file::preview::Preview;
 use ftl_records::plan_file::{Plan, Task as PlanTask, Worker};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ftl_command::session::store_failure;
 use ftl_command::{Exit, Failure, Out, out};
-use ftl_core::run::{Entry, Fact, Time, WHOLE};
+use ftl_core::run::{Entry, Fact, Standing, Time, WHOLE};
 use ftl_engine::drive::Stop;
 use ftl_folder::clock;
 use ftl_folder::id::RunId;
@@ -21,6 +21,7 @@ use ftl_view::cause::cause;
 use ftl_view::lines;
 use ftl_view::paint::{self, paint, safe};
 use ftl_view::runs;
+use ftl_view::summary::RunStanding;
 use ftl_view::when;
 
 use super::{LOOK, Watched};
@@ -231,10 +232,10 @@ enum Detail {
 /// Who moves is drawn first, who has ended last.
 fn order(known: &Known) -> u8 {
     match known.standing() {
-        "running" | "suspended" => 0,
-        "waiting" | "held" => 1,
-        "interrupted" => 2,
-        _ => 3,
+        RunStanding::Known(Standing::Running | Standing::Suspended) => 0,
+        RunStanding::Known(Standing::Waiting | Standing::Held) => 1,
+        RunStanding::Interrupted => 2,
+        RunStanding::Known(Standing::Settled(_)) | RunStanding::Unknown => 3,
     }
 }
 
@@ -244,7 +245,7 @@ fn drawn(known: &Known, reader: &Reader, (now, width): (Time, usize), share: usi
     // The clock of a run that has ended stands still.
     let last = reader.board.times.map_or(now, |(_, last)| last);
     let now = if known.row.settled { last } else { now };
-    let driver = known.driver().filter(|_| known.standing() == "interrupted");
+    let driver = known.driver().filter(|_| known.standing() == RunStanding::Interrupted);
     let height = share.saturating_sub(usize::from(driver.is_some()));
     let mut lines = picture(&reader.board, summary, &summary.title, now, (width, height));
     if let Some(head) = lines.first_mut() {

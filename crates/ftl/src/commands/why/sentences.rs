@@ -2,12 +2,12 @@
 //!
 //! Every command that is named here can be typed as it stands.
 
-use ftl_core::run::InstanceId;
+use ftl_core::run::{End, InstanceId, Standing as Runs};
 use ftl_view::board::{Board, Row, Standing};
-use ftl_view::cause::{cause, standing};
+use ftl_view::cause::{cause, end_word};
 use ftl_view::paint::{self, count, paint, safe};
 use ftl_view::runs::{command, silence, to_type};
-use ftl_view::summary::{Wait, What};
+use ftl_view::summary::{RunStanding, Wait, What};
 use serde_json::{Value as Json, json};
 
 use crate::known::Known;
@@ -44,24 +44,29 @@ impl Sentences {
 
     fn whole(&mut self, known: &Known, rows: &[Row]) {
         let run = &known.row.run;
-        let (word, state) = (known.standing(), safe(&known.summary.state));
+        let (standing, state) = (known.standing(), safe(&known.summary.state));
         let reason = known.summary.reason.as_deref().map(cause).filter(|reason| !reason.is_empty());
         let because = |what: &str| match &reason {
             Some(reason) => format!("{what}: {reason}."),
             None => format!("{what}."),
         };
-        self.what.push(match word {
-            "complete" => String::from("It is complete."),
-            "running" => format!("It is at work in {state}."),
-            "interrupted" => format!("Nobody drives it: it was interrupted in {state}."),
-            "suspended" => format!("It waits in {state} for a service that does not answer."),
-            "waiting" => format!("It waits for you in {state}."),
-            "held" => format!("It stopped in {state} and needs you."),
-            "stopped" => because("It was stopped"),
-            "error" => because("It ended with an error"),
+        self.what.push(match standing {
+            RunStanding::Known(Runs::Running) => format!("It is at work in {state}."),
+            RunStanding::Interrupted => format!("Nobody drives it: it was interrupted in {state}."),
+            RunStanding::Known(Runs::Suspended) => {
+                format!("It waits in {state} for a service that does not answer.")
+            }
+            RunStanding::Known(Runs::Waiting) => format!("It waits for you in {state}."),
+            RunStanding::Known(Runs::Held) => format!("It stopped in {state} and needs you."),
+            RunStanding::Known(Runs::Settled(End::Complete)) => String::from("It is complete."),
+            RunStanding::Known(Runs::Settled(End::Stopped)) => because("It was stopped"),
+            RunStanding::Known(Runs::Settled(End::Error)) => because("It ended with an error"),
             // Which tasks are blocked, and why, is said below.
-            _ if rows.len() > 1 => format!("It ended {}.", standing(word)),
-            _ => because(&format!("It ended {}", standing(word))),
+            RunStanding::Known(Runs::Settled(end)) if rows.len() > 1 => {
+                format!("It ended {}.", end_word(end))
+            }
+            RunStanding::Known(Runs::Settled(end)) => because(&format!("It ended {}", end_word(end))),
+            RunStanding::Unknown => because("It ended"),
         });
         if !rows.is_empty() {
             self.what.push(format!("{}.", counted(rows, known.row.settled)));
@@ -85,7 +90,7 @@ impl Sentences {
                 self.can.push((format!("ftl retry {run}"), again));
             }
         }
-        if word == "interrupted" {
+        if standing == RunStanding::Interrupted {
             self.can.push((format!("ftl resume {run}"), "goes on where it was"));
         }
     }

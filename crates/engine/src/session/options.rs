@@ -1,4 +1,5 @@
-//! What a run is opened with beside its inputs, and the files in which that is kept for the process that takes the run over.
+//! The options of a run: what it is opened with beside its inputs, and the files in which that is kept for the process that takes
+//! the run over.
 //!
 //! Nothing here decides: it writes before a run is opened, and reads what was written.
 
@@ -22,67 +23,55 @@ use ftl_settings::roster::Choice;
 /// The largest file that is read of those that a run was given.
 const MAX_KEPT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What a run is opened with beside its inputs. It is kept where the process that takes the run over finds it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Given<'a> {
-    /// What agents and actions answer.
-    pub script: Option<&'a str>,
-    /// What answers in the planner's place.
-    pub plan: Option<&'a Plan>,
+/// What a run is opened with beside its inputs. It is kept where the process that takes the run over finds it: script, plan and
+/// whether it only plans in files of their own, the rest in one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// What agents and actions answer; read back by itself.
+    #[serde(skip)]
+    pub script: Option<String>,
+    /// What answers in the planner's place; read back by itself, as text.
+    #[serde(skip)]
+    pub plan: Option<Plan>,
     /// Whether nothing is to be built.
+    #[serde(skip)]
     pub only_plans: bool,
+    /// The run whose work it goes on from; its branch keeps that.
+    #[serde(skip)]
+    pub after: Option<RunId>,
     /// How many agents work at the same time, where it is not what the settings say.
     pub jobs: Option<usize>,
     /// How many tools every full build has, where it is not what plan and settings say.
     pub tools: Option<u64>,
     /// Findings of gates that the person who opens it allows.
-    pub allowed: &'a [Allowance],
+    pub allowed: Vec<Allowance>,
     /// How a story that is run by itself gets to the person's branch; it stays on its own otherwise.
     pub landing: Option<Route>,
     /// Whether it is a story that was asked for by itself: whoever sees it end is told, or asked, how it lands.
     pub is_story: bool,
     /// The document of which the architect makes stories, in the planner's place.
-    pub document: Option<&'a str>,
+    pub document: Option<String>,
     /// Who answers every role, where the person has chosen it for this run.
-    pub choice: Option<&'a Choice>,
-    /// The run whose work it goes on from.
-    pub after: Option<&'a RunId>,
+    pub choice: Choice,
     /// Tasks that are tried again.
-    pub retried: &'a [Retried],
+    pub retried: Vec<Retried>,
 }
 
-/// What is kept of a run's opening that is neither a script nor a plan.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Wishes {
-    pub(super) jobs: Option<usize>,
-    pub(super) tools: Option<u64>,
-    pub(super) allowed: Vec<Allowance>,
-    pub(super) landing: Option<Route>,
-    pub(super) is_story: bool,
-    pub(super) document: Option<String>,
-    pub(super) choice: Choice,
-    pub(super) retried: Vec<Retried>,
-}
-
-impl Wishes {
-    /// What a run was given, without secrets; nothing for most.
-    fn of(given: Given<'_>, secrets: &Secrets) -> Option<Wishes> {
-        let document = given.document.map(|text| secrets.redact(text));
-        let Given { jobs, tools, landing, is_story, .. } = given;
-        let is_wished = jobs.is_some()
-            || tools.is_some()
-            || landing.is_some()
-            || is_story
-            || document.is_some()
-            || given.choice.is_some()
-            || !given.allowed.is_empty()
-            || !given.retried.is_empty();
-        let choice = given.choice.cloned().unwrap_or_default();
+impl RunOptions {
+    /// Those that are kept in one file, without secrets; nothing for most runs.
+    fn to_keep(&self, secrets: &Secrets) -> Option<RunOptions> {
         let redact = |one: &Retried| Retried { reason: secrets.redact(&one.reason), ..one.clone() };
-        let retried = given.retried.iter().map(redact).collect();
-        let allowed = given.allowed.to_vec();
-        is_wished.then_some(Wishes { jobs, tools, allowed, landing, is_story, document, choice, retried })
+        let kept = RunOptions {
+            document: self.document.as_ref().map(|text| secrets.redact(text)),
+            retried: self.retried.iter().map(redact).collect(),
+            script: None,
+            plan: None,
+            only_plans: false,
+            after: None,
+            ..self.clone()
+        };
+        (kept != RunOptions::default()).then_some(kept)
     }
 }
 
@@ -118,18 +107,17 @@ impl OptionFiles {
         self.folder.join(format!("{run}.wishes.json"))
     }
 
-    /// Keeps what a run is given; the files that were written.
+    /// Keeps what a run is opened with; the files that were written.
     pub(super) fn write(
         &self,
         run: &RunId,
-        given: Given<'_>,
-        plan: Option<&Plan>,
+        options: &RunOptions,
         secrets: &Secrets,
     ) -> Result<Vec<PathBuf>, SessionError> {
-        let script = given.script.map(|text| (self.script(run), text.to_owned()));
-        let plan = plan.map(|plan| (self.plan(run), plan.to_json_as_given().pretty()));
-        let dry_run = given.only_plans.then(|| (self.dry_run(run), String::new()));
-        let wishes = Wishes::of(given, secrets).and_then(|wishes| serde_json::to_string(&wishes).ok());
+        let script = options.script.as_ref().map(|text| (self.script(run), text.clone()));
+        let plan = options.plan.as_ref().map(|plan| (self.plan(run), plan.to_json_as_given().pretty()));
+        let dry_run = options.only_plans.then(|| (self.dry_run(run), String::new()));
+        let wishes = options.to_keep(secrets).and_then(|kept| serde_json::to_string(&kept).ok());
         let wishes = wishes.map(|text| (self.wishes(run), text));
         let files: Vec<(PathBuf, String)> = [script, plan, dry_run, wishes].into_iter().flatten().collect();
         if !files.is_empty() {
@@ -146,13 +134,15 @@ impl OptionFiles {
         folder::is_file(&self.dry_run(run))
     }
 
-    /// What a run was opened with; nothing for most.
-    pub(super) fn read_wishes(&self, run: &RunId) -> Result<Wishes, SessionError> {
-        let Some(text) = read(&self.wishes(run))? else { return Ok(Wishes::default()) };
-        serde_json::from_str(&text).map_err(|error| {
+    /// What a run was opened with, but for its script and its plan.
+    pub(super) fn read(&self, run: &RunId) -> Result<RunOptions, SessionError> {
+        let text = read(&self.wishes(run))?;
+        let kept = text.map_or(Ok(RunOptions::default()), |text| serde_json::from_str(&text));
+        let kept = kept.map_err(|error| {
             let message = format!("what run {run} was opened with cannot be read: {error}");
             SessionError::Machine(message)
-        })
+        })?;
+        Ok(RunOptions { only_plans: self.is_dry_run(run), ..kept })
     }
 
     /// The plan that a run was opened with, if it was.
