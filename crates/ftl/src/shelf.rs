@@ -112,8 +112,8 @@ impl Shelf {
         match placed {
             Placed::Nowhere(unreadable) => Ok(Found::Unreadable(unreadable)),
             Placed::At(file) => {
-                let own = self.library.protocols().find(|protocol| protocol.file == file);
-                Ok(own.map_or(Found::Stray(file), |protocol| Found::Protocol(protocol.name.to_string())))
+                let own = self.library.names().find(|(_, one)| *one == file);
+                Ok(own.map_or(Found::Stray(file), |(name, _)| Found::Protocol(name.to_string())))
             }
             Placed::Called(name) => self.find_name(&name),
         }
@@ -129,14 +129,14 @@ impl Shelf {
         if let Some((file, _)) = self.library.strays().iter().find(|(file, _)| stem(*file) == name) {
             return Ok(Found::Stray(*file));
         }
-        match self.library.get(name) {
-            Some(protocol) => Ok(Found::Protocol(protocol.name.to_string())),
-            None => Err(self.unknown(name)),
+        match self.library.names().any(|(known, _)| &**known == name) {
+            true => Ok(Found::Protocol(name.to_owned())),
+            false => Err(self.unknown(name)),
         }
     }
 
     fn unknown(&self, name: &str) -> Failure {
-        let names: Vec<&str> = self.library.protocols().map(|protocol| &*protocol.name).collect();
+        let names: Vec<&str> = self.library.names().map(|(name, _)| &**name).collect();
         let list = format!("the protocols are {}", names.join(", "));
         let hint = match nearest(name, &names) {
             Some(near) => format!("did you mean `{near}`? {list}"),
@@ -320,6 +320,38 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli;
+    use crate::commands::run::can_be_opened;
+    use clap::FromArgMatches as _;
+    use ftl_core::value::{Fields, Name, Value};
+    use ftl_settings::roster::needs::needed;
+
+    /// How much is read and checked is counted here; how long it takes is measured elsewhere.
+    #[test]
+    fn a_task_starts_with_the_two_documents_that_it_needs() {
+        let root = tempfile::tempdir().unwrap();
+        let words =
+            [OsStr::new("ftl"), OsStr::new("--repo"), root.path().as_os_str(), OsStr::new("protocols")];
+        let cli = Cli::from_arg_matches(&cli::command().try_get_matches_from(words).unwrap()).unwrap();
+        let inputs = Fields::from([(Name::from("objective"), Value::text("o"))]);
+        let opened = |name: &str| {
+            let shelf = Shelf::load(&cli).unwrap_or_else(|failure| panic!("{}", failure.message));
+            let library = can_be_opened(shelf, name, &inputs).map_err(|failure| failure.message)?;
+            needed(&library, name);
+            Ok::<_, String>(library)
+        };
+        assert_eq!(opened("task").unwrap().looked_at(), (vec!["builder", "task"], vec![]));
+        // One that replaces an embedded one is checked, and so is what stands beside it.
+        let folder = root.path().join(".ftl/protocols");
+        std::fs::create_dir_all(&folder).unwrap();
+        let put = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+        let builder = BUILT_IN.iter().find(|(name, _)| *name == "builder").unwrap().1;
+        put("builder.md", &format!("{builder}\n"));
+        let checked = vec!["builder", "task"];
+        assert_eq!(opened("task").unwrap().looked_at(), (checked.clone(), checked));
+        put("builder.md", "```protocol\nPROTOCOL: builder\nSTATE: A\n  GOTO: B\n```\n");
+        assert!(opened("task").unwrap_err().contains("not sound"));
+    }
 
     #[test]
     fn an_argument_is_a_name_or_a_file() {
