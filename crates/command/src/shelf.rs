@@ -112,8 +112,8 @@ impl Shelf {
         match placed {
             Placed::Nowhere(unreadable) => Ok(Found::Unreadable(unreadable)),
             Placed::At(file) => {
-                let own = self.library.protocols().find(|protocol| protocol.file == file);
-                Ok(own.map_or(Found::Stray(file), |protocol| Found::Protocol(protocol.name.to_string())))
+                let own = self.library.names().find(|(_, one)| *one == file);
+                Ok(own.map_or(Found::Stray(file), |(name, _)| Found::Protocol(name.to_string())))
             }
             Placed::Called(name) => self.find_name(&name),
         }
@@ -129,14 +129,14 @@ impl Shelf {
         if let Some((file, _)) = self.library.strays().iter().find(|(file, _)| stem(*file) == name) {
             return Ok(Found::Stray(*file));
         }
-        match self.library.get(name) {
-            Some(protocol) => Ok(Found::Protocol(protocol.name.to_string())),
-            None => Err(self.unknown(name)),
+        match self.library.names().any(|(known, _)| &**known == name) {
+            true => Ok(Found::Protocol(name.to_owned())),
+            false => Err(self.unknown(name)),
         }
     }
 
     fn unknown(&self, name: &str) -> Failure {
-        let names: Vec<&str> = self.library.protocols().map(|protocol| &*protocol.name).collect();
+        let names: Vec<&str> = self.library.names().map(|(name, _)| &**name).collect();
         let list = format!("the protocols are {}", names.join(", "));
         let hint = match nearest(name, &names) {
             Some(near) => format!("did you mean `{near}`? {list}"),

@@ -31,7 +31,7 @@
 //! | `filesystem` | files moved without replacing any, and whether that can be had |
 //! | `movable` | whether the files of the person's checkout can be moved at all |
 //! | `index_lock` | git's lock on the person's index |
-//! | `transfer`, `retain` | the files of the person's checkout, all or none; what came out, for an hour |
+//! | `transfer`, `new_files`, `retain` | the files of the person's checkout, all or none; what goes in; what came out, for an hour |
 //! | `person`, `deliver`, `undo` | the person's checkout; onto the person's branch; and back |
 
 mod again;
@@ -60,6 +60,7 @@ mod lost;
 mod merge;
 mod movable;
 mod names;
+mod new_files;
 mod objects;
 mod odd;
 pub mod patch;

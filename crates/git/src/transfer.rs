@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use super::error::At as _;
 use super::filesystem::{Ability, FileSystem, Placing, barrier, is_taken};
 use super::look::{Seen, below, look, path};
-use super::runner::Input;
 use super::tree::{Differing, Entry};
 use super::{GitError, Oid, Repo, Trouble, ledger};
 use ftl_folder::id::RunId;
@@ -29,9 +28,6 @@ use ftl_folder::{self as folder, Folder, Refusal, Spot};
 
 /// The folder of transfers in git's own.
 pub(super) const IN_GIT: &str = "ftl-transfers";
-
-/// The most new files that are synced one by one; more are synced with their whole file system.
-const MAX_SYNCED_SINGLY: usize = 32;
 
 /// How often two files change places again because another save came in between.
 const MAX_SWAPS: usize = 16;
@@ -178,8 +174,8 @@ impl Repo {
         }
     }
 
-    /// Makes ready for a transfer: finds out what the file systems can do, has git write the new files out of an
-    /// index, and writes down what is about to happen. Nothing in the checkout is touched. Or why it cannot be had.
+    /// Makes ready for a transfer: finds out what the file systems can do, writes the new files, where they are many
+    /// out of an index by git, and writes down what is about to happen. Nothing in the checkout is touched. Or why it cannot be had.
     pub(super) fn begin_transfer<'a>(
         &'a self,
         moving: Move<'_>,
@@ -271,51 +267,6 @@ impl Repo {
         let why = why.unwrap_or_default();
         let branch = "`git merge` with the branch brings the work without `ftl`";
         Ok(Err(format!("{why}, so a save of yours could be lost; {branch}")))
-    }
-
-    /// Has git write the new files into a folder of ours, to the disk; the inode of each.
-    fn write_new(
-        &self,
-        files: &Path,
-        changes: &[Differing],
-        expected: &[Expected],
-        index: &Path,
-    ) -> Result<Vec<u64>, GitError> {
-        let new = files.join("new");
-        for folder in [new.clone()].into_iter().chain(Slot::ALL.map(|slot| files.join(slot.folder()))) {
-            self.make_folder(&folder).at(&folder)?;
-        }
-        let is_new = |(change, one): &(&Differing, &Expected)| {
-            change.after.is_there() && !matches!(one, Expected::After)
-        };
-        let paths: Vec<&[u8]> =
-            changes.iter().zip(expected).filter(is_new).map(|(change, _)| &*change.path).collect();
-        if !paths.is_empty() {
-            let call = self.inside(index, &new).words(["checkout-index", "-q", "-z", "--stdin"]);
-            self.run(call.input(Input::Bytes(paths.join(&0))))?.ok()?;
-            self.sync_files(&new, &paths)?;
-        }
-        let inode = |pair: (&Differing, &Expected)| {
-            let file = below(&new, &pair.0.path);
-            let found = |spot: Spot| Ok(spot.metadata()?.ino());
-            if is_new(&pair) { self.spot(&file).and_then(found).at(&file) } else { Ok(0) }
-        };
-        changes.iter().zip(expected).map(inode).collect()
-    }
-
-    /// Puts new files on the disk.
-    fn sync_files(&self, folder: &Path, paths: &[&[u8]]) -> Result<(), GitError> {
-        if paths.len() > MAX_SYNCED_SINGLY {
-            return self.folder(folder).and_then(|open| open.sync_disk()).at(folder);
-        }
-        for path in paths {
-            let file = below(folder, path);
-            let spot = self.spot(&file).at(&file)?;
-            if spot.metadata().at(&file)?.is_file() {
-                spot.open().and_then(|open| open.sync_all()).at(&file)?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -215,7 +215,16 @@ fn decision_beside_settled(bencher: Bencher<'_, '_>, settled: usize) {
 fn load_and_check_five_documents(bencher: Bencher<'_, '_>) {
     bencher
         .counter(ItemsCount::new(5usize))
-        .bench(|| Library::load(built_in_sources(), Catalogue::standard()));
+        .bench(|| Library::load(built_in_sources(), Catalogue::standard()).is_sound());
+}
+
+/// What a task waits for before it starts. Aim: under 1 ms.
+#[divan::bench]
+fn load_what_a_task_needs(bencher: Bencher<'_, '_>) {
+    bencher.counter(ItemsCount::new(2usize)).bench(|| {
+        let library = Library::load(built_in_sources(), Catalogue::standard());
+        ["task", "builder"].map(|name| library.program(name).is_some())
+    });
 }
 
 /// Aim: under 300 ms.

@@ -14,11 +14,11 @@ use ftl_core::value::{Name, Value};
 
 use crate::check::calls::{branch_names, preset_type, question_type, word_type};
 use crate::check::headers::choice_input;
-use crate::check::{Findings, Pasted};
+use crate::check::{Edge, Pasted};
 use crate::source::digest;
 
-/// Builds the program of a document that the checker found sound.
-pub fn build(pasted: &Pasted, findings: &Findings, digest: &str, catalogue: &Catalogue) -> Program {
+/// Builds the program of a document that the checker found sound, with its edges.
+pub fn build(pasted: &Pasted, edges: &[Edge], digest: &str, catalogue: &Catalogue) -> Program {
     let document = &pasted.document;
     let states: Vec<StateCode> = pasted
         .states
@@ -40,8 +40,7 @@ pub fn build(pasted: &Pasted, findings: &Findings, digest: &str, catalogue: &Cat
                     .collect(),
                 nodes,
                 code: code_of(state),
-                targets: findings
-                    .edges
+                targets: edges
                     .iter()
                     .filter(|edge| edge.from == state.name.name)
                     .map(|edge| edge.to.clone())
@@ -80,7 +79,7 @@ pub fn build(pasted: &Pasted, findings: &Findings, digest: &str, catalogue: &Cat
             .collect(),
         redo: document.redo.as_ref().map(|redo| redo.name.clone()),
         states,
-        edges: findings.edges.iter().map(|edge| (edge.from.clone(), edge.to.clone())).collect(),
+        edges: edges.iter().map(|edge| (edge.from.clone(), edge.to.clone())).collect(),
         index,
     }
 }

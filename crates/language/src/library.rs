@@ -1,12 +1,14 @@
 //! The library: all protocols that a program knows, read and checked together.
 //!
 //! A user's document replaces a built-in one of the same name; patterns and children are found by
-//! name across documents. Loading never stops at the first error and never reads a file.
+//! name across documents. Nothing here stops at the first error or reads a file, and nothing is
+//! read or checked before it is asked for.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::build::build;
+use crate::check::graph::edges;
 use crate::check::{self, Findings, Pasted, shown};
 use crate::draw;
 use crate::parse::parse;
@@ -71,15 +73,48 @@ pub struct Protocol {
 }
 
 /// All protocols that a program knows.
+///
+/// Nothing is read or checked before it is asked for. A protocol is checked together with all that it runs, never
+/// with what runs it, so that what is found does not depend on what was asked for before.
 #[derive(Clone, Debug)]
 pub struct Library {
     sources: Vec<Source>,
-    protocols: BTreeMap<Name, Protocol>,
+    entries: BTreeMap<Name, Entry>,
     /// Documents that define no protocol of their own, with what is wrong with them.
     strays: Vec<(u32, Vec<Problem>)>,
-    catalogue: Catalogue,
+    catalogue: &'static Catalogue,
+    /// Whether the embedded documents are those that the tests of every build have proven, all of them.
+    is_proven: bool,
     /// The built-in documents of today and of earlier versions, read when an instance rests in a text of one of them.
     versions: OnceLock<Vec<Library>>,
+}
+
+/// A protocol with what is known of it by now.
+#[derive(Clone, Debug)]
+struct Entry {
+    file: u32,
+    /// Whether its document is the embedded one of today.
+    is_embedded: bool,
+    read: OnceLock<Read>,
+    program: OnceLock<Arc<Program>>,
+    shown: OnceLock<Shown>,
+    protocol: OnceLock<Protocol>,
+    /// The document of another origin that its own replaces.
+    replaced: Option<Arc<Document>>,
+}
+
+/// How runs of a protocol are drawn and delivered.
+#[derive(Clone, Debug)]
+struct Shown {
+    board: Option<BoardCode>,
+    delivery: Option<Name>,
+}
+
+/// A document as it was read.
+#[derive(Clone, Debug)]
+struct Read {
+    document: Arc<Document>,
+    problems: Vec<Problem>,
 }
 
 impl Library {
@@ -88,66 +123,163 @@ impl Library {
         Library::load(built_in_sources(), Catalogue::standard())
     }
 
-    /// Reads and checks documents together; a later one replaces an earlier one of the same name
-    /// from another origin.
-    pub fn load(sources: Vec<Source>, catalogue: &Catalogue) -> Library {
-        let mut shelf = Reading::default();
-        for (file, source) in sources.iter().enumerate() {
-            shelf.read(file as u32, source, &sources);
-        }
+    /// The protocols of documents; a later one replaces an earlier one of the same name from another origin.
+    pub fn load(sources: Vec<Source>, catalogue: &'static Catalogue) -> Library {
         let mut library = Library {
             sources,
-            protocols: BTreeMap::new(),
-            strays: shelf.strays,
-            catalogue: catalogue.clone(),
+            entries: BTreeMap::new(),
+            strays: Vec::new(),
+            catalogue,
+            is_proven: false,
             versions: OnceLock::new(),
         };
-        library.check(&shelf.documents);
+        for file in 0..library.sources.len() {
+            library.add(file);
+        }
+        let is_embedded =
+            |(name, _): &(&str, &str)| library.entries.get(*name).is_some_and(|entry| entry.is_embedded);
+        library.is_proven =
+            std::ptr::eq(catalogue, Catalogue::standard()) && BUILT_IN.iter().all(is_embedded);
         library
     }
 
-    fn check(&mut self, documents: &BTreeMap<Name, Read>) {
-        let shelf: Shelf<'_> = documents.iter().map(|(name, read)| (name.clone(), &read.document)).collect();
-        let mut pasted = BTreeMap::new();
-        let mut problems: BTreeMap<Name, Vec<Problem>> = BTreeMap::new();
-        for (name, read) in documents {
-            let (states, mut found) = paste(&read.document, &shelf);
-            found.extend(read.problems.iter().cloned());
-            problems.insert(name.clone(), found);
-            pasted.insert(name.clone(), Pasted { document: read.document.clone(), states });
+    /// Enters a document. An embedded one is not read for that: it defines the protocol of its name.
+    fn add(&mut self, file: usize) {
+        let source = &self.sources[file];
+        let is_embedded = is_embedded(source) && !self.entries.contains_key(source.stem());
+        let file = file as u32;
+        let entry = Entry {
+            file,
+            is_embedded,
+            read: OnceLock::new(),
+            program: OnceLock::new(),
+            shown: OnceLock::new(),
+            protocol: OnceLock::new(),
+            replaced: None,
+        };
+        if is_embedded {
+            self.entries.insert(Name::from(source.stem()), entry);
+            return;
         }
-        let mut all = check::check_all(&pasted, &self.catalogue);
-        for (name, read) in documents {
+        let (document, mut problems) = parse(file, source);
+        let Some(ident) = document.name.clone() else {
+            self.strays.push((file, problems));
+            return;
+        };
+        let name = ident.name.clone();
+        if source.origin != Origin::File && *source.stem() != *name {
+            let message = format!("the file is called `{}` and defines the protocol `{name}`", source.stem());
+            problems.push(
+                Problem::error("name", ident.span, message)
+                    .hint("a protocol's file carries the protocol's name"),
+            );
+        }
+        if let Some(other) = self.entries.get(&name) {
+            let first = &self.sources[other.file as usize];
+            if first.origin == source.origin {
+                let message = format!("`{name}` is already defined by {}", first.path);
+                problems.push(Problem::error("double-name", ident.span, message));
+                self.strays.push((file, problems));
+                return;
+            }
+        }
+        let replaced = self.entries.get(&name).map(|before| self.headers_kept(before));
+        let read = OnceLock::from(Read { document: Arc::new(document), problems });
+        self.entries.insert(name, Entry { read, replaced, ..entry });
+    }
+
+    /// The document of an entry for one that replaces it, with the headers that it has itself kept of one before.
+    fn headers_kept(&self, entry: &Entry) -> Arc<Document> {
+        let document = &self.read(entry).document;
+        let Some(before) = &entry.replaced else { return document.clone() };
+        let mut kept = Document::clone(document);
+        kept.board = kept.board.or_else(|| before.board.clone());
+        kept.delivery = kept.delivery.or_else(|| before.delivery.clone());
+        Arc::new(kept)
+    }
+
+    /// How runs of a protocol are drawn and delivered. That needs its own document and no check.
+    fn shown<'a>(&'a self, entry: &'a Entry) -> &'a Shown {
+        entry.shown.get_or_init(|| {
+            let document = self.read(entry).document.clone();
+            let (states, _) = paste(&document, self);
+            shown_of(&Pasted::new(document, states), entry)
+        })
+    }
+
+    /// The document of an entry, read now if it was not.
+    fn read<'a>(&'a self, entry: &'a Entry) -> &'a Read {
+        entry.read.get_or_init(|| {
+            let (document, problems) = parse(entry.file, &self.sources[entry.file as usize]);
+            Read { document: Arc::new(document), problems }
+        })
+    }
+
+    /// Checks protocols and all that they run.
+    fn check<'a>(&'a self, names: impl IntoIterator<Item = &'a Name>) {
+        let mut pasted = BTreeMap::new();
+        let mut problems: BTreeMap<&Name, Vec<Problem>> = BTreeMap::new();
+        let mut open: Vec<&Name> = names.into_iter().collect();
+        while let Some(name) = open.pop() {
+            let Some((name, entry)) = self.entries.get_key_value(name) else { continue };
+            if problems.contains_key(name) {
+                continue;
+            }
+            let read = self.read(entry);
+            let (states, mut found) = paste(&read.document, self);
+            found.extend(read.problems.iter().cloned());
+            problems.insert(name, found);
+            let one = Pasted::new(read.document.clone(), states);
+            open.extend(
+                one.runs.iter().filter_map(|run| self.entries.get_key_value(run)).map(|(run, _)| run),
+            );
+            pasted.insert(name.clone(), one);
+        }
+        let names: Vec<&Name> = self.entries.keys().collect();
+        let mut all = check::check_all(&pasted, &names, self.catalogue);
+        for (name, found) in problems {
+            let (Some(entry), Some(pasted)) = (self.entries.get(name), pasted.get(name)) else { continue };
             let mut findings = all.remove(name).unwrap_or_default();
-            findings.problems.extend(problems.remove(name).unwrap_or_default());
-            let protocol = self.protocol(name, read, &pasted[name], findings);
-            self.protocols.insert(name.clone(), protocol);
+            findings.problems.extend(found);
+            // Whoever was first has found the same.
+            let _ = entry.protocol.set(self.protocol(name, entry, pasted, findings));
         }
     }
 
-    fn protocol(&self, name: &Name, read: &Read, pasted: &Pasted, mut findings: Findings) -> Protocol {
-        let file = read.file;
-        let source = &self.sources[file as usize];
-        let machine = machine(name, pasted, &findings);
+    fn protocol(&self, name: &Name, entry: &Entry, pasted: &Pasted, mut findings: Findings) -> Protocol {
+        let source = &self.sources[entry.file as usize];
         if !pasted.document.broken {
-            findings.problems.extend(drawings(file, source, &machine));
+            findings.problems.extend(drawings(entry.file, source, &machine(name, pasted, &findings)));
         }
         findings.problems.sort_by_key(|problem| (problem.span.file, problem.span.start, problem.code));
         findings.problems.dedup();
         let digest = digest(&source.text);
-        let program =
-            findings.is_sound().then(|| Arc::new(build(pasted, &findings, &digest, &self.catalogue)));
+        let build = || Arc::new(build(pasted, &findings.edges, &digest, self.catalogue));
+        let program = findings.is_sound().then(|| entry.program.get_or_init(build).clone());
+        let Shown { board, delivery } = entry.shown.get_or_init(|| shown_of(pasted, entry)).clone();
         Protocol {
             name: name.clone(),
-            file,
+            file: entry.file,
             origin: source.origin,
             digest,
             states: pasted.states.iter().map(|state| state.name.name.clone()).collect(),
             findings,
             program,
-            board: shown::board_of(pasted, read.replaced.as_ref()),
-            delivery: shown::delivery_of(pasted, read.replaced.as_ref()),
+            board,
+            delivery,
         }
+    }
+
+    /// The program of a document that was proven with all that it runs and pastes: the same that a check would let pass.
+    fn proven<'a>(&'a self, entry: &'a Entry) -> &'a Arc<Program> {
+        entry.program.get_or_init(|| {
+            let document = self.read(entry).document.clone();
+            let (states, _) = paste(&document, self);
+            let pasted = Pasted::new(document, states);
+            let _ = entry.shown.set(shown_of(&pasted, entry));
+            let edges = edges(&pasted, &BTreeMap::new());
+            Arc::new(build(&pasted, &edges, &digest(&self.sources[entry.file as usize].text), self.catalogue))
+        })
     }
 
     /// The documents, in the order in which spans name them.
@@ -156,18 +288,48 @@ impl Library {
     }
 
     /// The catalogue that the documents were checked against.
-    pub fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
+    pub fn catalogue(&self) -> &'static Catalogue {
+        self.catalogue
     }
 
-    /// The protocol of that name.
+    /// The names of all protocols, and the place of the document of each. None is read for that.
+    pub fn names(&self) -> impl Iterator<Item = (&Name, u32)> {
+        self.entries.iter().map(|(name, entry)| (name, entry.file))
+    }
+
+    /// The protocol of that name, checked.
     pub fn get(&self, name: &str) -> Option<&Protocol> {
-        self.protocols.get(name)
+        let (name, entry) = self.entries.get_key_value(name)?;
+        if entry.protocol.get().is_none() {
+            self.check([name]);
+        }
+        entry.protocol.get()
     }
 
-    /// All protocols, by name.
+    /// All protocols, by name, checked.
     pub fn protocols(&self) -> impl Iterator<Item = &Protocol> {
-        self.protocols.values()
+        if self.entries.values().any(|entry| entry.protocol.get().is_none()) {
+            self.check(self.entries.keys());
+        }
+        self.entries.values().filter_map(|entry| entry.protocol.get())
+    }
+
+    /// The states of a protocol in order, those of one that is not sound too.
+    pub fn states(&self, name: &str) -> Option<Vec<Name>> {
+        match self.entries.get(name)? {
+            entry if self.is_proven && entry.is_embedded => {
+                Some(self.proven(entry).states.iter().map(|state| state.name.clone()).collect())
+            }
+            _ => self.get(name).map(|protocol| protocol.states.clone()),
+        }
+    }
+
+    /// The names of the protocols whose documents were read by now, and of those that were checked.
+    pub fn looked_at(&self) -> (Vec<&str>, Vec<&str>) {
+        let names = |of: fn(&Entry) -> bool| {
+            self.entries.iter().filter(|(_, entry)| of(entry)).map(|(name, _)| &**name).collect::<Vec<_>>()
+        };
+        (names(|entry| entry.read.get().is_some()), names(|entry| entry.protocol.get().is_some()))
     }
 
     /// Documents that define no protocol, with what is wrong with them.
@@ -175,9 +337,13 @@ impl Library {
         &self.strays
     }
 
-    /// The program of a sound protocol.
+    /// The program of a sound protocol. Embedded documents are proven by the tests of every build: while they all stand,
+    /// none of them is checked once more before it runs.
     pub fn program(&self, name: &str) -> Option<&Arc<Program>> {
-        self.protocols.get(name).and_then(|protocol| protocol.program.as_ref())
+        match self.entries.get(name)? {
+            entry if self.is_proven && entry.is_embedded => Some(self.proven(entry)),
+            _ => self.get(name).and_then(|protocol| protocol.program.as_ref()),
+        }
     }
 
     /// The program by which an instance goes on that rests in a state: today's, or where the state was entered in an
@@ -189,7 +355,7 @@ impl Library {
         if now.as_deref() == Some(code) {
             return Some(today);
         }
-        let versions = self.versions.get_or_init(|| versions(&self.catalogue));
+        let versions = self.versions.get_or_init(|| versions(self.catalogue));
         let mut known = versions.iter().filter_map(|library| library.program(protocol));
         if known.next().is_none_or(|built_in| code_in(built_in) != now) {
             return Some(today);
@@ -199,21 +365,31 @@ impl Library {
 
     /// The states in which runs ask how their work is delivered, as policies name them: `task.COMPLETE`.
     pub fn deliveries(&self) -> impl Iterator<Item = String> {
-        let named = |one: &Protocol| one.delivery.as_ref().map(|state| format!("{}.{state}", one.name));
-        self.protocols.values().filter_map(named)
+        let state_of = |entry| self.shown(entry).delivery.as_ref();
+        self.entries.iter().filter_map(move |(name, entry)| Some(format!("{name}.{}", state_of(entry)?)))
     }
 
     /// Whether every document is sound.
     pub fn is_sound(&self) -> bool {
         let error = |problem: &Problem| problem.severity == Severity::Error;
-        self.protocols.values().all(|protocol| protocol.findings.is_sound())
+        self.protocols().all(|protocol| protocol.findings.is_sound())
             && !self.strays.iter().any(|(_, problems)| problems.iter().any(error))
     }
 
     /// The drawing of a protocol's machine.
     pub fn machine(&self, name: &str) -> Option<draw::Machine> {
-        let protocol = self.protocols.get(name)?;
+        let protocol = self.get(name)?;
         Some(machine_of(&protocol.name, &protocol.states, &protocol.findings))
+    }
+}
+
+impl Shelf for Library {
+    fn document(&self, protocol: &str) -> Option<&Document> {
+        self.entries.get(protocol).map(|entry| &*self.read(entry).document)
+    }
+
+    fn names(&self) -> Vec<&Name> {
+        self.entries.keys().collect()
     }
 }
 
@@ -231,11 +407,11 @@ impl Programs for Library {
     }
 
     fn board(&self, protocol: &str) -> Option<&BoardCode> {
-        self.get(protocol)?.board.as_ref()
+        self.shown(self.entries.get(protocol)?).board.as_ref()
     }
 
     fn delivery(&self, protocol: &str) -> Option<&Name> {
-        self.get(protocol)?.delivery.as_ref()
+        self.shown(self.entries.get(protocol)?).delivery.as_ref()
     }
 }
 
@@ -248,7 +424,7 @@ pub fn built_in_sources() -> Vec<Source> {
 }
 
 /// The built-in documents of today, and those of each earlier version, the newest first.
-fn versions(catalogue: &Catalogue) -> Vec<Library> {
+fn versions(catalogue: &'static Catalogue) -> Vec<Library> {
     let mut texts: BTreeMap<&str, &str> = BUILT_IN.iter().copied().collect();
     let mut libraries = vec![Library::load(built_in_sources(), catalogue)];
     for (_, changed) in EARLIER {
@@ -261,59 +437,15 @@ fn versions(catalogue: &Catalogue) -> Vec<Library> {
     libraries
 }
 
-struct Read {
-    file: u32,
-    document: Document,
-    problems: Vec<Problem>,
-    /// The document of another origin that it replaces.
-    replaced: Option<Document>,
+fn shown_of(pasted: &Pasted, entry: &Entry) -> Shown {
+    let replaced = entry.replaced.as_deref();
+    Shown { board: shown::board_of(pasted, replaced), delivery: shown::delivery_of(pasted, replaced) }
 }
 
-impl Read {
-    /// The document for one that replaces it, with the headers that it has itself kept of one before.
-    fn into_replaced(self) -> Document {
-        let mut document = self.document;
-        if let Some(before) = self.replaced {
-            document.board = document.board.or(before.board);
-            document.delivery = document.delivery.or(before.delivery);
-        }
-        document
-    }
-}
-
-#[derive(Default)]
-struct Reading {
-    documents: BTreeMap<Name, Read>,
-    strays: Vec<(u32, Vec<Problem>)>,
-}
-
-impl Reading {
-    fn read(&mut self, file: u32, source: &Source, sources: &[Source]) {
-        let (document, mut problems) = parse(file, source);
-        let Some(ident) = document.name.clone() else {
-            self.strays.push((file, problems));
-            return;
-        };
-        let name = ident.name.clone();
-        if source.origin != Origin::File && *source.stem() != *name {
-            let message = format!("the file is called `{}` and defines the protocol `{name}`", source.stem());
-            problems.push(
-                Problem::error("name", ident.span, message)
-                    .hint("a protocol's file carries the protocol's name"),
-            );
-        }
-        if let Some(other) = self.documents.get(&name) {
-            let first = &sources[other.file as usize];
-            if first.origin == source.origin {
-                let message = format!("`{name}` is already defined by {}", first.path);
-                problems.push(Problem::error("double-name", ident.span, message));
-                self.strays.push((file, problems));
-                return;
-            }
-        }
-        let replaced = self.documents.remove(&name).map(Read::into_replaced);
-        self.documents.insert(name, Read { file, document, problems, replaced });
-    }
+/// Whether a document is one that comes with the program, under its own name.
+fn is_embedded(source: &Source) -> bool {
+    let is_it = |(name, text): &(&str, &str)| *name == source.stem() && **text == *source.text;
+    source.origin == Origin::BuiltIn && BUILT_IN.iter().any(is_it)
 }
 
 fn machine(name: &Name, pasted: &Pasted, findings: &Findings) -> draw::Machine {

@@ -23,11 +23,17 @@ pub const MAX_STATE_STATEMENTS: usize = 200;
 /// How many pieces of text and expressions all parameters of patterns may become.
 pub const MAX_PASTED_PARTS: usize = 100_000;
 
-/// The documents that patterns may come from, by protocol name.
-pub type Shelf<'a> = BTreeMap<Name, &'a Document>;
+/// The documents that patterns may come from.
+pub trait Shelf {
+    /// The document of a protocol.
+    fn document(&self, protocol: &str) -> Option<&Document>;
+
+    /// The names of all protocols, for hints.
+    fn names(&self) -> Vec<&Name>;
+}
 
 /// The states of a document with every pattern in place, and what went wrong.
-pub fn paste(document: &Document, shelf: &Shelf<'_>) -> (Vec<State>, Vec<Problem>) {
+pub fn paste(document: &Document, shelf: &dyn Shelf) -> (Vec<State>, Vec<Problem>) {
     let mut paster = Paster { shelf, problems: Vec::new(), statements: 0, parts: 0, full: false };
     let nothing = BTreeMap::new();
     let states = document
@@ -60,7 +66,7 @@ struct Scope<'a> {
 }
 
 struct Paster<'a> {
-    shelf: &'a Shelf<'a>,
+    shelf: &'a dyn Shelf,
     problems: Vec<Problem>,
     statements: usize,
     parts: usize,
@@ -122,12 +128,12 @@ impl Paster<'_> {
     {
         let document: &'b Document = match &used.protocol {
             None => scope.document,
-            Some(protocol) => match self.shelf.get(&protocol.name) {
+            Some(protocol) => match self.shelf.document(&protocol.name) {
                 Some(found) => found,
                 None => {
                     let message = format!("there is no protocol `{}`", protocol.name);
                     let problem = Problem::error("unknown-protocol", protocol.span, message);
-                    let problem = problem.near(&protocol.name, self.shelf.keys());
+                    let problem = problem.near(&protocol.name, self.shelf.names());
                     self.say(problem, scope);
                     return None;
                 }

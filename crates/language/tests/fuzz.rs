@@ -218,11 +218,11 @@ fn insert(line: &mut String, column: u16, what: &str) {
 fn prove(sources: &[Source]) -> Result<(), String> {
     let start = Instant::now();
     let library = Library::load(sources.to_vec(), Catalogue::standard());
+    let said = all(&library);
     let took = start.elapsed();
     if took > LONGEST {
         return Err(format!("loading took {took:?}"));
     }
-    let said = all(&library);
     for problem in &said {
         for span in [Some(problem.span), problem.pasted].into_iter().flatten() {
             inside(span, &library).map_err(|why| format!("{why}: {problem:?}"))?;

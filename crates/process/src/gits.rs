@@ -12,6 +12,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,9 +64,10 @@ pub fn guard_gits(guard: Guard) {
 }
 
 /// Starts the guard before the first git needs it, beside whatever else is done meanwhile: it takes a few milliseconds
-/// that the first git would wait for. What goes wrong is said to that one.
+/// that the first git would wait for. A second call does nothing. What goes wrong is said to that one.
 pub fn start_early() {
-    if HOW.get().is_some() {
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    if HOW.get().is_some() && !BEGUN.swap(true, Ordering::Relaxed) {
         let _ = std::thread::Builder::new().name(String::from("guard")).spawn(|| drop(mark()));
     }
 }

@@ -223,7 +223,7 @@ impl Config {
             self.settings.meters().iter().filter_map(|one| Some((Name::from(one.name), of(one)?))).collect()
         };
         let how = self.settings.landing.how;
-        let landing = library.deliveries().filter(|_| how != LandingHow::Ask);
+        let landing = (how != LandingHow::Ask).then(|| library.deliveries()).into_iter().flatten();
         // A pull request is for a story; what flows build waits on its branch.
         let how = match how {
             LandingHow::PullRequest => LandingHow::BranchOnly,
@@ -305,11 +305,11 @@ impl Config {
                 let message = format!("{POLICIES}.{key}: {message}");
                 Err(ConfigError { path: path.clone(), message, hint })
             };
-            match (library.get(protocol), state) {
+            match (library.states(protocol), state) {
                 _ if key == "*" => {}
                 (None, _) if path == own => {}
                 (None, _) => {
-                    let known: Vec<&str> = library.protocols().map(|one| &*one.name).collect();
+                    let known: Vec<&str> = library.names().map(|(name, _)| &**name).collect();
                     let hint = match nearest(protocol, &known) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => {
@@ -318,8 +318,8 @@ impl Config {
                     };
                     return wrong(format!("there is no protocol `{protocol}`"), hint);
                 }
-                (Some(found), Some(state)) if !found.states.is_empty() => {
-                    let states: Vec<&str> = found.states.iter().map(|one| &**one).collect();
+                (Some(found), Some(state)) if !found.is_empty() => {
+                    let states: Vec<&str> = found.iter().map(|one| &**one).collect();
                     if !states.contains(&state) {
                         let hint = near_policy(protocol, state, &states);
                         return wrong(format!("{protocol} has no state `{state}`"), hint);

@@ -672,3 +672,43 @@ pub(crate) fn value_of(text: &str) -> Result<Value, Failure> {
 fn is_plain(value: &Value) -> bool {
     matches!(value, Value::Bool(_) | Value::Number(_))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use clap::FromArgMatches as _;
+    use ftl_language::library::BUILT_IN;
+    use ftl_settings::roster::needs::needed;
+
+    use super::*;
+
+    /// How much is read and checked is counted here; how long it takes is measured elsewhere.
+    #[test]
+    fn a_task_starts_with_the_two_documents_that_it_needs() {
+        let root = tempfile::tempdir().unwrap();
+        let words =
+            [OsStr::new("ftl"), OsStr::new("--repo"), root.path().as_os_str(), OsStr::new("protocols")];
+        let cli =
+            crate::cli::Cli::from_arg_matches(&crate::cli::command().try_get_matches_from(words).unwrap())
+                .unwrap();
+        let inputs = Fields::from([(Name::from("objective"), Value::text("o"))]);
+        let opened = |name: &str| {
+            let shelf = Shelf::load(&cli.global).unwrap_or_else(|failure| panic!("{}", failure.message));
+            let library = can_be_opened(shelf, name, &inputs).map_err(|failure| failure.message)?;
+            needed(&library, name);
+            Ok::<_, String>(library)
+        };
+        assert_eq!(opened("task").unwrap().looked_at(), (vec!["builder", "task"], vec![]));
+        // One that replaces an embedded one is checked, and so is what stands beside it.
+        let folder = root.path().join(".ftl/protocols");
+        std::fs::create_dir_all(&folder).unwrap();
+        let put = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+        let builder = BUILT_IN.iter().find(|(name, _)| *name == "builder").unwrap().1;
+        put("builder.md", &format!("{builder}\n"));
+        let checked = vec!["builder", "task"];
+        assert_eq!(opened("task").unwrap().looked_at(), (checked.clone(), checked));
+        put("builder.md", "```protocol\nPROTOCOL: builder\nSTATE: A\n  GOTO: B\n```\n");
+        assert!(opened("task").unwrap_err().contains("not sound"));
+    }
+}

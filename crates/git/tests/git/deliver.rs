@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::sync::{Arc, Mutex};
 
 use ftl_core::catalogue::build::{Delivered, Delivery, DeliveryStatus};
 use ftl_git::change::MAX_CONTENT_BYTES;
-use ftl_git::{Checked, Delivering, Landed, Merged, Oid, Trouble, Undone};
+use ftl_git::{Checked, Delivering, GitError, Landed, Merged, Oid, Trouble, Undone, Watch};
 use ftl_process::Cancel;
 
 use crate::support::{Stage, WHEN, commit, files, git};
@@ -318,6 +319,53 @@ fn a_checkout_in_another_state_is_left_alone() {
         let (stage, _) = landed();
         disturb(&stage.root());
         assert_stays(&stage, Delivery::FastForward, passed, why);
+    }
+}
+
+/// Remembers what is done, in order.
+#[derive(Default)]
+struct Steps(Mutex<Vec<String>>);
+
+impl Watch for Steps {
+    fn step(&self, what: &str) -> Result<(), GitError> {
+        self.0.lock().unwrap().push(what.to_owned());
+        Ok(())
+    }
+}
+
+#[test]
+fn few_small_files_are_written_without_git_and_look_the_same() {
+    // Whether they are few and small, and what is in the file that is not.
+    let large = "x".repeat(1 + (1 << 20));
+    for (is_small, other) in [(true, "small"), (false, large.as_str())] {
+        let stage = Stage::new();
+        let steps = Arc::new(Steps::default());
+        let stage = Stage { repo: stage.repo.clone().watched(steps.clone()), ..stage };
+        let at = |name: &str| stage.open(1).path.join(name);
+        fs::create_dir_all(at("deep/er")).unwrap();
+        fs::write(at("deep/er/run.sh"), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(at("deep/er/run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(at("src/one.txt"), "\r\n\0changed").unwrap();
+        fs::write(at("empty"), "").unwrap();
+        fs::write(at("other"), other).unwrap();
+        stage.land(1);
+        steps.0.lock().unwrap().clear();
+        assert_eq!(deliver(&stage, Delivery::FastForward).status, DeliveryStatus::Landed);
+        let root = stage.root();
+        assert_eq!(fs::read(root.join("src/one.txt")).unwrap(), b"\r\n\0changed");
+        assert_eq!(fs::read(root.join("other")).unwrap(), other.as_bytes());
+        // What git checks out here itself says which modes are right.
+        git(&root, &["worktree", "add", "-q", "--detach", "../by git"]);
+        for name in ["deep/er/run.sh", "src/one.txt", "empty", "other"] {
+            let mode =
+                |folder: &str| fs::metadata(root.join(folder).join(name)).unwrap().permissions().mode();
+            assert_eq!(mode("."), mode("../by git"), "{name}");
+        }
+        assert_eq!(git(&root, &["status", "--porcelain"]), "");
+        let steps = steps.0.lock().unwrap();
+        let count = |step: &str| steps.iter().filter(|one| *one == step).count();
+        let wanted = if is_small { (4, 0) } else { (0, 1) };
+        assert_eq!((count("write file"), count("git checkout-index")), wanted, "{steps:?}");
     }
 }
 

@@ -302,9 +302,11 @@ impl Walk<'_> {
 
     fn child(&mut self, protocol: &Ident, call: &Call, env: &Env) -> Type {
         let Some(child) = self.world.documents.get(&protocol.name) else {
-            let known = self.world.documents.keys().cloned();
+            let known = self.world.names;
             let message = format!("there is no protocol `{}`", protocol.name);
-            self.say(Problem::error("unknown-protocol", protocol.span, message).near(&protocol.name, known));
+            self.say(
+                Problem::error("unknown-protocol", protocol.span, message).near(&protocol.name, known.iter()),
+            );
             self.args_types(&call.args, env);
             return Type::Any;
         };

@@ -37,8 +37,10 @@ const MAX_ROUNDS: usize = 12;
 pub struct World<'a> {
     /// Every action, role and word.
     pub catalogue: &'a Catalogue,
-    /// Every protocol of the library, with its patterns in place.
+    /// The documents that are checked together and all that they run, with their patterns in place.
     pub documents: &'a BTreeMap<Name, Pasted>,
+    /// The names of all protocols, for hints.
+    pub names: &'a [&'a Name],
     /// What `Run(protocol)` answers, as far as it is known.
     pub answers: BTreeMap<Name, Type>,
 }
@@ -73,17 +75,21 @@ impl Findings {
     }
 }
 
-/// Checks every document of a library against each other and the catalogue.
-pub fn check_all(documents: &BTreeMap<Name, Pasted>, catalogue: &Catalogue) -> BTreeMap<Name, Findings> {
+/// Checks documents and all that they run against each other and the catalogue; the names are those of all protocols.
+pub fn check_all(
+    documents: &BTreeMap<Name, Pasted>,
+    names: &[&Name],
+    catalogue: &Catalogue,
+) -> BTreeMap<Name, Findings> {
     let mut learning = Learning::default();
+    let mut world = World { catalogue, documents, names, answers: BTreeMap::new() };
     let mut stale: BTreeSet<Name> = documents.keys().cloned().collect();
     for _ in 0..MAX_ROUNDS {
-        stale = learning.round(documents, catalogue, &stale);
+        stale = learning.round(&mut world, &stale);
         if stale.is_empty() {
             break;
         }
     }
-    let world = World { catalogue, documents, answers: learning.answers };
     let mut all = BTreeMap::new();
     for (name, pasted) in documents {
         let tables = learning.tables.remove(name).unwrap_or_default();
@@ -108,29 +114,24 @@ struct Walked {
 #[derive(Default)]
 struct Learning {
     tables: BTreeMap<Name, Tables>,
-    answers: BTreeMap<Name, Type>,
     walked: BTreeMap<Name, Walked>,
 }
 
 impl Learning {
     /// Walks the documents about which something new is known; answers with those that must be
     /// walked again.
-    fn round(
-        &mut self,
-        documents: &BTreeMap<Name, Pasted>,
-        catalogue: &Catalogue,
-        stale: &BTreeSet<Name>,
-    ) -> BTreeSet<Name> {
+    fn round(&mut self, world: &mut World<'_>, stale: &BTreeSet<Name>) -> BTreeSet<Name> {
+        let documents = world.documents;
         let mut changed = BTreeSet::new();
         for name in children_first(documents, stale) {
             let Some(pasted) = documents.get(name) else { continue };
-            let world = World { catalogue, documents, answers: self.answers.clone() };
             let known = self.tables.remove(name).unwrap_or_default();
-            let walked = walk_all(&world, pasted, &known);
+            let walked = walk_all(world, pasted, &known);
             let answer = tables::run_answer(name, &walked.learnt);
-            if self.answers.get(name) != Some(&answer) {
-                changed.extend(documents.values().filter(|other| other.runs(name)).map(Pasted::name));
-                self.answers.insert(name.clone(), answer);
+            if world.answers.get(name) != Some(&answer) {
+                let parents = documents.iter().filter(|(_, other)| other.runs.contains(name));
+                changed.extend(parents.map(|(parent, _)| parent.clone()));
+                world.answers.insert(name.clone(), answer);
             }
             if walked.learnt != known {
                 changed.insert(name.clone());
@@ -165,8 +166,8 @@ fn walk_all(world: &World<'_>, pasted: &Pasted, known: &Tables) -> Walked {
 /// known before its parents are walked. Which order it is changes how many rounds it takes, never what is found.
 fn children_first<'a>(documents: &BTreeMap<Name, Pasted>, names: &'a BTreeSet<Name>) -> Vec<&'a Name> {
     let is_parent = |name: &&Name| {
-        let runs = |other: &Name| other != *name && documents.get(*name).is_some_and(|one| one.runs(other));
-        documents.keys().any(runs)
+        let runs = documents.get(*name).into_iter().flat_map(|one| &one.runs);
+        runs.into_iter().any(|run| run != *name && documents.contains_key(run))
     };
     let (parents, children): (Vec<&Name>, Vec<&Name>) = names.iter().partition(is_parent);
     children.into_iter().chain(parents).collect()

@@ -3,7 +3,8 @@
 //! Parameters, tracked variables and the values of RETURN get their types from every place that
 //! gives them one. The walk is repeated until nothing changes; types only grow, so it ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ftl_core::syntax::{Block, Call, Document, State, Step, Target, What};
 use ftl_core::types::Type;
@@ -57,20 +58,24 @@ impl Tables {
 #[derive(Clone, Debug)]
 pub struct Pasted {
     /// The document as it was read.
-    pub document: Document,
+    pub document: Arc<Document>,
     /// Its states, without any USE.
     pub states: Vec<State>,
+    /// The protocols that it runs.
+    pub runs: BTreeSet<Name>,
 }
 
 impl Pasted {
+    /// A document with the states that its patterns were put into.
+    pub fn new(document: Arc<Document>, states: Vec<State>) -> Pasted {
+        let mut runs = BTreeSet::new();
+        states.iter().for_each(|state| add_runs(&state.body, &mut runs));
+        Pasted { document, states, runs }
+    }
+
     /// The state of that name.
     pub fn state(&self, name: &str) -> Option<&State> {
         self.states.iter().find(|state| &*state.name.name == name)
-    }
-
-    /// Whether a `Run` of that protocol stands in it.
-    pub fn runs(&self, protocol: &str) -> bool {
-        self.states.iter().any(|state| block_runs(&state.body, protocol))
     }
 
     /// The protocol's name.
@@ -97,20 +102,33 @@ pub fn run_answer(protocol: &Name, tables: &Tables) -> Type {
     Type::record(&format!("Run({protocol})"), fields).with("verdict", verdicts)
 }
 
-fn block_runs(block: &Block, protocol: &str) -> bool {
-    let asks = |call: &Call| matches!(&call.target, Target::Run(name) if &*name.name == protocol);
-    block.iter().any(|statement| match &statement.what {
-        What::Step { step, otherwise } => {
-            let inside = match step {
-                Step::Do { call, .. } | Step::Check { call, .. } | Step::WaitFor { call, .. } => asks(call),
-                Step::Parallel { calls, .. } => calls.iter().any(asks),
-                Step::ForEach { body, .. } => block_runs(body, protocol),
-                Step::WaitWords { .. } | Step::Ask { .. } | Step::Pay { .. } => false,
-            };
-            inside || otherwise.as_ref().is_some_and(|block| block_runs(block, protocol))
+fn run_by(call: &Call) -> Option<Name> {
+    match &call.target {
+        Target::Run(protocol) => Some(protocol.name.clone()),
+        Target::Action(_) | Target::Task(_) | Target::Shell(_) => None,
+    }
+}
+
+/// The protocols that a block runs.
+fn add_runs(block: &Block, runs: &mut BTreeSet<Name>) {
+    for statement in block {
+        match &statement.what {
+            What::Step { step, otherwise } => {
+                match step {
+                    Step::Do { call, .. } | Step::Check { call, .. } | Step::WaitFor { call, .. } => {
+                        runs.extend(run_by(call));
+                    }
+                    Step::Parallel { calls, .. } => runs.extend(calls.iter().filter_map(run_by)),
+                    Step::ForEach { body, .. } => add_runs(body, runs),
+                    Step::WaitWords { .. } | Step::Ask { .. } | Step::Pay { .. } => {}
+                }
+                if let Some(otherwise) = otherwise {
+                    add_runs(otherwise, runs);
+                }
+            }
+            What::If { body, .. } => add_runs(body, runs),
+            What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => {}
+            What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => {}
         }
-        What::If { body, .. } => block_runs(body, protocol),
-        What::Emit(_) | What::Set(..) | What::Increment(_) | What::Refill(..) => false,
-        What::Use(_) | What::Exit(_) | What::Proceed | What::Broken => false,
-    })
+    }
 }
